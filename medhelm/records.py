@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import socket
+import threading
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -155,6 +156,7 @@ class RunFolder:
         self._lock: BinaryIO | None = None
         self._fd = -1
         self._size = 0
+        self._syncing = threading.Lock()
         self.is_dirty = False
 
     @property
@@ -195,18 +197,20 @@ class RunFolder:
         self.is_dirty = True
 
     def sync(self) -> None:
-        """Force what was appended to the disk."""
-        self.is_dirty = False
-        if self._fd >= 0:
-            os.fsync(self._fd)
+        """Force what was appended to the disk; may be called from another thread."""
+        with self._syncing:
+            self.is_dirty = False
+            if self._fd >= 0:
+                os.fsync(self._fd)
 
     def close(self) -> None:
         """Sync and close the log and give the lock back."""
-        if self._fd >= 0:
-            if self.is_dirty:
-                self.sync()
-            os.close(self._fd)
-            self._fd = -1
+        if self.is_dirty:
+            self.sync()
+        with self._syncing:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -352,13 +352,16 @@ class GradingSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over one run; the interval is computed by the tables."""
+    """One metric over one run; the interval is computed by the tables.
+
+    Counts are of instances x repeats.
+    """
 
     metric: str
     value: float | None
     """None where no instance has a value."""
     counted: int
-    """Instances in the value: scored ones and those that count with the floor."""
+    """How many are in the value: scored ones and those that count with the floor."""
     scored: int
     outcomes: dict[Outcome, int]
 

@@ -1,0 +1,176 @@
+"""What a command asks for -> runs that are ready to start, refused here or not at all.
+
+Everything that can be refused without a request is refused here: unknown names, missing
+data, missing keys, data that may not go to an endpoint, a cap without a price.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medhelm import privacy
+from medhelm.config import BenchmarkChoice, Job, data_root
+from medhelm.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.errors import DataError
+from medhelm.grading import metric_ref
+from medhelm.models import check_model
+from medhelm.prompts import prompt_sha256, resolve_prompt
+from medhelm.records import grading_hash, order_key, request_hash, run_path
+from medhelm.registry import Registry
+from medhelm.schema import (
+    Benchmark,
+    BenchmarkCard,
+    GradingSpec,
+    Metric,
+    ModelSpec,
+    RunSpec,
+    Scoring,
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run with all that it needs, nothing of it opened yet."""
+
+    benchmark: Benchmark
+    dataset: Dataset
+    spec: RunSpec
+    metrics: tuple[Metric, ...]
+    grading: GradingSpec
+    card: BenchmarkCard
+    path: Path
+
+    @property
+    def request_hash(self) -> str:
+        """Return the name of the run's folder."""
+        return request_hash(self.spec)
+
+    @property
+    def grading_hash(self) -> str:
+        """Return the name of the grading's folder."""
+        return grading_hash(self.grading)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which instances a run asks."""
+
+    instances: int
+    cut: int | None
+    """Instances whose `order_key` is at most this; None: all."""
+
+
+def plan_runs(
+    jobs: Iterable[Job], registry: Registry, environ: Mapping[str, str]
+) -> tuple[Run, ...]:
+    """Return the runs of all jobs, each once, in the order asked for.
+
+    Raises UsageError, DataError, ModelError or PrivacyRefused before any request.
+    """
+    datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
+    runs: dict[Path, Run] = {}
+    for job in jobs:
+        check_model(job.model, environ)
+        for choice in job.benchmarks:
+            benchmark = registry.benchmark(choice.name)
+            privacy.check(benchmark, job.model, job.privacy)
+            root = data_root(job.data_dir, environ)
+            key = (choice.name, job.data, choice.split, root)
+            if key not in datasets:
+                datasets[key] = open_dataset(
+                    benchmark, job.data, split=_split(job, choice), root=root
+                )
+            run = _run(job, benchmark, datasets[key], registry)
+            runs.setdefault(run.path, run)
+    return tuple(runs.values())
+
+
+def _split(job: Job, choice: BenchmarkChoice) -> str | None:
+    return choice.split if job.data == "full" else None
+
+
+def _run(job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry) -> Run:
+    metrics = tuple(registry.metric(name, job.scoring) for name in benchmark.metrics)
+    prompt = resolve_prompt(benchmark)
+    spec = RunSpec(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data=job.data,
+        split=dataset.split,
+        dataset_sha256=dataset.sha256,
+        prompt_name=prompt.name,
+        prompt_version=prompt.version,
+        prompt_sha256=prompt_sha256(benchmark, job.model.system_prompt),
+        model=job.model,
+        max_output_tokens=output_budget(benchmark, job.model),
+        repeats=job.repeats,
+        seed=job.seed,
+        max_instances=job.max_instances,
+    )
+    return Run(
+        benchmark=benchmark,
+        dataset=dataset,
+        spec=spec,
+        metrics=metrics,
+        grading=grading_spec(metrics, job.scoring),
+        card=benchmark_card(benchmark, registry),
+        path=run_path(Path(job.results_dir), spec),
+    )
+
+
+def grading_spec(metrics: Sequence[Metric], scoring: Scoring) -> GradingSpec:
+    """Return the frozen description of a grading."""
+    return GradingSpec(scoring=scoring, metrics=tuple(metric_ref(m) for m in metrics))
+
+
+def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
+    """Return the output tokens that a model may use on a benchmark (design principle 5)."""
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens
+
+
+def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
+    """Return what reporting needs of a benchmark without its plugin."""
+    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
+    return BenchmarkCard(
+        name=benchmark.name,
+        title=benchmark.title or benchmark.name,
+        category=registry.taxonomy.category_of(subcategory.id).name,
+        subcategory=subcategory.name,
+        data_class=benchmark.data_class,
+        redistributable=benchmark.redistributable,
+        licence=benchmark.licence,
+        curation=benchmark.curation,
+        citation=benchmark.citation,
+        cluster=benchmark.cluster,
+        description=benchmark.description,
+        instruction=benchmark.instruction,
+    )
+
+
+def select(dataset: Dataset, spec: RunSpec) -> Selection:
+    """Return the selection of the first `max_instances` by a seeded hash of the ids.
+
+    Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
+    there is no instance.
+    """
+    keys = array("Q", (order_key(spec.seed, i.id) for i in dataset.instances()))
+    if not keys:
+        raise DataError(f"{spec.benchmark}: the data set has no instance")
+    import numpy as np
+
+    ordered = np.sort(np.frombuffer(keys, dtype=np.uint64))
+    if (ordered[1:] == ordered[:-1]).any():
+        repeated = find_duplicate_ids(dataset)
+        raise DataError(
+            f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
+            f"the first is {repeated[0]!r}; ids must be unique"
+        )
+    wanted = spec.max_instances
+    if wanted is None or wanted >= len(ordered):
+        return Selection(len(ordered), None)
+    return Selection(wanted, int(ordered[wanted - 1]))

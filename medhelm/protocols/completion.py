@@ -1,0 +1,70 @@
+"""The completion protocol: one request, one response."""
+
+from __future__ import annotations
+
+import time
+
+from medhelm.costs import Ledger, estimate_tokens
+from medhelm.prompts import render_prompt
+from medhelm.schema import (
+    Benchmark,
+    Exchange,
+    Instance,
+    InstanceModel,
+    Model,
+    Request,
+    Response,
+    RunSpec,
+)
+
+
+def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:
+    """Return what is sent for one instance; the gold takes no part in it.
+
+    Repeat k is asked with the run's seed + k, so repeats differ and can be made again.
+    """
+    return Request(
+        instance_id=instance.id,
+        repeat=repeat,
+        messages=render_prompt(benchmark, instance, system_prompt=spec.model.system_prompt),
+        max_output_tokens=spec.max_output_tokens,
+        sampling=spec.model.sampling,
+        seed=spec.seed + repeat,
+    )
+
+
+async def conduct(
+    model: Model,
+    ledger: Ledger,
+    benchmark: Benchmark,
+    spec: RunSpec,
+    instance: Instance,
+    repeat: int,
+) -> Exchange:
+    """Return the exchange of one instance; raises BudgetReached before anything is sent."""
+    request = build_request(benchmark, spec, instance, repeat)
+    reservation = ledger.reserve(
+        spec.model.price, estimate_tokens(request.messages), request.max_output_tokens
+    )
+    try:
+        response = await model.respond(request)
+    except BaseException:
+        reservation.cancel()
+        raise
+    reservation.settle(response.usage, response.lost)
+    return Exchange(instance=instance, messages=request.messages, response=response)
+
+
+def conduct_baseline(
+    model: InstanceModel, benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int
+) -> Exchange:
+    """Return the exchange of a baseline, which is handed the instance itself."""
+    text = model.answer(benchmark, instance, spec.seed + repeat)
+    response = Response(
+        instance_id=instance.id,
+        repeat=repeat,
+        text=text,
+        served_model=spec.model.name,
+        finished_at=time.time(),
+    )
+    return Exchange(instance=instance, response=response)

@@ -1,0 +1,335 @@
+"""Runs of one sweep, all in one event loop: ask what is not yet answered, then grade.
+
+    plan -> open the folder -> ask every planned instance -> grade -> RunRecord
+
+A failed request is a record with its reason. What stops a run (a refused key, a dead
+server, a full disk) stops that run alone; the log keeps all that was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from medhelm.costs import Ledger
+from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.models import ModelPool, is_instance_model
+from medhelm.planning import Run, Selection, select
+from medhelm.protocols import completion
+from medhelm.records import (
+    Plan,
+    RunFolder,
+    exchange_key,
+    log_bytes,
+    order_key,
+    read_plan,
+    read_record,
+    write_struct,
+)
+from medhelm.schema import Exchange, Instance, InstanceModel, Model, RunRecord
+from medhelm.scoring import score_run
+
+INTERRUPTED = "interrupted"
+GRACE_S = 10.0
+"""Seconds that requests in flight get to finish after the first Ctrl-C."""
+_SYNC_S = 0.5
+_YIELD_EVERY = 64
+_ACTIVE_RUNS = 4
+"""Runs of one model at a time: enough to fill its endpoint while one of them ends."""
+
+
+class Progress(Protocol):
+    """What a display is told; all calls come from the event loop's thread."""
+
+    def planned(self, run: Run, total: int, answered: int) -> None:
+        """Say how many exchanges a run has, and how many were answered before."""
+
+    def advanced(self, run: Run, exchange: Exchange) -> None:
+        """Report one finished exchange."""
+
+    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
+        """Report the end of a run."""
+
+    def message(self, text: str) -> None:
+        """Show one line."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one run of a sweep ended."""
+
+    run: Run
+    record: RunRecord | None
+    """None where nothing could be graded, or nothing was begun before the sweep stopped."""
+    error: MedhelmError | None = None
+
+
+@dataclass(frozen=True)
+class SweepEnd:
+    """How a sweep ended."""
+
+    endings: tuple[Ending, ...]
+    stopped: str
+    """Why it stopped before its end; empty where it did not."""
+
+
+@dataclass
+class Sweep:
+    """What the runs of one sweep share."""
+
+    pool: ModelPool
+    ledger: Ledger
+    progress: Progress
+    stopped: str = ""
+    """Why no further request is sent; empty while the sweep goes on."""
+    feeders: set[asyncio.Task[None]] = field(default_factory=set)
+    folders: set[RunFolder] = field(default_factory=set)
+    selections: dict[tuple[int, int, int | None], Selection] = field(default_factory=dict)
+    places: dict[str, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
+    )
+
+    def stop(self, reason: str) -> None:
+        """Send nothing more; requests in flight may still finish."""
+        self.stopped = self.stopped or reason
+        for feeder in self.feeders:
+            feeder.cancel()
+
+
+async def run_sweep(
+    runs: Sequence[Run], ledger: Ledger, progress: Progress, pool: ModelPool
+) -> SweepEnd:
+    """Return how each run ended, in the order given, and how the sweep was stopped, if it was.
+
+    Raises nothing that a run can cause.
+    """
+    sweep = Sweep(pool, ledger, progress)
+    tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
+    syncer = asyncio.create_task(_keep_synced(sweep))
+    with _Interrupts(sweep, tasks):
+        try:
+            endings = await asyncio.gather(*tasks)
+        finally:
+            syncer.cancel()
+            await pool.close()
+    return SweepEnd(tuple(endings), sweep.stopped)
+
+
+async def _one(run: Run, sweep: Sweep) -> Ending:
+    record: RunRecord | None = None
+    error: MedhelmError | None = None
+    async with sweep.places[run.spec.model.name]:
+        if sweep.stopped:
+            return Ending(run, None)
+        try:
+            record = await run_one(run, sweep)
+        except MedhelmError as e:
+            error = e
+        except ExceptionGroup as group:
+            error = _first_of(group)
+    sweep.progress.ended(run, record, error)
+    return Ending(run, record, error)
+
+
+async def _keep_synced(sweep: Sweep) -> None:
+    """Sync every log that has grown, well within the second that a power cut may cost."""
+    while True:
+        await asyncio.sleep(_SYNC_S)
+        for folder in [f for f in sweep.folders if f.is_dirty]:
+            try:
+                await asyncio.to_thread(folder.sync)
+            except OSError as e:
+                sweep.stop(f"cannot sync {folder.log_path} to the disk: {e.strerror}")
+
+
+class _Interrupts:
+    """First Ctrl-C (or SIGTERM): send nothing more. Second, or the grace over: cancel."""
+
+    def __init__(self, sweep: Sweep, tasks: Sequence[asyncio.Task[Ending]]) -> None:
+        self._sweep, self._tasks = sweep, tasks
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        with suppress(ValueError, RuntimeError):  # not in the main thread: its owner decides
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.add_signal_handler(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ValueError, RuntimeError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.remove_signal_handler(number)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _interrupt(self) -> None:
+        if self._timer is not None:
+            self._cancel()
+            return
+        self._sweep.stop(INTERRUPTED)
+        self._sweep.progress.message(
+            f"stopping: waiting up to {GRACE_S:.0f} s for requests in flight; "
+            "Ctrl-C again cancels them"
+        )
+        self._timer = self._loop.call_later(GRACE_S, self._cancel)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+def _first_of(group: ExceptionGroup) -> MedhelmError:
+    ours, others = group.split(MedhelmError)
+    if others is not None:
+        raise others
+    assert ours is not None
+    leaf: BaseException = ours
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    assert isinstance(leaf, MedhelmError)
+    return leaf
+
+
+async def run_one(run: Run, sweep: Sweep) -> RunRecord:
+    """Return the record of one run: from disk where it is finished, else after asking."""
+    finished = read_finished(run)
+    if finished is not None:
+        total = finished.instances * run.spec.repeats
+        sweep.progress.planned(run, total, total)
+        return finished
+    selection = _selection(run, sweep)
+    plan = Plan(
+        spec=run.spec,
+        request_hash=run.request_hash,
+        instances=selection.instances,
+        cut=selection.cut,
+    )
+    folder = RunFolder(run.path)
+    scan = folder.open()
+    sweep.folders.add(folder)
+    try:
+        if scan.torn or scan.quarantined:
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
+                f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
+            )
+        write_struct(run.path / "spec.json", plan)
+        sweep.progress.planned(
+            run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
+        )
+        await _ask_all(run, plan, folder, scan.answered, sweep)
+    except asyncio.CancelledError:
+        if not sweep.stopped:
+            raise  # not ours: whoever runs the loop gave up
+    finally:
+        sweep.folders.discard(folder)
+        folder.close()
+    return await asyncio.to_thread(score_run, run.path, plan, run.grading, run.metrics, run.card)
+
+
+def read_finished(run: Run) -> RunRecord | None:
+    """Return the stored record if it is of this very run, complete and without errors."""
+    try:
+        plan = read_plan(run.path)
+        record = read_record(run.path / "gradings" / run.grading_hash)
+    except MedhelmError:
+        return None
+    is_same = plan.spec.max_instances == run.spec.max_instances and record.spec == plan.spec
+    is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
+    is_current = record.provenance.get("log_bytes") == str(log_bytes(run.path))
+    return record if is_same and is_whole and is_current else None
+
+
+def _selection(run: Run, sweep: Sweep) -> Selection:
+    key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
+    if key not in sweep.selections:
+        sweep.selections[key] = select(run.dataset, run.spec)
+    return sweep.selections[key]
+
+
+def _count_answered(run: Run, plan: Plan, answered: set[int]) -> int:
+    if not answered or plan.cut is None:
+        return len(answered)
+    return sum(1 for _ in _planned(run, plan, answered, is_answered=True))
+
+
+def _planned(
+    run: Run, plan: Plan, answered: set[int], *, is_answered: bool = False
+) -> Iterator[tuple[Instance, int]]:
+    for instance in run.dataset.instances():
+        if plan.cut is not None and order_key(run.spec.seed, instance.id) > plan.cut:
+            continue
+        for repeat in range(run.spec.repeats):
+            if (exchange_key(instance.id, repeat) in answered) is is_answered:
+                yield instance, repeat
+
+
+async def _ask_all(
+    run: Run, plan: Plan, folder: RunFolder, answered: set[int], sweep: Sweep
+) -> None:
+    model = sweep.pool.open(run.spec.model)
+    if is_instance_model(model):
+        await _ask_baseline(run, plan, folder, answered, sweep, model)
+        return
+    async with asyncio.TaskGroup() as group:
+        feeder = group.create_task(_feed(run, plan, folder, answered, sweep, model, group))
+        sweep.feeders.add(feeder)
+        feeder.add_done_callback(sweep.feeders.discard)
+
+
+async def _ask_baseline(
+    run: Run,
+    plan: Plan,
+    folder: RunFolder,
+    answered: set[int],
+    sweep: Sweep,
+    model: InstanceModel,
+) -> None:
+    model.prepare(run.dataset.instances())
+    for n, (instance, repeat) in enumerate(_planned(run, plan, answered)):
+        if n % _YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+        if sweep.stopped:
+            return
+        exchange = completion.conduct_baseline(model, run.benchmark, run.spec, instance, repeat)
+        folder.append(exchange)
+        sweep.progress.advanced(run, exchange)
+
+
+async def _feed(
+    run: Run,
+    plan: Plan,
+    folder: RunFolder,
+    answered: set[int],
+    sweep: Sweep,
+    model: Model,
+    group: asyncio.TaskGroup,
+) -> None:
+    """Start one request after the other as the endpoint has room; texts are read as needed."""
+
+    async def ask(instance: Instance, repeat: int) -> None:
+        try:
+            exchange = await completion.conduct(
+                model, sweep.ledger, run.benchmark, run.spec, instance, repeat
+            )
+        except BudgetReached as e:
+            sweep.stop(str(e))
+            return
+        finally:
+            model.release()
+        folder.append(exchange)
+        sweep.progress.advanced(run, exchange)
+
+    with suppress(asyncio.CancelledError):  # a stop: what is in flight goes on in the group
+        for instance, repeat in _planned(run, plan, answered):
+            await model.acquire()
+            if sweep.stopped:
+                model.release()
+                return
+            group.create_task(ask(instance, repeat))

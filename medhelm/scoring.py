@@ -1,0 +1,232 @@
+"""Stored exchanges -> one graded run: scores.parquet and summary.json. Needs no model."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from medhelm.grading import grade
+from medhelm.records import (
+    AtomicFile,
+    Plan,
+    exchange_key,
+    grading_hash,
+    log_bytes,
+    make_private,
+    read_exchanges,
+    write_struct,
+)
+from medhelm.schema import (
+    BenchmarkCard,
+    Exchange,
+    GradingSpec,
+    Metric,
+    MetricRef,
+    MetricResult,
+    Outcome,
+    RunRecord,
+    Score,
+    UsageTotals,
+)
+
+_BATCH = 4096
+_LIBRARIES = ("medhelm", "aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
+
+
+def score_run(
+    run: Path,
+    plan: Plan,
+    grading: GradingSpec,
+    metrics: Sequence[Metric],
+    card: BenchmarkCard,
+    settings: dict[str, str] | None = None,
+) -> RunRecord:
+    """Grade the stored exchanges of a run, write the grading folder and return its record.
+
+    Streams the log; what is held grows by some 100 bytes an instance only where repeats are
+    averaged. Both files appear whole or not at all.
+    """
+    folder = run / "gradings" / grading_hash(grading)
+    make_private(folder)
+    started = time.time()
+    size = log_bytes(run)
+    tallies = {m.name: _Tally(m, plan.spec.repeats > 1) for m in metrics}
+    usage = _UsageSum(plan.spec.max_output_tokens)
+    with AtomicFile(folder / "scores.parquet") as handle:
+        for exchange, scores in _write(handle, run, plan, metrics):
+            usage.add(exchange)
+            for name, score in scores:
+                tallies[name].add(exchange, score)
+    finished = usage.exchanges == plan.instances * plan.spec.repeats
+    record = RunRecord(
+        spec=plan.spec,
+        request_hash=plan.request_hash,
+        grading=grading,
+        grading_hash=grading_hash(grading),
+        card=card,
+        state="complete" if finished else "partial",
+        instances=plan.instances,
+        results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
+        usage=usage.totals(),
+        served_models=dict(usage.served),
+        provenance=_provenance(started, size, usage) | (settings or {}),
+    )
+    write_struct(folder / "summary.json", record)
+    return record
+
+
+def _write(
+    handle: BinaryIO, run: Path, plan: Plan, metrics: Sequence[Metric]
+) -> Iterator[tuple[Exchange, list[tuple[str, Score]]]]:
+    """Yield each exchange with its scores while writing them to Parquet in batches."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            pa.field("instance_id", pa.string()),
+            pa.field("repeat", pa.int32()),
+            pa.field("cluster", pa.string()),
+            pa.field("metric", pa.string()),
+            pa.field("value", pa.float64()),
+            pa.field("outcome", pa.string()),
+            pa.field("extracted", pa.string()),
+            pa.field("reason", pa.string()),
+            pa.field("stats", pa.list_(pa.float64())),
+            pa.field("metadata", pa.string()),
+        ]
+    )
+    rows: list[dict[str, Any]] = []
+    with pq.ParquetWriter(handle, schema) as writer:
+        for exchange in read_exchanges(run, plan):
+            scores = [(m.name, grade(m, exchange.instance, exchange.response)) for m in metrics]
+            rows += [_row(exchange, name, score) for name, score in scores]
+            yield exchange, scores
+            if len(rows) >= _BATCH:
+                writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+                rows.clear()
+        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+
+
+def _row(exchange: Exchange, metric: str, score: Score) -> dict[str, Any]:
+    instance = exchange.instance
+    return {
+        "instance_id": instance.id,
+        "repeat": exchange.response.repeat,
+        "cluster": instance.cluster,
+        "metric": metric,
+        "value": score.value,
+        "outcome": score.outcome,
+        "extracted": score.extracted,
+        "reason": score.reason,
+        "stats": list(score.stats),
+        "metadata": msgspec.json.encode(instance.metadata).decode(),
+    }
+
+
+class _Tally:
+    """Sums one metric's statistics; repeats of an instance are averaged before they count."""
+
+    def __init__(self, metric: Metric, has_repeats: bool) -> None:
+        self._metric = metric
+        self._by_instance: dict[int, tuple[int, list[float]]] | None = {} if has_repeats else None
+        self._sums: list[float] = []
+        self._counted = 0
+        self._outcomes: Counter[Outcome] = Counter()
+
+    def add(self, exchange: Exchange, score: Score) -> None:
+        self._outcomes[score.outcome] += 1
+        if score.value is None:
+            return
+        self._counted += 1
+        if self._by_instance is None:
+            self._sums = _plus(self._sums, score.stats)
+            return
+        key = exchange_key(exchange.instance.id, 0)
+        n, sums = self._by_instance.get(key, (0, []))
+        self._by_instance[key] = (n + 1, _plus(sums, score.stats))
+
+    def result(self, ref: MetricRef) -> MetricResult:
+        return MetricResult(
+            metric=ref.name,
+            value=self._value(ref),
+            counted=self._counted,
+            scored=self._outcomes["scored"],
+            outcomes=dict(self._outcomes),
+        )
+
+    def _value(self, ref: MetricRef) -> float | None:
+        import numpy as np
+
+        from medhelm.stats import AGGREGATIONS
+
+        sums = self._sums
+        for n, own in (self._by_instance or {}).values():
+            sums = _plus(sums, [s / n for s in own])
+        if not sums:
+            return None
+        value = float(AGGREGATIONS[ref.aggregation](np.asarray(sums)))
+        return value if math.isfinite(value) else None
+
+
+def _plus(sums: list[float], stats: Sequence[float]) -> list[float]:
+    return [a + b for a, b in zip(sums, stats, strict=True)] if sums else list(stats)
+
+
+@dataclass
+class _UsageSum:
+    """Sums tokens; what the endpoint did not report is counted as unknown, never as 0."""
+
+    output_limit: int
+    exchanges: int = 0
+    errors: int = 0
+    tokens: Counter[str] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
+
+    def add(self, exchange: Exchange) -> None:
+        response = exchange.response
+        self.exchanges += 1
+        self.tokens["lost"] += response.lost
+        if response.finish in ("error", "oversize"):
+            self.errors += 1
+            return
+        served = " ".join(filter(None, (response.served_model, response.fingerprint)))
+        self.served[served or "not reported"] += 1
+        if not exchange.messages:
+            return
+        usage = response.usage
+        self.tokens["requests"] += 1
+        self.tokens["output_limit_tokens"] += self.output_limit
+        if usage.input_tokens is None or usage.output_tokens is None:
+            self.tokens["unknown"] += 1
+        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+            self.tokens[name] += getattr(usage, name) or 0
+
+    def totals(self) -> UsageTotals:
+        return UsageTotals(**self.tokens)
+
+
+def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for library in _LIBRARIES:
+        try:
+            found[f"version.{library}"] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found | {
+        "version.python": platform.python_version(),
+        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "graded_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "log_bytes": str(size),
+        "asked_again": str(usage.errors),
+    }
