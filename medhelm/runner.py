@@ -123,15 +123,17 @@ async def run_sweep(
 async def _one(run: Run, sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
-    async with sweep.places[run.spec.model.name]:
-        if sweep.stopped:
-            return Ending(run, None)
-        try:
-            record = await run_one(run, sweep)
-        except MedhelmError as e:
-            error = e
-        except ExceptionGroup as group:
-            error = _first_of(group)
+    try:
+        async with sweep.places[run.spec.model.name]:
+            if not sweep.stopped:
+                record = await run_one(run, sweep)
+    except MedhelmError as e:
+        error = e
+    except ExceptionGroup as group:
+        error = _first_of(group)
+    except asyncio.CancelledError:
+        if not sweep.stopped:
+            raise
     sweep.progress.ended(run, record, error)
     return Ending(run, record, error)
 

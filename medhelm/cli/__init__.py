@@ -1,0 +1,80 @@
+"""The command line: finds the subcommand, shows errors as one line, sets exit codes.
+
+Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
+folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from medhelm import __version__
+from medhelm.errors import MedhelmError, UnknownName
+
+COMMANDS = {
+    "run": "ask models and grade them; with no argument: the offline demo",
+    "list": "benchmarks, models, metrics, suites, the taxonomy and its coverage",
+    "describe": "all facts of one benchmark, metric or model",
+    "validate": "check benchmarks on their instances, without a model",
+    "estimate": "tokens and USD of a run before it is started",
+    "score": "grade stored responses again, without a model",
+    "tables": "tables of finished runs",
+    "compare": "two models, paired on the same instances",
+    "data": "fetch, verify and locate the benchmarks' data",
+    "new": "write a benchmark or metric to start from",
+}
+
+
+def run_command(argv: Sequence[str]) -> int:
+    """Return the exit code of one command; errors go to stderr as one line."""
+    try:
+        return _dispatch(list(argv))
+    except MedhelmError as e:
+        print(f"medhelm: {e}", file=sys.stderr)
+        return e.exit_code
+    except KeyboardInterrupt:
+        print("medhelm: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(argv: list[str]) -> int:
+    if argv and argv[0] == "run":
+        from medhelm.cli import run
+
+        return run.run(argv[1:])
+    if argv and not argv[0].startswith("-"):
+        name = argv[0]
+        if name not in COMMANDS:
+            raise UnknownName("command", name, COMMANDS, "`medhelm --help` shows all.")
+        module = import_module(f"medhelm.cli.{name}")
+        parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
+        module.add_arguments(parser)
+        code: int = module.run(parser.parse_args(argv[1:]))
+        return code
+    parser = _Parser(
+        prog="medhelm",
+        description="Evaluate language models on medical work.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="commands:\n"
+        + "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
+        + "\n\n`medhelm COMMAND --help` says more.",
+        usage="medhelm COMMAND [ARGUMENT ...]",
+    )
+    parser.add_argument("--version", action="version", version=f"medhelm {__version__}")
+    parser.parse_args(argv)
+    parser.print_help()
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see `{self.prog} --help`", file=sys.stderr)
+        raise SystemExit(2)
