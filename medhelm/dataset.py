@@ -1,0 +1,351 @@
+"""Data files -> rows -> checked instances, streamed.
+
+Files lie at `<data root>/<benchmark>/<file>`; their hashes are checked when a data set is
+opened. Nothing here keeps a whole file in memory but the reader of `.json` and what a
+benchmark's own `read` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import traceback
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Literal
+
+import msgspec
+
+from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
+from medhelm.readers import READERS, read_file, read_jsonl
+from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row
+from medhelm.sources import check_file, file_sha256, hub_folder, load_hub
+
+MAX_CHOICES = len(ascii_uppercase)
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_Located = tuple[str, Row]
+"""Where a row stands ('test.csv, row 3'), and the row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """The rows and instances of one split of a benchmark; every call reads from the start."""
+
+    benchmark: Benchmark
+    data: Literal["sample", "full"]
+    split: str
+    sha256: str
+    """Hash of what decides the rows: files and split, or hub repository and revision."""
+    read: Callable[[], Iterator[_Located]]
+    """Opens the rows anew."""
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows as their reader gives them; raises DataError."""
+        for _, row in self.read():
+            yield row
+
+    def instances(self) -> Iterator[Instance]:
+        """Yield checked instances, ids filled, in the order of the file.
+
+        An instance without an id gets 16 hex digits of the sha256 of context, question,
+        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ...
+        Raises DataError naming benchmark, place and field for an instance that cannot be
+        asked or scored, and where there is none at all. Ids that repeat are left to
+        `find_duplicate_ids`.
+        """
+        names = _ContentIds()
+        is_empty = True
+        for place, row in self.read():
+            try:
+                instance = self._map(row)
+                if instance is None:
+                    continue
+                instance = check_instance(self.benchmark, instance)
+            except _Fault as e:
+                raise DataError(f"{self.benchmark.name}: {place}: {e}") from None
+            if not instance.id:
+                instance = msgspec.structs.replace(instance, id=names.name(instance))
+            is_empty = False
+            yield instance
+        if is_empty:
+            raise DataError(f"{self.benchmark.name}: split {self.split!r} has no instance")
+
+    def _map(self, row: Row) -> Instance | None:
+        try:
+            return self.benchmark.to_instance(_Checked(row))
+        except _NoColumn as e:
+            raise _Fault(f"there is no column {e.args[0]!r}") from None
+        except DataError as e:
+            raise _Fault(str(e)) from None
+        except Exception as e:  # the border to a plugin; its text could hold clinical text
+            raise _Fault(f"to_instance failed: {_blame(e)}") from None
+
+
+class _Fault(Exception):
+    """What is wrong with one row, without any of its text."""
+
+
+class _NoColumn(KeyError):
+    """A row was asked for a column that it does not have."""
+
+
+class _Checked(dict[str, Any]):
+    """A row that tells a missing column from any other KeyError of a plugin."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _NoColumn(key)
+
+
+def open_dataset(
+    benchmark: Benchmark, data: Literal["sample", "full"], *, split: str | None = None, root: Path
+) -> Dataset:
+    """Return the data of a benchmark: its bundled samples, or a split of the files below `root`.
+
+    Raises DataError for a missing or changed file, UnknownName for an unknown split.
+    """
+    splits = benchmark.dataset.splits
+    chosen = splits[0] if split is None else split
+    if chosen not in splits:
+        raise UnknownName("split", chosen, splits, f"{benchmark.name} has {', '.join(splits)}.")
+    if data == "sample":
+        sha256, read = _open_samples(benchmark)
+    elif isinstance(benchmark.dataset, FileDataset):
+        sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
+    else:
+        sha256, read = _open_hub(benchmark, benchmark.dataset, chosen, root)
+    return Dataset(benchmark=benchmark, data=data, split=chosen, sha256=sha256, read=read)
+
+
+def find_duplicate_ids(dataset: Dataset) -> list[str]:
+    """Return the ids that more than one instance has, in order of their second occurrence.
+
+    Takes 10 to 20 bytes an instance: 64-bit hashes first, then, only if some repeat, a
+    second reading that compares the ids themselves.
+    """
+    hashes = _Hashes()
+    repeated = {h for i in dataset.instances() if not hashes.add(h := _hash64(i.id.encode()))}
+    if not repeated:
+        return []
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for instance in dataset.instances():
+        if _hash64(instance.id.encode()) not in repeated:
+            continue
+        if instance.id in seen:
+            twice[instance.id] = None
+        seen.add(instance.id)
+    return list(twice)
+
+
+def check_instance(benchmark: Benchmark, instance: object) -> Instance:
+    """Return the instance with its fields' types checked; the error names the field only."""
+    if not isinstance(instance, Instance):
+        raise _Fault(f"to_instance gave {type(instance).__name__}, not an Instance or None")
+    try:
+        instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
+    except msgspec.ValidationError as e:
+        reason, _, field = str(e).partition(" - at `$.")
+        raise _Fault(f"{field.rstrip('`')}: {reason[0].lower()}{reason[1:]}") from None
+    except UnicodeEncodeError:
+        raise _Fault("the text holds half of a surrogate pair, which UTF-8 cannot write") from None
+    except TypeError as e:
+        raise _Fault(f"a field has a value of the wrong type ({e})") from None
+    if not instance.context.strip() and not instance.question.strip():
+        raise _Fault("context and question are both empty")
+    if instance.choices or benchmark.answer == "choice":
+        _check_choices(instance)
+    elif benchmark.answer == "number":
+        if not instance.references or not instance.references[0].strip():
+            raise _Fault("references: there is no gold")
+        if any(_NOT_FINITE.fullmatch(r.strip()) for r in instance.references):
+            raise _Fault("references: a gold is not a finite number")
+    elif benchmark.answer == "labels" and benchmark.labels:
+        unknown = set(instance.references) - set(benchmark.labels)
+        if unknown:
+            raise _Fault(f"references: {len(unknown)} label(s) are not among the declared ones")
+    return instance
+
+
+def _check_choices(instance: Instance) -> None:
+    n = len(instance.choices)
+    if not 1 <= n <= MAX_CHOICES:
+        raise _Fault(f"choices: there are {n} options, expected 1 to {MAX_CHOICES}")
+    if not all(choice.strip() for choice in instance.choices):
+        raise _Fault("choices: an option is empty")
+    letters = ascii_uppercase[:n]
+    if not instance.references:
+        raise _Fault("references: there is no gold")
+    if any(len(r) != 1 or r not in letters for r in instance.references):
+        raise _Fault(f"references: not a letter of the {n} options")
+
+
+class _Hashes:
+    """A set of 64-bit hashes in an open-addressing table: 10 to 20 bytes a member."""
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 * 1024))
+        self._used = 0
+
+    def add(self, key: int) -> bool:
+        """Add a hash; return False if it was there."""
+        key = key or 1  # 0 marks a free place
+        if self._used * 5 > len(self._table) * 4:
+            self._grow()
+        place = self._place(key)
+        if self._table[place] == key:
+            return False
+        self._table[place] = key
+        self._used += 1
+        return True
+
+    def _place(self, key: int) -> int:
+        table, mask = self._table, len(self._table) - 1
+        place = key & mask
+        while table[place] not in (0, key):
+            place = (place + 1) & mask
+        return place
+
+    def _grow(self) -> None:
+        old = self._table
+        self._table = array("Q", bytes(16 * len(old)))
+        for key in old:
+            if key:
+                self._table[self._place(key)] = key
+
+
+class _ContentIds:
+    """Names instances by their content; remembers only hashes and what repeated."""
+
+    def __init__(self) -> None:
+        self._seen = _Hashes()
+        self._copies: dict[str, int] = {}
+
+    def name(self, instance: Instance) -> str:
+        digest = hashlib.sha256()
+        parts = (instance.context, instance.question, *instance.choices)
+        for part in (str(len(instance.choices)), *parts, *instance.references):
+            encoded = part.encode()
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)
+        name = digest.hexdigest()[:16]
+        if self._seen.add(int(name, 16)):
+            return name
+        self._copies[name] = self._copies.get(name, 1) + 1
+        return f"{name}-{self._copies[name]}"
+
+
+def _hash64(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+
+
+def _blame(e: Exception) -> str:
+    """Return the kind of an exception and the line that raised it, not its text."""
+    frame = traceback.extract_tb(e.__traceback__)[-1]
+    return f"{type(e).__name__} at {Path(frame.filename).name} line {frame.lineno}"
+
+
+# Where the rows come from ------------------------------------------------------------------
+
+
+def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Located]]]:
+    path = benchmark.samples
+    if path is None:
+        path = Path(benchmark.origin).parent / "samples" / f"{benchmark.name}.jsonl"
+    if not path.is_file():
+        raise DataError(
+            f"{benchmark.name}: no bundled samples; write synthetic rows to {path}, "
+            f"or use data=full"
+        )
+
+    def read() -> Iterator[_Located]:
+        return _locate(benchmark, [path], read_jsonl)
+
+    return file_sha256(path), read
+
+
+def _open_files(
+    benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
+) -> tuple[str, Callable[[], Iterator[_Located]]]:
+    paths = [check_file(benchmark, source, root) for source in dataset.files]
+    digest = hashlib.sha256(f"{split}\n".encode())
+    for source, path in zip(dataset.files, paths, strict=True):
+        digest.update(f"{file_sha256(path)}  {source.name}\n".encode())
+    if dataset.read is not None:
+        own = dataset.read
+
+        def read() -> Iterator[_Located]:
+            return _guard(benchmark, own, paths, split)
+    else:
+        chosen = _of_split(paths, split, dataset.splits)
+        if not chosen:
+            raise PluginError(
+                f"benchmark {benchmark.name!r}: no file of split {split!r}; "
+                f"name its files {split}.csv or the like, or declare FileDataset.read"
+            )
+
+        def read() -> Iterator[_Located]:
+            return _locate(benchmark, chosen, read_file)
+
+    return digest.hexdigest(), read
+
+
+def _open_hub(
+    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
+) -> tuple[str, Callable[[], Iterator[_Located]]]:
+    """Read fetched files, else files brought by hand, else what the hub or its cache has."""
+    identity = f"{dataset.repo}\n{dataset.revision}\n{dataset.config or ''}\n{split}\n"
+    digest = hashlib.sha256(identity.encode())
+    fetched = _of_split(_data_files(hub_folder(benchmark, dataset, root)), split, dataset.splits)
+    paths = fetched or _of_split(_data_files(root / benchmark.name), split, dataset.splits)
+    if not paths:
+        rows = load_hub(benchmark, dataset, split, root)
+        return digest.hexdigest(), lambda: ((f"row {n}", row) for n, row in enumerate(rows, 1))
+    if not fetched:  # nothing says which revision they are of: their bytes decide
+        for path in paths:
+            digest.update(f"{file_sha256(path)}  {path.name}\n".encode())
+    return digest.hexdigest(), lambda: _locate(benchmark, paths, read_file)
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.glob("*") if p.suffix in READERS)
+
+
+def _of_split(paths: Sequence[Path], split: str, splits: Sequence[str]) -> list[Path]:
+    """Return the files named after the split; of a data set with one split, else all."""
+    named = [p for p in paths if re.match(rf"{re.escape(split)}(?![a-z0-9])", p.stem)]
+    return named if named or len(splits) > 1 else list(paths)
+
+
+def _locate(
+    benchmark: Benchmark,
+    paths: Iterable[Path],
+    reader: Callable[[Path], Iterator[tuple[int, Mapping[str, Any]]]],
+) -> Iterator[_Located]:
+    for path in paths:
+        try:
+            for number, row in reader(path):
+                yield f"{path.name}, row {number}", row
+        except DataError as e:
+            raise DataError(f"{benchmark.name}: {e}") from None
+
+
+def _guard(
+    benchmark: Benchmark,
+    read: Callable[[Sequence[Path], str], Iterable[Row]],
+    paths: Sequence[Path],
+    split: str,
+) -> Iterator[_Located]:
+    """Yield the rows of a benchmark's own reader; whatever it raises names the benchmark."""
+    n = 0
+    try:
+        for n, row in enumerate(read(paths, split), 1):
+            yield f"row {n}", row
+    except MedhelmError as e:
+        raise DataError(f"{benchmark.name}: {e}") from None
+    except Exception as e:  # the border to a plugin
+        names = ", ".join(p.name for p in paths)
+        raise DataError(
+            f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(e)}"
+        ) from None

@@ -1,0 +1,309 @@
+"""Gets source files over the network, and says how they stand.
+
+A file has its final name only when it is whole. While it comes it is `<name>.part`, which a
+later call goes on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import http.client
+import os
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+from urllib.parse import urlsplit
+
+from medhelm.errors import DataError, PluginError
+from medhelm.schema import Benchmark, HubDataset, SourceFile
+from medhelm.sources import (
+    expected_sha256,
+    file_path,
+    hash_file,
+    hub_folder,
+    load_hub,
+    record_path,
+)
+
+Report = Callable[[str, int, int | None], None]
+"""Is told (file name, bytes here, bytes in all or None) while a file comes."""
+
+ATTEMPTS = 5
+_CHUNK = 1 << 18
+_TIMEOUT_S = 60.0
+_LONGEST_WAIT_S = 60.0
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileStatus:
+    """One source file as it stands on disk."""
+
+    name: str
+    path: Path
+    status: Literal["ok", "missing", "mismatch", "unpinned"]
+    """unpinned: it is there and agrees with the hash recorded at its first fetch, if any."""
+    sha256: str = ""
+    """Hash of the file; empty where it is missing."""
+    expected: str = ""
+    """Pinned or recorded hash; empty where there is none."""
+
+
+class _Interrupted(Exception):
+    """The transfer ended early and may be tried again."""
+
+    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
+    """Return how each source file stands; every file is read anew."""
+    if isinstance(benchmark.dataset, HubDataset):
+        folder = hub_folder(benchmark, benchmark.dataset, root)
+        splits = benchmark.dataset.splits
+        sources = [(SourceFile(name=f"{s}.parquet"), folder / f"{s}.parquet") for s in splits]
+    else:
+        sources = [(s, file_path(benchmark, s, root)) for s in benchmark.dataset.files]
+    return [_status(source, path) for source, path in sources]
+
+
+def fetch(
+    benchmark: Benchmark, root: Path, *, report: Report, pause_s: float = 1.0
+) -> list[FileStatus]:
+    """Get every file that is missing or wrong, and return how they all stand then.
+
+    Proxy and CA settings of the environment are honoured. `pause_s` is the first wait
+    between attempts; it doubles. Raises DataError for what cannot be had.
+    """
+    if isinstance(benchmark.dataset, HubDataset):
+        _fetch_hub(benchmark, benchmark.dataset, root, report)
+        return verify(benchmark, root)
+    by_hand: list[Path] = []
+    for source in benchmark.dataset.files:
+        path = file_path(benchmark, source, root)
+        status = _status(source, path)
+        if status.status == "unpinned" and not status.expected:
+            _record(path, status.sha256)
+        elif status.status in ("missing", "mismatch") and source.url:
+            with _disk_errors(benchmark.name, path):
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _Download(benchmark.name, source, path, report, pause_s).run()
+        elif status.status in ("missing", "mismatch"):
+            by_hand.append(path)
+    if by_hand:
+        raise DataError(
+            f"{benchmark.name}: {by_hand[0].name} cannot be fetched; "
+            f"put the right file into {by_hand[0].parent}"
+        )
+    return verify(benchmark, root)
+
+
+def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Report) -> None:
+    for status in verify(benchmark, root):
+        if status.status in ("ok", "unpinned"):
+            continue
+        rows = load_hub(benchmark, dataset, status.path.stem, root)
+        part = _part(status.path)
+        with _disk_errors(benchmark.name, status.path):
+            status.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            rows.to_parquet(str(part))
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, status.path)
+            _record(status.path, hash_file(status.path))
+        size = status.path.stat().st_size
+        report(status.name, size, size)
+
+
+def _status(source: SourceFile, path: Path) -> FileStatus:
+    if not path.is_file():
+        return FileStatus(name=source.name, path=path, status="missing", expected=source.sha256)
+    found, expected = hash_file(path), expected_sha256(source, path)
+    status: Literal["ok", "mismatch", "unpinned"] = "ok" if source.sha256 else "unpinned"
+    if expected and found != expected:
+        status = "mismatch"
+    return FileStatus(name=source.name, path=path, status=status, sha256=found, expected=expected)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def _record(path: Path, sha256: str) -> None:
+    """Write the hash beside the file, in the form that `sha256sum -c` reads."""
+    record = record_path(path)
+    part = _part(record)
+    part.write_text(f"{sha256}  {path.name}\n", encoding="utf-8")
+    os.replace(part, record)
+
+
+@contextlib.contextmanager
+def _disk_errors(benchmark: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise DataError(
+            f"{benchmark}: {path} cannot be written ({e.strerror or type(e).__name__}); "
+            f"what came so far is kept"
+        ) from None
+
+
+class _Download:
+    """Brings one file, over as many attempts as it takes and `ATTEMPTS` allow."""
+
+    def __init__(
+        self, benchmark: str, source: SourceFile, path: Path, report: Report, pause_s: float
+    ) -> None:
+        if urlsplit(source.url).scheme not in ("http", "https"):
+            raise PluginError(f"benchmark {benchmark!r}: {source.url} is no http or https address")
+        self._benchmark, self._source, self._path = benchmark, source, path
+        self._report, self._pause_s = report, pause_s
+        self._part = _part(path)
+        self._expected = expected_sha256(source, path)
+        self._etag = ""
+        self._is_resumed = False
+
+    def run(self) -> None:
+        """Put the whole file under its final name, or raise DataError and leave what was there."""
+        with self._part.open("ab") as file:
+            self._lock(file)
+            if not self._expected:
+                file.truncate(0)  # nothing would tell whether the source changed since
+            found = hash_file(self._part)
+            if not self._expected or found != self._expected:
+                found = self._transfer(file)
+            if self._is_resumed and found != self._expected:
+                file.truncate(0)  # the first part may have been of another file
+                found = self._transfer(file)
+            if self._expected and found != self._expected:
+                self._part.unlink()
+                raise DataError(self._changed(found))
+            os.replace(self._part, self._path)
+        if not self._source.sha256:
+            _record(self._path, found)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # else a power cut could undo the new names
+        finally:
+            os.close(folder)
+
+    def _lock(self, file: BinaryIO) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.fstat(file.fileno()).st_ino == self._part.stat().st_ino
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False  # held by another process, or just finished by it
+        if not is_ours:
+            raise DataError(f"{self._benchmark}: another process fetches {self._path.name} now")
+
+    def _changed(self, found: str) -> str:
+        fix = (
+            "the source has changed, nothing was stored"
+            if self._source.sha256
+            else f"the source has changed; delete {record_path(self._path)} to accept it"
+        )
+        return (
+            f"{self._benchmark}: {self._source.url} has sha256 {found[:12]}..., "
+            f"expected {self._expected[:12]}...; {fix}"
+        )
+
+    def _transfer(self, file: BinaryIO) -> str:
+        """Fill the part file and return its hash; raises DataError when that cannot be done."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._attempt(file)
+                break
+            except _Interrupted as e:
+                if attempt == ATTEMPTS:
+                    raise DataError(
+                        f"{self._benchmark}: {self._source.url} could not be fetched ({e}, "
+                        f"{ATTEMPTS} attempts); run `medhelm data fetch {self._benchmark}` to go on"
+                    ) from None
+                wait = self._pause_s * 2 ** (attempt - 1) if e.wait_s is None else e.wait_s
+                time.sleep(min(wait, _LONGEST_WAIT_S))
+        file.flush()
+        os.fsync(file.fileno())
+        return hash_file(self._part)
+
+    def _attempt(self, file: BinaryIO) -> None:
+        have = file.seek(0, os.SEEK_END)
+        headers = {"Accept-Encoding": "identity", "User-Agent": "medhelm"}
+        if have and (self._expected or self._etag):
+            headers["Range"] = f"bytes={have}-"
+            if self._etag:
+                headers["If-Range"] = self._etag
+        request = urllib.request.Request(self._source.url, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=_ca()) as reply:
+                self._receive(reply, file, have)
+        except urllib.error.HTTPError as e:
+            with e:
+                self._refused(e, file)
+        except urllib.error.URLError as e:
+            if isinstance(e.reason, ssl.SSLCertVerificationError):
+                raise DataError(
+                    f"{self._benchmark}: the certificate of {urlsplit(self._source.url).hostname} "
+                    f"is not trusted; name your CA file in SSL_CERT_FILE"
+                ) from None
+            raise _Interrupted(_reason(e.reason)) from None
+        except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as e:
+            raise _Interrupted(_reason(e)) from None
+
+    def _receive(self, reply: http.client.HTTPResponse, file: BinaryIO, have: int) -> None:
+        headers = reply.headers
+        if headers.get("Content-Encoding", "identity") != "identity":
+            raise DataError(f"{self._benchmark}: {self._source.url} comes compressed, not as it is")
+        if reply.status == 206 and headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            self._is_resumed = True
+        else:
+            file.truncate(0)
+            have = 0
+            if reply.status != 200:
+                raise _Interrupted(f"http {reply.status} of another range")
+        etag = headers.get("ETag", "")
+        self._etag = "" if etag.startswith("W/") else etag
+        length = headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else None
+        self._report(self._source.name, have, total)
+        while chunk := reply.read(_CHUNK):
+            file.write(chunk)
+            have += len(chunk)
+            self._report(self._source.name, have, total)
+        if total is not None and have < total:
+            raise _Interrupted(f"the connection ended {total - have} bytes early")
+
+    def _refused(self, e: urllib.error.HTTPError, file: BinaryIO) -> None:
+        if e.code == 416:  # the part is longer than the file, so it is of another one
+            file.truncate(0)
+            raise _Interrupted("http 416", wait_s=0.0)
+        if e.code in _TRANSIENT:
+            after = e.headers.get("Retry-After", "")
+            raise _Interrupted(f"http {e.code}", float(after) if after.isdigit() else None)
+        raise DataError(f"{self._benchmark}: {self._source.url} answers http {e.code}")
+
+
+def _ca() -> ssl.SSLContext | None:
+    """Return a context for the CA file that curl and requests are told of.
+
+    None where SSL_CERT_FILE or SSL_CERT_DIR name one, which Python's default obeys, or nothing does.
+    """
+    environ = os.environ
+    bundle = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    if not bundle or environ.get("SSL_CERT_FILE") or environ.get("SSL_CERT_DIR"):
+        return None
+    if Path(bundle).is_dir():
+        return ssl.create_default_context(capath=bundle)
+    if not Path(bundle).is_file():
+        raise DataError(f"the CA file {bundle} that the environment names does not exist")
+    return ssl.create_default_context(cafile=bundle)
+
+
+def _reason(e: object) -> str:
+    return getattr(e, "strerror", None) or type(e).__name__

@@ -1,0 +1,147 @@
+"""Data files -> rows, one at a time: CSV, JSON lines, a JSON list, Parquet.
+
+Every reader yields (number, row), counted from 1: the record, in JSON lines the line.
+Errors are DataErrors that name file and place, never the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.errors import DataError
+
+_Rows = Iterator[tuple[int, Mapping[str, Any]]]
+_BOM = codecs.BOM_UTF8
+_MAX_CELL = 2**31 - 1
+"""The csv module's own limit of 131,072 characters is below the size of a long note."""
+
+
+def read_file(path: Path) -> _Rows:
+    """Yield the rows of a file by its suffix; raises DataError for an unknown one."""
+    if path.suffix not in READERS:
+        known = ", ".join(READERS)
+        raise DataError(f"{path.name}: no reader for {path.suffix or 'no suffix'}, only {known}")
+    return READERS[path.suffix](path)
+
+
+def read_csv(path: Path) -> _Rows:
+    """Yield records with every cell as text; a record must be as long as the header."""
+    csv.field_size_limit(_MAX_CELL)
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            records = csv.reader(file, strict=True)
+            header = next(records, None)
+            if header is None:
+                return
+            if len(set(header)) < len(header):
+                raise DataError(f"{path.name}: a column name stands twice in the header")
+            for record in records:
+                if not record:
+                    continue
+                number += 1
+                if len(record) != len(header):
+                    raise DataError(
+                        f"{path.name}, row {number}: {len(record)} cells, "
+                        f"the header has {len(header)}"
+                    )
+                yield number, dict(zip(header, record, strict=True))
+    except UnicodeDecodeError:
+        raise DataError(_not_utf8(path)) from None
+    except csv.Error as e:
+        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+
+
+def read_jsonl(path: Path) -> _Rows:
+    """Yield the objects of JSON lines; blank lines are skipped."""
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            text = line.removeprefix(_BOM) if number == 1 else line
+            if text.strip():
+                where = f"{path.name}, row {number}"
+                yield number, _object(_decode(text, where, offset), where)
+            offset += len(line)
+
+
+def read_json(path: Path) -> _Rows:
+    """Yield the objects of one JSON list; the file is held in memory."""
+    rows = _decode(path.read_bytes().removeprefix(_BOM), path.name, 0)
+    if not isinstance(rows, list):
+        raise DataError(f"{path.name}: holds {_kind(rows)}, expected a list of objects")
+    for number, row in enumerate(rows, 1):
+        yield number, _object(row, f"{path.name}, row {number}")
+
+
+def read_parquet(path: Path) -> _Rows:
+    """Yield the records of a Parquet file, a batch of a row group at a time."""
+    import pyarrow
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except (pyarrow.ArrowException, OSError) as e:
+        raise DataError(
+            f"{path.name}: not readable as Parquet behind row {number} ({type(e).__name__})"
+        ) from None
+
+
+READERS: Mapping[str, Callable[[Path], _Rows]] = {
+    ".csv": read_csv,
+    ".jsonl": read_jsonl,
+    ".json": read_json,
+    ".parquet": read_parquet,
+}
+
+
+def _decode(data: bytes, where: str, offset: int) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        try:
+            data.decode()
+        except UnicodeDecodeError as bad:
+            raise DataError(f"{where}: not UTF-8 at byte {offset + bad.start}") from None
+        raise DataError(
+            f"{where}: not JSON ({' '.join(str(e).split())}); NaN and infinities are no JSON"
+        ) from None
+
+
+def _object(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: holds {_kind(value)}, expected an object")
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return names.get(type(value), "null" if value is None else "a number")
+
+
+def _not_utf8(path: Path) -> str:
+    """Return the message that names the first byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            pending = len(decoder.getstate()[0])
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as e:
+                offset += e.start - pending
+                break
+            offset += len(chunk)
+        else:
+            offset -= len(decoder.getstate()[0])
+    return f"{path.name}: not UTF-8 at byte {offset}; save the file as UTF-8"

@@ -1,0 +1,95 @@
+"""Source files of a benchmark: where they lie, and whether they are right.
+
+A file stands at `<data root>/<benchmark>/<name>`. The hash of a source without a pinned one
+is recorded in `<name>.sha256` when it is first fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from medhelm.errors import DataError, PluginError
+from medhelm.schema import Benchmark, HubDataset, SourceFile
+
+
+def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
+    """Return where a file is expected; raises PluginError for a name that leaves the folder."""
+    name = Path(source.name)
+    if name.is_absolute() or ".." in name.parts or not name.parts:
+        raise PluginError(
+            f"benchmark {benchmark.name!r}: file name {source.name!r} leaves its folder"
+        )
+    return root / benchmark.name / name
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file; an unchanged file is read once per process."""
+    stat = path.stat()
+    return _hashed(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _hashed(path: Path, size: int, mtime_ns: int) -> str:
+    return hash_file(path)
+
+
+def hash_file(path: Path) -> str:
+    """Return the sha256 of a file, read now."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
+    """Return the path of a file that is there and has its hash; raises DataError with the fix."""
+    path = file_path(benchmark, source, root)
+    command = f"medhelm data fetch {benchmark.name}"
+    if not path.is_file():
+        fix = f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"
+        raise DataError(f"{benchmark.name}: {path} is missing; {fix}")
+    expected, found = expected_sha256(source, path), file_sha256(path)
+    if expected and found != expected:
+        fix = f"run `{command}` to replace it" if source.url else "put the right file there"
+        raise DataError(
+            f"{benchmark.name}: {path} has sha256 {found[:12]}..., "
+            f"expected {expected[:12]}...; {fix}"
+        )
+    return path
+
+
+def expected_sha256(source: SourceFile, path: Path) -> str:
+    """Return the pinned hash, else the recorded one, else an empty text."""
+    record = record_path(path)
+    if source.sha256 or not record.is_file():
+        return source.sha256
+    words = record.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)
+    return words[0] if words else ""
+
+
+def record_path(path: Path) -> Path:
+    """Return where the hash of the first fetch is recorded."""
+    return path.with_name(path.name + ".sha256")
+
+
+def hub_folder(benchmark: Benchmark, dataset: HubDataset, root: Path) -> Path:
+    """Return where the fetched splits of a hub data set stand."""
+    return root / benchmark.name / re.sub(r"[^\w.-]", "_", dataset.revision)
+
+
+def load_hub(benchmark: Benchmark, dataset: HubDataset, split: str, root: Path) -> Any:
+    """Return a split as a `datasets.Dataset`, from the hub or its cache; raises DataError."""
+    import datasets
+
+    try:
+        return datasets.load_dataset(
+            dataset.repo, dataset.config, split=split, revision=dataset.revision
+        )
+    except Exception as e:  # the hub's clients raise errors of several HTTP libraries
+        raise DataError(
+            f"{benchmark.name}: {dataset.repo} at {dataset.revision[:12]} cannot be loaded from "
+            f"the hub ({type(e).__name__}); without network put {split}.parquet or {split}.jsonl "
+            f"into {root / benchmark.name}"
+        ) from None
