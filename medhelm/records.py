@@ -118,6 +118,8 @@ def exchange_key(instance_id: str, repeat: int) -> int:
 def run_path(results: Path, spec: RunSpec) -> Path:
     """Return the folder of a run."""
     model = quote(spec.model.name.replace("/", "__"), safe="-_.+@=,")
+    if model.startswith("."):  # '..' would leave the folder
+        model = "%2E" + model[1:]
     return results / "runs" / spec.benchmark / model / request_hash(spec)
 
 
@@ -178,6 +180,9 @@ class RunFolder:
         except OSError as e:
             self.close()
             raise RecordError(f"cannot write run folder {self.path}: {_why(e)}") from None
+        except RecordError:
+            self.close()
+            raise
         return scan
 
     def append(self, exchange: Exchange) -> None:
