@@ -13,11 +13,8 @@ process loses what was in flight, a power cut what was not yet synced (at most a
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
-import socket
 import threading
 import zlib
 from array import array
@@ -29,7 +26,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from medhelm.errors import RecordError, RunLocked
+from medhelm.durable import AtomicFile, lock_file, make_private, why
+from medhelm.errors import RecordError
 from medhelm.schema import SCHEMA, Exchange, Finish, GradingSpec, RunRecord, RunSpec
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -179,7 +177,7 @@ class RunFolder:
             self._size = os.fstat(self._fd).st_size
         except OSError as e:
             self.close()
-            raise RecordError(f"cannot write run folder {self.path}: {_why(e)}") from None
+            raise RecordError(f"cannot write run folder {self.path}: {why(e)}") from None
         except RecordError:
             self.close()
             raise
@@ -195,7 +193,7 @@ class RunFolder:
         except OSError as e:
             os.ftruncate(self._fd, self._size)
             raise RecordError(
-                f"cannot write {self.log_path}: {_why(e)}; everything answered before is kept, "
+                f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
                 "and the same command goes on from there"
             ) from None
         self._size += len(line)
@@ -219,31 +217,6 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-
-
-def make_private(path: Path) -> None:
-    """Create a folder and its missing parents with mode 0700."""
-    for folder in reversed([path, *path.parents]):
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def lock_file(path: Path) -> BinaryIO:
-    """Return an open file that holds an exclusive lock; the kernel drops it with the process."""
-    handle = open(path, "a+b")  # noqa: SIM115 - held open on purpose
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.seek(0)
-        owner = handle.read(200).decode("ascii", "replace").strip() or "another process"
-        handle.close()
-        raise RunLocked(
-            f"run folder {path.parent} is in use by {owner}; wait for it to end or stop it"
-        ) from None
-    handle.truncate(0)
-    handle.write(f"process {os.getpid()} on {socket.gethostname()}".encode("ascii", "replace"))
-    handle.flush()
-    return handle
 
 
 def _mend(log: Path, quarantine: Path) -> Scan:
@@ -306,40 +279,6 @@ def _move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end
         os.fsync(aside.fileno())
 
 
-class AtomicFile:
-    """A file that appears under its name whole or not at all: a `with` block yields the handle."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-
-    def __enter__(self) -> BinaryIO:
-        fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._handle: BinaryIO = os.fdopen(fd, "wb")
-        return self._handle
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        try:
-            if kind is None:
-                self._handle.flush()
-                os.fsync(self._handle.fileno())
-                self._handle.close()
-                os.replace(self._temporary, self._path)
-                sync_folder(self._path.parent)
-        finally:
-            self._handle.close()
-            self._temporary.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a folder's entries to the disk, so that a rename survives a power cut."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def write_struct(path: Path, value: msgspec.Struct) -> None:
     """Write a struct as indented JSON, atomically; raises RecordError."""
     try:
@@ -347,7 +286,7 @@ def write_struct(path: Path, value: msgspec.Struct) -> None:
         with AtomicFile(path) as handle:
             handle.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
     except OSError as e:
-        raise RecordError(f"cannot write {path}: {_why(e)}") from None
+        raise RecordError(f"cannot write {path}: {why(e)}") from None
 
 
 def read_plan(run: Path) -> Plan:
@@ -365,7 +304,7 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
         raw = path.read_bytes()
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
     except OSError as e:
-        raise RecordError(f"cannot read {path}: {_why(e)}") from None
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is not readable JSON; restore it or remove its folder") from None
     if head is not None and bytes(head) != b"%d" % SCHEMA:
@@ -436,9 +375,3 @@ def log_bytes(run: Path) -> int:
         return (run / "responses.jsonl").stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _why(e: OSError) -> str:
-    if e.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full; free some space and start the same command again"
-    return (e.strerror or "unknown error").lower()

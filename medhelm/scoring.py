@@ -15,14 +15,13 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from medhelm.durable import AtomicFile, make_private
 from medhelm.grading import grade
 from medhelm.records import (
-    AtomicFile,
     Plan,
     exchange_key,
     grading_hash,
     log_bytes,
-    make_private,
     read_exchanges,
     write_struct,
 )

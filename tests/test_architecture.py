@@ -14,7 +14,7 @@ PACKAGE = ROOT / "medhelm"
 
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
-    1: {"schema", "config"},
+    1: {"schema", "config", "durable"},
     2: {
         "answer_marks",
         "costs",
@@ -119,7 +119,9 @@ def test_no_cycles_among_modules() -> None:
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_the_core_knows_no_plugin_by_name_and_heavy_packages_wait(path: Path) -> None:
     for name in imported(path):
-        assert not name.startswith(("medhelm_benchmarks", "medhelm_metrics", "benchmarks", "metrics"))
+        assert not name.startswith(
+            ("medhelm_benchmarks", "medhelm_metrics", "benchmarks", "metrics")
+        )
     for name in imported(path, top_only=True):
         assert name.split(".")[0] not in HEAVY, f"{path} imports {name} at module level"
 

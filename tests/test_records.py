@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm import records
+from medhelm.durable import AtomicFile
 from medhelm.errors import RecordError, RunLocked
 from medhelm.records import Plan, RunFolder, encode_line, exchange_key, request_hash
 from medhelm.schema import Exchange, Finish, Instance, ModelSpec, Price, Response, RunSpec, Sampling
@@ -125,7 +126,9 @@ def test_any_single_damaged_byte_in_the_middle_is_found_and_set_aside(tmp_path: 
 
 def test_garbage_of_any_kind_between_lines_never_hides_the_good_ones(tmp_path: Path) -> None:
     a, b = encode_line(exchange("a")), encode_line(exchange("b"))
-    garbage = b"\x00\xff\xfe\n\n{}\n[1]\n" + b'{"schema":1,"response":{}}\n' + a[: len(a) // 2] + b"\n"
+    garbage = (
+        b"\x00\xff\xfe\n\n{}\n[1]\n" + b'{"schema":1,"response":{}}\n' + a[: len(a) // 2] + b"\n"
+    )
     (tmp_path / "responses.jsonl").write_bytes(a + garbage + b + b"torn")
     folder = RunFolder(tmp_path)
     scan = folder.open()
@@ -240,12 +243,12 @@ def test_folders_and_files_are_private(tmp_path: Path) -> None:
 def test_an_atomic_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"old")
-    with pytest.raises(ValueError, match="x"), records.AtomicFile(path) as handle:
+    with pytest.raises(ValueError, match="x"), AtomicFile(path) as handle:
         handle.write(b"new, half")
         raise ValueError("x")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
-    with records.AtomicFile(path) as handle:
+    with AtomicFile(path) as handle:
         handle.write(b"new")
     assert path.read_bytes() == b"new"
 
@@ -337,5 +340,3 @@ def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
     with pytest.raises(RunLocked, match=f"in use by process {os.getpid()} on "):
         RunFolder(tmp_path).open()
     folder.close()
-
-

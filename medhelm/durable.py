@@ -1,0 +1,77 @@
+"""Files that survive a killed process and a power cut, readable by their owner alone."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import BinaryIO
+
+from medhelm.errors import RunLocked
+
+
+def make_private(path: Path) -> None:
+    """Create a folder and its missing parents with mode 0700."""
+    for folder in reversed([path, *path.parents]):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def lock_file(path: Path) -> BinaryIO:
+    """Return an open file that holds an exclusive lock; the kernel drops it with the process."""
+    handle = open(path, "a+b")  # noqa: SIM115 - held open on purpose
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.seek(0)
+        owner = handle.read(200).decode("ascii", "replace").strip() or "another process"
+        handle.close()
+        raise RunLocked(
+            f"run folder {path.parent} is in use by {owner}; wait for it to end or stop it"
+        ) from None
+    handle.truncate(0)
+    handle.write(f"process {os.getpid()} on {socket.gethostname()}".encode("ascii", "replace"))
+    handle.flush()
+    return handle
+
+
+class AtomicFile:
+    """A file that appears under its name whole or not at all: a `with` block yields the handle."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+    def __enter__(self) -> BinaryIO:
+        fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._handle: BinaryIO = os.fdopen(fd, "wb")
+        return self._handle
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                self._handle.flush()
+                os.fsync(self._handle.fileno())
+                self._handle.close()
+                os.replace(self._temporary, self._path)
+                sync_folder(self._path.parent)
+        finally:
+            self._handle.close()
+            self._temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's entries to the disk, so that a rename survives a power cut."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def why(e: OSError) -> str:
+    if e.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; free some space and start the same command again"
+    return (e.strerror or "unknown error").lower()
