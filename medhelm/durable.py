@@ -72,6 +72,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def why(e: OSError) -> str:
+    """Return what went wrong with a file in a few words, and the fix for a full disk."""
     if e.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full; free some space and start the same command again"
     return (e.strerror or "unknown error").lower()

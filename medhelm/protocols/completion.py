@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from medhelm.costs import Ledger, estimate_tokens
+from medhelm.costs import Ledger, Reservation, estimate_tokens
+from medhelm.errors import BudgetReached
 from medhelm.prompts import render_prompt
 from medhelm.schema import (
     Benchmark,
@@ -16,6 +18,8 @@ from medhelm.schema import (
     Response,
     RunSpec,
 )
+
+_RETRY_S = 0.05
 
 
 def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:
@@ -43,16 +47,26 @@ async def conduct(
 ) -> Exchange:
     """Return the exchange of one instance; raises BudgetReached before anything is sent."""
     request = build_request(benchmark, spec, instance, repeat)
-    reservation = ledger.reserve(
-        spec.model.price, estimate_tokens(request.messages), request.max_output_tokens
-    )
+    reservation = await _reserve(ledger, spec, request)
     try:
         response = await model.respond(request)
     except BaseException:
         reservation.cancel()
         raise
-    reservation.settle(response.usage, response.lost)
+    reservation.settle_response(response)
     return Exchange(instance=instance, messages=request.messages, response=response)
+
+
+async def _reserve(ledger: Ledger, spec: RunSpec, request: Request) -> Reservation:
+    """Set the request's upper bound aside; what is in flight may yet cost less than feared."""
+    tokens = estimate_tokens(request.messages)
+    while True:
+        try:
+            return ledger.reserve(spec.model.price, tokens, request.max_output_tokens)
+        except BudgetReached:
+            if not ledger.open:
+                raise
+        await asyncio.sleep(_RETRY_S)
 
 
 def conduct_baseline(
