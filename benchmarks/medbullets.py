@@ -1,0 +1,73 @@
+"""Medbullets: vignettes in the style of USMLE Steps 2 and 3, five options.
+
+Chen et al., 2024, arXiv 2402.18060. Ten questions stand twice in the file: each pair is one
+cluster. Some refer to a figure that the file lacks; metadata `figure` says so.
+"""
+
+import hashlib
+import re
+
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+
+COLUMNS = ("opa", "opb", "opc", "opd", "ope")
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a question; its explanation, which gives the answer away, stays out."""
+    choices = tuple(row[column].strip() for column in COLUMNS)
+    figure = "referenced" if re.search(r"\bFigures? [A-Z]\b", row["question"]) else "none"
+    if choices == ("A", "B", "C", "D", "E"):
+        figure = "only_letters"
+    words = " ".join(row["question"].split()).casefold()
+    return Instance(
+        id=row["link"].strip(),
+        question=row["question"].strip(),
+        choices=choices,
+        references=(row["answer_idx"].strip(),),
+        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        metadata={"figure": figure},
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "ef3c9da03fc17f46fbd95ce860e0a55c51ed3606"
+    repository = "HanjieChen/ChallengeClinicalQA"
+    return [
+        Benchmark(
+            name="medbullets",
+            title="Medbullets",
+            description="Clinical vignettes in the style of USMLE Steps 2 and 3, five options.",
+            subcategory="providing_clinical_knowledge_support",
+            tasks=("answer_medical_knowledge_questions",),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="medbullets_op5.csv",
+                        url=(
+                            f"https://raw.githubusercontent.com/{repository}/{commit}"
+                            "/medbullets/medbullets_op5.csv"
+                        ),
+                        sha256="7da4b1397418b4bd15074066ea6a377ac44a599794a959cd8ebc76937ea597e6",
+                    ),
+                ),
+                source=f"{repository} at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction=(
+                "This is a clinical case with a question about it. Choose the best option."
+            ),
+            metrics=["exact_match"],
+            max_output_tokens=64,
+            redistributable=False,
+            licence="not stated by the source",
+            citation=(
+                "Chen et al. Benchmarking Large Language Models on Answering and Explaining "
+                "Challenging Medical Questions. arXiv 2402.18060"
+            ),
+            expected_instances={"test": 308},
+            cluster="question",
+        )
+    ]

@@ -1,0 +1,80 @@
+"""PubMedQA: is the title's question answered yes, no or maybe by the abstract?
+
+Jin et al., 2019, arXiv 1909.06146. The official test split of 500 is the default; all 1,000
+labelled items are the split `all`, which earlier leaderboards used.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+
+LETTERS = {"yes": "A", "no": "B", "maybe": "C"}
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield the records with their PMID; split `test` keeps those of the ground-truth file."""
+    records, test = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    for pmid, record in records.items():
+        if split == "all" or pmid in test:
+            yield {"pmid": pmid, **record}
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a question with the abstract's parts; the conclusion (LONG_ANSWER) stays out."""
+    parts = zip(row["LABELS"], row["CONTEXTS"], strict=True)
+    return Instance(
+        id=row["pmid"],
+        context="\n".join(f"{label.title()}. {part}" for label, part in parts),
+        question=row["QUESTION"],
+        choices=tuple(LETTERS),
+        references=(LETTERS[row["final_decision"]],),
+        metadata={"year": row.get("YEAR") or "not stated"},
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "1cbae8e92f72f20c8d3747cbb3bf5bc53554d997"
+    folder = f"https://raw.githubusercontent.com/pubmedqa/pubmedqa/{commit}/data"
+    return [
+        Benchmark(
+            name="pubmed_qa",
+            title="PubMedQA",
+            description="Yes/no/maybe questions about biomedical abstracts.",
+            subcategory="conducting_literature_research",
+            tasks=("screen_reviews", "summarize_papers"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="ori_pqal.json",
+                        url=f"{folder}/ori_pqal.json",
+                        sha256="8b3276be8942ebbd77f3ddcda12c1749bf0e490045a736fd8438ee40cf37a41d",
+                    ),
+                    SourceFile(
+                        name="test_ground_truth.json",
+                        url=f"{folder}/test_ground_truth.json",
+                        sha256="939fe566f09017d13b1ca64d2ddfee0bc2374b366048152997669cccedc44d51",
+                    ),
+                ),
+                read=read,
+                splits=("test", "all"),
+                source=f"pubmedqa/pubmedqa at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction=(
+                "Below is the abstract of a biomedical study without its conclusion, and a "
+                "question. Choose the answer that the findings support; maybe is for findings "
+                "that do not settle it."
+            ),
+            metrics=["exact_match"],
+            max_output_tokens=64,
+            redistributable=True,
+            licence="MIT",
+            citation="Jin et al. PubMedQA. EMNLP 2019. arXiv 1909.06146",
+            expected_instances={"test": 500, "all": 1000},
+        )
+    ]
