@@ -9,11 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from medhelm.api import evaluate as evaluate
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
     from medhelm.extract import extract_choice as extract_choice
     from medhelm.extract import extract_number as extract_number
     from medhelm.hookspecs import hookimpl as hookimpl
+    from medhelm.results import Results as Results
+    from medhelm.results import load_results as load_results
     from medhelm.schema import Benchmark as Benchmark
     from medhelm.schema import FileDataset as FileDataset
     from medhelm.schema import HubDataset as HubDataset
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "api": ("evaluate",),
     "errors": ("DataError", "MedhelmError"),
     "extract": ("extract_choice", "extract_number"),
     "hookspecs": ("hookimpl",),
+    "results": ("Results", "load_results"),
     "schema": (
         "Benchmark",
         "FileDataset",
@@ -50,7 +55,7 @@ _HOMES = {
 }
 _HOME_OF = {name: f"medhelm.{home}" for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - built from the table above
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
