@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+WinDefinition = Literal["paper", "half"]
+"""Whether a tie is a win for both (the paper's words) or half a win."""
+
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order
 differ in their last bits, and that is no win."""
@@ -126,7 +129,7 @@ def design_effect(values: Floats, clusters: Ints) -> float:
     return (clustered_error(values, clusters) / plain) ** 2 if plain > 0 else math.nan
 
 
-def win_shares(scores: Floats, definition: Literal["paper", "half"]) -> Floats:
+def win_shares(scores: Floats, definition: WinDefinition) -> Floats:
     """Return, for scores (..., M, B), the share (..., M, M) of benchmarks that row wins over column.
 
     `paper`: a win where the score is at least the rival's, so that a tie is a win for both.

@@ -1,0 +1,194 @@
+"""Cells: the scores of one run as arrays, repeats averaged per instance, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.errors import RecordError
+from medhelm.schema import MetricRef, RunRecord
+from medhelm.selection import GradedRun
+from medhelm.stats import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Strings = NDArray[np.object_]
+
+MIN_COVERAGE = 0.99
+"""A model whose run covers a smaller share of its instances is not ranked on that benchmark."""
+
+COLUMNS = (
+    "instance_id",
+    "repeat",
+    "cluster",
+    "metric",
+    "value",
+    "outcome",
+    "stats",
+)
+"""The columns of scores.parquet that tables read; `metadata` is read for slices only."""
+
+_RANGE_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """One metric over one run. Arrays are over the instances with a value, sorted by id."""
+
+    ids: Strings
+    values: Floats
+    """Mean over an instance's repeats."""
+    stats: Floats
+    """Additive statistics (n, k), averaged over repeats like the values."""
+    clusters: Strings
+    """Cluster key; an instance without one is its own cluster."""
+    low: Floats
+    """Lowest value among the repeats."""
+    high: Floats
+    spread: Floats
+    """SD over the repeats (ddof 1); 0 where there is one."""
+    total: float
+    """Sum of the values of all rows."""
+    counted: int
+    """Rows with a value."""
+    outcomes: Mapping[str, int]
+    """Rows of each outcome."""
+
+    def among(self, wanted: Strings) -> NDArray[np.bool_]:
+        """Return which of the instances are among the wanted ones (sorted, not empty).
+
+        numpy's own `isin` compares every pair of objects.
+        """
+        if np.array_equal(self.ids, wanted):
+            return np.ones(len(wanted), dtype=np.bool_)
+        at = np.minimum(np.searchsorted(wanted, self.ids), len(wanted) - 1)
+        return np.asarray(wanted[at] == self.ids, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one benchmark: its record and its scores by metric."""
+
+    run: GradedRun
+    scores: Mapping[str, MetricScores]
+
+    @property
+    def record(self) -> RunRecord:
+        """The run's record."""
+        return self.run.record
+
+    def planned(self, metric: str) -> int:
+        """Return how many rows the finished run has: instances times repeats."""
+        rows = sum(self.scores[metric].outcomes.values())
+        return max(self.record.instances * self.record.spec.repeats, rows)
+
+    def coverage(self, metric: str) -> float:
+        """Return the share of the planned rows that have a value; 0 where none is planned."""
+        planned = self.planned(metric)
+        return self.scores[metric].counted / planned if planned else 0.0
+
+
+def read_cell(run: GradedRun, scores: pa.Table) -> Cell:
+    """Return the cell of a grading from its scores; raises RecordError where they are damaged."""
+    missing = [c for c in COLUMNS if c not in scores.column_names]
+    if missing:
+        raise RecordError(f"{run.folder}: scores.parquet has no column {missing[0]!r}")
+    import pyarrow.compute as pc
+
+    names = scores.column("metric")
+    found = {}
+    for metric in run.record.grading.metrics:
+        part = scores.filter(pc.equal(names, metric.name))
+        try:
+            found[metric.name] = _metric_scores(part, metric)
+        except ValueError as e:
+            raise RecordError(f"{run.folder}: scores.parquet, {metric.name}: {e}") from None
+    return Cell(run, found)
+
+
+def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
+    ids, repeats = _array(part, "instance_id"), _array(part, "repeat")
+    names, counts = np.unique(_array(part, "outcome"), return_counts=True)
+    _, places = np.unique(ids, return_inverse=True)
+    width = int(repeats.max()) + 1 if len(repeats) else 1
+    if len(np.unique(places.astype(np.int64) * width + repeats)) < len(ids):
+        raise ValueError("an instance and repeat stands there twice")
+    value = np.asarray(_array(part, "value"), dtype=np.float64)
+    valued = ~np.isnan(value)
+    value, ids = value[valued], ids[valued]
+    slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
+    if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
+        raise ValueError(f"a value outside {metric.minimum:g} to {metric.maximum:g}")
+    stats = _stats(part.column("stats").combine_chunks().filter(_mask(valued)), len(value))
+    unique, first, item = np.unique(ids, return_index=True, return_inverse=True)
+    clusters = _array(part, "cluster")[valued][first]
+    of = np.bincount(item, minlength=len(unique)).astype(np.float64)
+    means = np.bincount(item, weights=value, minlength=len(unique)) / of
+    low, high = np.full(len(unique), np.inf), np.full(len(unique), -np.inf)
+    np.minimum.at(low, item, value)
+    np.maximum.at(high, item, value)
+    squares = np.bincount(item, weights=(value - means[item]) ** 2, minlength=len(unique))
+    return MetricScores(
+        ids=unique,
+        values=means,
+        stats=np.stack(
+            [np.bincount(item, weights=column, minlength=len(unique)) / of for column in stats.T],
+            axis=1,
+        ),
+        clusters=np.array(
+            [f"i:{i}" if c is None else f"c:{c}" for i, c in zip(unique, clusters, strict=True)],
+            dtype=object,
+        ),
+        low=low,
+        high=high,
+        spread=np.sqrt(squares / np.maximum(of - 1, 1)),
+        total=float(value.sum()),
+        counted=len(value),
+        outcomes=dict(zip(names.tolist(), counts.tolist(), strict=True)),
+    )
+
+
+def _array(part: pa.Table, column: str) -> NDArray[Any]:
+    found: NDArray[Any] = part.column(column).to_numpy()
+    return found
+
+
+def _mask(valued: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(valued)
+
+
+def _stats(column: Any, rows: int) -> Floats:
+    """Return the lists of a column as (rows, k); raises ValueError where their lengths differ."""
+    import pyarrow.compute as pc
+
+    if not rows:
+        return np.empty((0, 1))
+    lengths = np.unique(pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
+    if len(lengths) != 1 or lengths[0] < 1:
+        raise ValueError("rows with a value have no statistics, or of different length")
+    flat = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+    if not np.isfinite(flat).all():
+        raise ValueError("statistics that are not finite")
+    return flat.reshape(rows, int(lengths[0]))
+
+
+def read_metadata(scores: pa.Table) -> dict[str, dict[str, str]]:
+    """Return the metadata of each instance; raises ValueError where a row's is not an object."""
+    decode = msgspec.json.Decoder(dict[str, str]).decode
+    ids, texts = _array(scores, "instance_id"), _array(scores, "metadata")
+    found: dict[str, dict[str, str]] = {}
+    for instance, text in zip(ids, texts, strict=True):
+        if instance not in found:
+            try:
+                found[instance] = decode(text) if text else {}
+            except msgspec.DecodeError:
+                raise ValueError("metadata that is not an object of strings") from None
+    return found

@@ -1,0 +1,25 @@
+"""`medhelm compare A B`: two models on the same instances, paired."""
+
+from __future__ import annotations
+
+import argparse
+
+from medhelm.cli.tables import add_common, emit, load, settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("a", metavar="A", help="a model as tables name it")
+    parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument(
+        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
+    )
+    add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison and return the exit code."""
+    chosen = settings(args)
+    results = load(args, args.benchmark, [args.a, args.b])
+    emit([results.compare(args.a, args.b, chosen)], args.format, args.out)
+    return 0

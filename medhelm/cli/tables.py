@@ -1,0 +1,131 @@
+"""`medhelm tables`: the tables of a results folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.errors import UsageError
+
+if TYPE_CHECKING:
+    from medhelm.results import Results
+    from medhelm.table import Settings, Table
+
+_NAMES = ("overall", "benchmarks", "categories", "mde", "cost", "slices")
+_FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "--table", choices=_NAMES, help="one table (default: overall and benchmarks)"
+    )
+    parser.add_argument("--by", metavar="KEY", help="metadata key of --table slices")
+    parser.add_argument(
+        "--metrics",
+        choices=("main", "all"),
+        default="main",
+        help="metrics of --table benchmarks (default: main)",
+    )
+    parser.add_argument(
+        "--rank-by",
+        choices=("paper", "half", "macro"),
+        default="paper",
+        help="rank by win rate (a tie wins for both, or counts half) or by macro-average",
+    )
+    parser.add_argument(
+        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
+    )
+    parser.add_argument(
+        "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
+    )
+    add_common(parser)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `tables` and `compare` share."""
+    parser.add_argument(
+        "--results-dir",
+        default=DEFAULT_RESULTS,
+        metavar="DIR",
+        help="folder of results (default: %(default)s)",
+    )
+    parser.add_argument("--format", choices=_FORMATS, default="terminal", help="output format")
+    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    parser.add_argument(
+        "--data",
+        choices=("sample", "full"),
+        help="runs on bundled samples or on full data (default: full where there is any)",
+    )
+    parser.add_argument(
+        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
+    )
+    parser.add_argument(
+        "--latest", action="store_true", help="take the newest of several runs of one cell"
+    )
+    parser.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
+    parser.add_argument(
+        "--draws", type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"
+    )
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
+    )
+
+
+def settings(args: argparse.Namespace, **more: Any) -> Settings:
+    """Return the settings that the options name; raises UsageError."""
+    from medhelm.table import Settings
+
+    return Settings(
+        draws=args.draws, bootstrap_seed=args.bootstrap_seed, confidence=args.confidence, **more
+    )
+
+
+def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
+    """Return the results that the options name; raises MedhelmError."""
+    from medhelm.results import load_results
+
+    return load_results(
+        args.results_dir,
+        data=args.data,
+        scoring=args.scoring,
+        latest=args.latest,
+        benchmarks=benchmarks,
+        models=models,
+    )
+
+
+def emit(tables: list[Table], form: str, out: str | None) -> None:
+    """Print tables or write them to a file; notes of CSV go to the standard error."""
+    from medhelm import formats
+
+    if form == "parquet" and out is None:
+        raise UsageError("--format parquet is binary: name a file with --out FILE")
+    if form == "terminal" and out is None:
+        formats.print_tables(tables)
+        return
+    content = formats.render(tables, form)
+    if out is None:
+        sys.stdout.write(content.decode())
+    else:
+        formats.write(Path(out), content)
+    if form == "csv":
+        for note in tables[0].notes:
+            print(f"note: {formats.clean(note)}", file=sys.stderr)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables asked for and return the exit code."""
+    if args.by and args.table != "slices":
+        raise UsageError("--by KEY belongs to --table slices")
+    if args.metrics != "main" and args.table not in (None, "benchmarks"):
+        raise UsageError("--metrics belongs to --table benchmarks")
+    chosen = settings(args, rank_by=args.rank_by)
+    results = load(args, args.benchmark, args.model)
+    names = [args.table] if args.table else ["overall", "benchmarks"]
+    tables = [results.typed(n, chosen, by=args.by, metrics=args.metrics) for n in names]
+    emit(tables, args.format, args.out)
+    return 0

@@ -1,0 +1,251 @@
+"""Two models on the same instances: paired differences per benchmark and over all of them.
+
+Only instances that both have a value for count, whatever other models answered. A benchmark on
+which either run covers less than `MIN_COVERAGE` is shown but not compared: it is in neither the
+Holm family nor the overall row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from medhelm import notes, stats
+from medhelm.cells import MIN_COVERAGE, Cell
+from medhelm.columns import COMPARE
+from medhelm.errors import UnknownName, UsageError
+from medhelm.intervals import (
+    PERMUTATIONS,
+    Interval,
+    bootstrap,
+    cluster_sums,
+    percentile,
+    permutation_p,
+    seed_of,
+    swap_differences,
+)
+from medhelm.schema import MetricRef
+from medhelm.stats import AGGREGATIONS, TIE, Floats
+from medhelm.study import Study
+from medhelm.table import Row, Settings, Table, make_table
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two models on one benchmark; differences are of normalised scores, first less second."""
+
+    n: int
+    clusters: int
+    scores: tuple[float, float]
+    normalised: tuple[float, float]
+    error: float
+    correlation: float
+    interval: Interval
+    p: float
+    test: str
+    draws: Floats
+    """Bootstrap draws of the difference."""
+    swaps: Floats
+    """The difference under random swaps of the two models, cluster by cluster."""
+
+    @property
+    def difference(self) -> float:
+        """Normalised score of the first less that of the second."""
+        return self.normalised[0] - self.normalised[1]
+
+
+def compare(study: Study, a: str, b: str) -> Table:
+    """Return one row per benchmark of either model, and one over all benchmarks compared."""
+    for name in (a, b):
+        if name not in study.models:
+            known = f"runs were found of: {', '.join(study.models)}"
+            raise UnknownName("model", name, study.models, known)
+    if a == b:
+        raise UsageError(f"compare needs two different models, not {a!r} twice")
+    rows: list[Row] = []
+    pairs: list[tuple[Row, Paired]] = []
+    for benchmark, cells in study.cells.items():
+        if a not in cells and b not in cells:
+            continue
+        row, found = _row(study, benchmark, cells.get(a), cells.get(b), (a, b))
+        rows.append(row)
+        if found is not None and row["is_compared"]:
+            pairs.append((row, found))
+    for (row, _), p in zip(pairs, stats.holm([q.p for _, q in pairs]), strict=True):
+        row["p_holm"] = p
+    if pairs:
+        rows.append(_overall([q for _, q in pairs], study.settings))
+    used = [str(row.get("flags", "")) for row in rows]
+    return make_table(
+        "compare",
+        f"A = {a} and B = {b} on the same instances",
+        COMPARE,
+        rows,
+        [
+            *notes.common(study),
+            *_verdict([q for _, q in pairs], [r for r, _ in pairs], a, b, study.settings),
+            *_not_compared(rows),
+            *notes.flag_legend(used),
+        ],
+        notes.settings(study) | {"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
+    )
+
+
+def _row(
+    study: Study, benchmark: str, a: Cell | None, b: Cell | None, names: tuple[str, str]
+) -> tuple[Row, Paired | None]:
+    metric = study.panels[benchmark].metric
+    row: Row = {
+        "benchmark": benchmark,
+        "level": "benchmark",
+        "metric": metric.name,
+        "is_compared": False,
+    }
+    flags: dict[str, None] = {}
+    for side, cell in (("a", a), ("b", b)):
+        if cell is not None:
+            row[f"coverage_{side}"] = cell.coverage(metric.name)
+            row[f"run_{side}"] = cell.run.folder
+            flags |= dict.fromkeys(notes.flags(cell, metric.name))
+    row["flags"] = " ".join(f for f in notes.FLAGS if f in flags)
+    if a is None or b is None:
+        return row | {"n": 0, "test": f"no run of {names[0] if a is None else names[1]}"}, None
+    found = pair(a, b, metric, study.settings, benchmark)
+    if found is None:
+        return row | {"n": 0, "test": "no instance in common"}, None
+    is_whole = min(a.coverage(metric.name), b.coverage(metric.name)) >= MIN_COVERAGE
+    is_defined = not math.isnan(found.difference)
+    return row | {
+        "is_compared": is_whole and is_defined,
+        "n": found.n,
+        "clusters": found.clusters,
+        "score_a": found.scores[0],
+        "score_b": found.scores[1],
+        "difference": found.difference,
+        "low": found.interval.low,
+        "high": found.interval.high,
+        "interval_method": found.interval.method,
+        "standard_error": found.error,
+        "correlation": found.correlation,
+        "p": found.p,
+        "test": found.test,
+    }, found
+
+
+def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str) -> Paired | None:
+    """Return two cells of one benchmark, paired; None where they share no instance."""
+    one, two = a.scores[metric.name], b.scores[metric.name]
+    ids = np.array(sorted(set(one.ids) & set(two.ids)), dtype=object)
+    if not len(ids):
+        return None
+    at, bt = one.among(ids), two.among(ids)
+    keys, codes = np.unique(one.clusters[at], return_inverse=True)
+    codes = codes.astype(np.int64)
+    sums = [
+        cluster_sums(one.stats[at], codes, len(keys)),
+        cluster_sums(two.stats[bt], codes, len(keys)),
+    ]
+    value = AGGREGATIONS[metric.aggregation]
+
+    def scale(x: Floats) -> Floats:
+        return stats.normalise(x, metric.minimum, metric.maximum, metric.higher_is_better)
+
+    scores = (float(value(sums[0].sum(0))), float(value(sums[1].sum(0))))
+    seed = seed_of(settings.bootstrap_seed, benchmark)
+    drawn = np.split(bootstrap(np.concatenate(sums, axis=1), settings.draws, seed), 2, axis=1)
+    draws = scale(value(drawn[0])) - scale(value(drawn[1]))
+    seed = seed_of(settings.bootstrap_seed, benchmark, "swaps")
+    swaps = swap_differences(
+        sums[0], sums[1], metric.aggregation, permutations=PERMUTATIONS, seed=seed
+    )
+    swaps /= (metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1)
+    left, right = scale(one.values[at]), scale(two.values[bt])
+    gap = left - right
+    normalised = (float(scale(np.asarray(scores[0]))), float(scale(np.asarray(scores[1]))))
+    is_mean = metric.aggregation == "mean"
+    is_rate = is_mean and len(keys) == len(ids) and bool(np.isin([left, right], (0.0, 1.0)).all())
+    wins, losses = int((gap > TIE).sum()), int((gap < -TIE).sum())
+    known = draws[~np.isnan(draws)]
+    return Paired(
+        n=len(ids),
+        clusters=len(keys),
+        scores=scores,
+        normalised=normalised,
+        error=stats.clustered_error(gap, codes) if is_mean else stats.sample_sd(known, ddof=1),
+        correlation=_correlation(left, right),
+        interval=_interval(draws, len(keys), settings),
+        p=(
+            stats.mcnemar(wins, losses)
+            if is_rate
+            else permutation_p(normalised[0] - normalised[1], swaps)
+        ),
+        test="McNemar exact" if is_rate else "permutation",
+        draws=draws,
+        swaps=swaps,
+    )
+
+
+def _correlation(left: Floats, right: Floats) -> float:
+    if left.std() <= TIE or right.std() <= TIE:
+        return math.nan
+    return float(np.corrcoef(left, right)[0, 1])
+
+
+def _interval(draws: Floats, clusters: int, settings: Settings) -> Interval:
+    if clusters < 2:
+        return Interval(None, None, "none (one cluster)")
+    found = percentile(draws, settings.confidence, clusters)
+    if found.low is not None and found.high is not None and found.high - found.low <= TIE:
+        return Interval(None, None, "none (all draws equal)")
+    return found
+
+
+def _overall(pairs: list[Paired], settings: Settings) -> Row:
+    """Return the row of the macro-averages: their difference, interval and permutation p."""
+    draws = np.mean([q.draws for q in pairs], axis=0)
+    swaps = np.mean([q.swaps for q in pairs], axis=0)
+    means = np.mean([q.normalised for q in pairs], axis=0)
+    ends = percentile(draws, settings.confidence)
+    return {
+        "level": "overall",
+        "metric": "macro_average",
+        "n": sum(q.n for q in pairs),
+        "clusters": sum(q.clusters for q in pairs),
+        "score_a": means[0],
+        "score_b": means[1],
+        "difference": means[0] - means[1],
+        "low": ends.low,
+        "high": ends.high,
+        "interval_method": ends.method,
+        "standard_error": stats.sample_sd(draws[~np.isnan(draws)], ddof=1),
+        "p": permutation_p(float(means[0] - means[1]), swaps),
+        "test": "permutation",
+        "is_compared": True,
+    }
+
+
+def _verdict(pairs: list[Paired], rows: list[Row], a: str, b: str, settings: Settings) -> list[str]:
+    if not pairs:
+        return [f"{a} and {b} can be compared on no benchmark."]
+    better = sum(q.difference > TIE for q in pairs)
+    worse = sum(q.difference < -TIE for q in pairs)
+    level = 1 - settings.confidence
+    clear = [q for q, r in zip(pairs, rows, strict=True) if float(str(r["p_holm"])) <= level]
+    up = sum(q.difference > 0 for q in clear)
+    return [
+        f"Of {len(pairs)} benchmarks {a} scores higher on {better}, {b} on {worse}, and "
+        f"{len(pairs) - better - worse} are equal; after Holm at {level:.2g}, {up} and "
+        f"{len(clear) - up} differ.",
+        "Overlap of two models' own intervals is not a test; this table is.",
+    ]
+
+
+def _not_compared(rows: list[Row]) -> list[str]:
+    parts = []
+    for row in rows:
+        if not row["is_compared"]:
+            has_pair = "p" in row
+            parts.append(f"{row['benchmark']} ({'coverage' if has_pair else row['test']})")
+    return [f"Not compared: {', '.join(parts)}."] if parts else []

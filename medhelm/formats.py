@@ -1,0 +1,264 @@
+"""Tables as text and files: terminal, CSV, Parquet, JSON, Markdown, LaTeX.
+
+Data formats (CSV, Parquet, JSON) hold every column at full precision; text formats hold the
+columns with a heading, rounded, with intervals behind their values. Names come from users and
+from models' outputs: control characters are taken out and every format is escaped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from medhelm.errors import RecordError, UsageError
+from medhelm.notes import FLAGS
+from medhelm.table import Column, Table, Value, to_document
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+
+MISSING = "–"
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    MISSING: "--",
+}
+_MARKDOWN = {c: f"\\{c}" for c in "\\|`*_[]#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_ESCAPED_LATEX = str.maketrans(_LATEX)
+_ESCAPED_MARKDOWN = str.maketrans(_MARKDOWN)
+
+
+def clean(text: str) -> str:
+    """Return text on one line, without control and bidirectional characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def shown(table: Table) -> list[Column]:
+    """Return the columns of text formats; one that is missing in every row is left out."""
+    return [
+        c
+        for c in table.columns
+        if c.heading
+        and (not table.rows or any(row[c.name] not in (None, "") for row in table.rows))
+    ]
+
+
+def cell_text(column: Column, row: Mapping[str, Value]) -> str:
+    """Return a cell as people read it: rounded, with its interval or its whole."""
+    text = _number_text(column, row[column.name])
+    if column.of:
+        return f"{text}/{_number_text(column, row[column.of])}"
+    if column.interval is None or row[column.name] is None:
+        return text
+    low, high = (row[name] for name in column.interval)
+    if low is None or high is None:
+        return text
+    return f"{text} [{_number_text(column, low)}, {_number_text(column, high)}]"
+
+
+def _number_text(column: Column, value: Value) -> str:
+    if value is None:
+        return MISSING
+    if column.name == "flags":
+        return "".join(FLAGS[word][0] for word in str(value).split())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column.is_percent:
+        return f"{100 * float(value):.{column.digits}f} %"
+    if column.type == "number":
+        return f"{float(value):,.{column.digits}f}"
+    return f"{value:,}" if column.type == "integer" else clean(str(value))
+
+
+def to_json(*tables: Table) -> str:
+    """Return the published form: one document, or an array of them where there are several."""
+    documents = [to_document(t) for t in tables]
+    value = documents[0] if len(documents) == 1 else documents
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Return every column at full precision; missing is empty. Notes are not in it."""
+    out = io.StringIO()
+    names = [c.name for c in table.columns]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for row in table.rows:
+        writer.writerow({n: _csv_value(row[n]) for n in names})
+    return out.getvalue()
+
+
+def _csv_value(value: Value) -> Value:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def to_parquet(table: Table) -> bytes:
+    """Return a Parquet file; its `medhelm.table` metadata is the JSON form without the rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {
+        "string": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
+    }
+    about = msgspec.structs.replace(to_document(table), rows=())
+    schema = pa.schema(
+        [pa.field(c.name, kinds[c.type]) for c in table.columns],
+        metadata={"medhelm.table": msgspec.json.encode(about)},
+    )
+    columns = [pa.array([r[c.name] for r in table.rows], kinds[c.type]) for c in table.columns]
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), out)
+    return out.getvalue()
+
+
+def to_markdown(table: Table) -> str:
+    """Return a pipe table under its title, with the notes as a list."""
+    columns = shown(table)
+
+    def line(cells: list[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    lines = [f"### {_markdown(table.title)}", "", line([_markdown(c.heading) for c in columns])]
+    lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
+    lines += [line([_markdown(cell_text(c, row)) for c in columns]) for row in table.rows]
+    lines += ["", *(f"- {_markdown(note)}" for note in _all_notes(table))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown(text: str) -> str:
+    return clean(text).translate(_ESCAPED_MARKDOWN)
+
+
+def to_latex(table: Table) -> str:
+    """Return a `table` environment that needs no package, the notes below the rows."""
+    columns = shown(table)
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{_latex(table.title)}}}",
+        rf"\begin{{tabular}}{{{''.join('l' if c.type == 'string' else 'r' for c in columns)}}}",
+        r"\hline",
+        " & ".join(_latex(c.heading) for c in columns) + r" \\",
+        r"\hline",
+    ]
+    # Braces keep a cell that begins with [ from being read as the option of the \\ before it.
+    lines += [
+        " & ".join(f"{{{_latex(cell_text(c, row))}}}" for c in columns) + r" \\"
+        for row in table.rows
+    ]
+    lines += [r"\hline", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _latex(text: str) -> str:
+    return clean(text).translate(_ESCAPED_LATEX)
+
+
+def _all_notes(table: Table) -> list[str]:
+    """Return the notes and one line of the settings that decide the numbers."""
+    s = table.settings
+    if "draws" not in s:
+        return list(table.notes)
+    line = (
+        f"{float(s['confidence'] or 0):.0%} intervals from {s['draws']:,} bootstrap draws, "
+        f"seed {s['bootstrap_seed']}; scoring={s['scoring']}, data={s['data']}."
+    )
+    return [*table.notes, line]
+
+
+def print_tables(tables: Sequence[Table], console: Console | None = None) -> None:
+    """Print tables with their notes on a terminal; a note of several tables is printed once."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = console or Console()
+    said: set[str] = set()
+    for table in tables:
+        out.print(_grid(table))
+        for note in _all_notes(table):
+            if note not in said:
+                out.print(Text(clean(note), style="dim"))
+                said.add(note)
+        out.print()
+
+
+def _grid(table: Table) -> RichTable:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    columns = shown(table)
+    grid = RichTable(title=Text(clean(table.title)), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for c in columns:
+        is_text = c.type == "string"
+        justify: Literal["left", "right"] = "left" if is_text else "right"
+        grid.add_column(Text(c.heading), justify=justify, no_wrap=not is_text, overflow="fold")
+    before: Value = None
+    for i, row in enumerate(table.rows):
+        group = row.get(table.group) if table.group else None
+        is_same = bool(table.group) and i > 0 and group == before
+        if table.group and i > 0 and not is_same:
+            grid.add_section()
+        before = group
+        texts = ["" if is_same and c.name == table.group else cell_text(c, row) for c in columns]
+        grid.add_row(*(Text(t) for t in texts))
+    return grid
+
+
+def to_terminal(tables: Sequence[Table], width: int = 80) -> str:
+    """Return tables as plain text of a given width."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    print_tables(tables, Console(file=out, width=width, color_system=None, legacy_windows=False))
+    return out.getvalue()
+
+
+_TEXT: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
+
+
+def render(tables: Sequence[Table], form: str, width: int = 80) -> bytes:
+    """Return tables in one of `FORMATS`; raises UsageError where a format holds one table only."""
+    if form == "terminal":
+        return to_terminal(tables, width).encode()
+    if form == "json":
+        return to_json(*tables).encode()
+    if form in _TEXT:
+        return "\n".join(_TEXT[form](t) for t in tables).encode()
+    if len(tables) != 1:
+        names = ", ".join(t.name for t in tables)
+        raise UsageError(f"--format {form} holds one table: name it with --table ({names})")
+    return to_parquet(tables[0]) if form == "parquet" else to_csv(tables[0]).encode()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a rendered table; raises RecordError where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as e:
+        raise RecordError(
+            f"cannot write {path}: {(e.strerror or 'unknown error').lower()}"
+        ) from None

@@ -1,0 +1,200 @@
+"""Which graded runs make a table: one for each cell, all of one kind in each column.
+
+What cannot stand side by side is refused with the names of two runs and the way out; what is left
+out by rule is counted in a note.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from medhelm.errors import UnknownName, UsageError
+from medhelm.schema import MetricRef, ModelSpec, RunRecord, Scoring
+
+UNRANKED = frozenset({"baseline/oracle", "baseline/majority"})
+"""Models that read the gold: shown, never ranked."""
+
+Data = Literal["sample", "full"]
+
+
+@dataclass(frozen=True)
+class GradedRun:
+    """A grading folder and its record, not yet its scores."""
+
+    path: Path
+    folder: str
+    """The path below the results folder, as printed and linked."""
+    record: RunRecord
+
+    @property
+    def benchmark(self) -> str:
+        """Name of the benchmark."""
+        return self.record.spec.benchmark
+
+    @property
+    def model(self) -> str:
+        """Name of the model in tables."""
+        return self.record.spec.model.name
+
+
+@dataclass(frozen=True)
+class ChosenRuns:
+    """At most one run for each benchmark and model, and what was left out."""
+
+    runs: tuple[GradedRun, ...]
+    data: Data
+    scoring: Scoring
+    notes: tuple[str, ...]
+
+
+def is_ranked(model: ModelSpec) -> bool:
+    """Return whether a model may stand in a ranking."""
+    return not (model.provider == "baseline" and model.name in UNRANKED)
+
+
+def choose_runs(
+    runs: Sequence[GradedRun],
+    *,
+    data: Data | None = None,
+    scoring: Scoring = "fixed",
+    latest: bool = False,
+    benchmarks: Iterable[str] | None = None,
+    models: Iterable[str] | None = None,
+) -> ChosenRuns:
+    """Return the runs that a table is made of, or raise UsageError where they do not fit together.
+
+    `data=None`: full runs where there is any, else those on bundled samples. `latest` takes the
+    newest of several runs of one cell; without it they are an error.
+    """
+    notes: list[str] = []
+    chosen = _named(runs, "benchmark", benchmarks, lambda r: r.benchmark)
+    chosen = _named(chosen, "model", models, lambda r: r.model)
+    chosen = _of_scoring(chosen, scoring)
+    is_full = data == "full" or (data is None and any(r.record.spec.data == "full" for r in chosen))
+    kind: Data = "full" if is_full else "sample"
+    kept = [r for r in chosen if r.record.spec.data == kind]
+    if not kept:
+        raise UsageError(
+            f"no run on data={kind} among those chosen; "
+            f"`medhelm run data={kind} ...` makes one, or leave --data out"
+        )
+    if is_full and (left := len(chosen) - len(kept)):
+        notes.append(
+            f"{left} run{'s' * (left > 1)} on bundled samples left out, since there are runs on "
+            "full data; --data sample shows them."
+        )
+    kept, superseded = _one_per_cell(kept, latest)
+    if superseded:
+        notes.append(
+            f"{superseded} older run{'s' * (superseded > 1)} or gradings left out by --latest."
+        )
+    by_benchmark = defaultdict(list)
+    for run in kept:
+        by_benchmark[run.benchmark].append(run)
+    for column in by_benchmark.values():
+        check_column(column)
+    return ChosenRuns(tuple(kept), kind, scoring, tuple(notes))
+
+
+def _named(
+    runs: Sequence[GradedRun],
+    kind: str,
+    wanted: Iterable[str] | None,
+    name_of: Callable[[GradedRun], str],
+) -> list[GradedRun]:
+    names = list(wanted) if wanted is not None else []
+    if not names:
+        return list(runs)
+    known = {name_of(r) for r in runs}
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known, f"runs were found of: {', '.join(sorted(known))}")
+    return [r for r in runs if name_of(r) in names]
+
+
+def _of_scoring(runs: Sequence[GradedRun], scoring: Scoring) -> list[GradedRun]:
+    kept = [r for r in runs if r.record.grading.scoring == scoring]
+    if not kept:
+        other = sorted({r.record.grading.scoring for r in runs})
+        raise UsageError(
+            f"no run is graded with scoring={scoring} (found: {', '.join(other)}); "
+            "`medhelm score` grades stored responses"
+        )
+    return kept
+
+
+def _age(run: GradedRun) -> tuple[str, int]:
+    """Return what orders gradings by time: the recorded date, else that of the file."""
+    stamp = (run.path / "summary.json").stat().st_mtime_ns
+    return run.record.provenance.get("graded_at", ""), stamp
+
+
+def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedRun], int]:
+    cells: dict[tuple[str, str], list[GradedRun]] = defaultdict(list)
+    for run in runs:
+        cells[run.benchmark, run.model].append(run)
+    for (benchmark, model), several in cells.items():
+        if len(several) > 1 and not latest:
+            one, two = several[:2]
+            what = "gradings" if one.record.request_hash == two.record.request_hash else "runs"
+            raise UsageError(
+                f"{model} has {len(several)} {what} on {benchmark} ({one.folder} and {two.folder}); "
+                "--latest (latest=True) takes the newest, or remove the one that is not meant"
+            )
+    kept = [max(several, key=_age) for several in cells.values()]
+    return sorted(kept, key=lambda r: (r.benchmark, r.model)), len(runs) - len(kept)
+
+
+_RERUN = "run the older one again with `medhelm run`, or choose models with --model"
+_REGRADE = "grade both again with `medhelm score`, then add --latest"
+
+
+def check_column(runs: Sequence[GradedRun]) -> None:
+    """Raise UsageError where runs of one benchmark cannot stand side by side."""
+    _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
+    _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
+    _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
+    _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
+    for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
+        having = [r for r in runs if _metric(r, name) is not None]
+        _same(having, f"metric {name}", lambda r, n=name: _metric_text(r, n), _REGRADE)  # type: ignore[misc]
+    prompted = [r for r in runs if r.record.spec.model.provider != "baseline"]
+    _same(prompted, "prompt", lambda r: _prompt_text(r), _RERUN)
+    by_system: dict[str | None, list[GradedRun]] = defaultdict(list)
+    for run in prompted:
+        by_system[run.record.spec.model.system_prompt].append(run)
+    for group in by_system.values():
+        _same(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
+
+
+def _same(
+    runs: Sequence[GradedRun], what: str, value: Callable[[GradedRun], str], fix: str
+) -> None:
+    for run in runs[1:]:
+        a, b = value(runs[0]), value(run)
+        if a != b:
+            raise UsageError(
+                f"{run.benchmark}: {runs[0].model} ({runs[0].folder}) and {run.model} "
+                f"({run.folder}) differ in {what}: {a} and {b}; {fix}"
+            )
+
+
+def _metric(run: GradedRun, name: str) -> MetricRef | None:
+    return next((m for m in run.record.grading.metrics if m.name == name), None)
+
+
+def _metric_text(run: GradedRun, name: str) -> str:
+    m = _metric(run, name)
+    assert m is not None
+    return (
+        f"version {m.version} ({m.aggregation}, {m.minimum:g} to {m.maximum:g}, floor {m.floor:g}"
+        f"{'' if m.higher_is_better else ', lower is better'})"
+    )
+
+
+def _prompt_text(run: GradedRun) -> str:
+    return f"{run.record.spec.prompt_name} version {run.record.spec.prompt_version}"

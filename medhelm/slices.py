@@ -1,0 +1,87 @@
+"""The slices table: scores by the values of one metadata key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from medhelm import notes
+from medhelm.cells import Cell
+from medhelm.columns import SLICES
+from medhelm.errors import UnknownName, UsageError
+from medhelm.study import Panel, Study, estimate, restrict
+from medhelm.table import Row, Table, make_table
+
+Metadata = Callable[[Cell], Mapping[str, Mapping[str, str]]]
+"""Reads the metadata of a cell's instances by id."""
+
+
+def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
+    """Return one row per benchmark, value of the metadata key `by`, and model.
+
+    Raises UsageError without a key and UnknownName for one that no instance has.
+    """
+    tags = {b: _tags(panel, metadata) for b, panel in study.panels.items()}
+    keys = sorted({key for found in tags.values() for tag in found.values() for key in tag})
+    if not by:
+        raise UsageError(f"slices need --by KEY; keys of these runs: {', '.join(keys) or 'none'}")
+    if by not in keys:
+        raise UnknownName("metadata key", by, keys, f"keys of these runs: {', '.join(keys)}")
+    having = [b for b, found in tags.items() if any(by in tag for tag in found.values())]
+    rows = [row for b in having for row in _slice_rows(study, b, by, tags[b])]
+    without = [b for b in tags if b not in having]
+    return make_table(
+        "slices",
+        f"Scores by {by}",
+        SLICES,
+        rows,
+        [
+            *notes.common(study),
+            *notes.ranking(study),
+            "Slices explore: their differences are not tested and not corrected for their number.",
+            *([f"Without the key {by}: {', '.join(without)}."] if without else []),
+        ],
+        notes.settings(study),
+        group="value",
+    )
+
+
+def _tags(panel: Panel, metadata: Metadata) -> dict[str, Mapping[str, str]]:
+    """Return the metadata of the compared instances, from the first run that has them all."""
+    wanted = set(panel.ids)
+    for model, cell in panel.cells.items():
+        if wanted <= set(panel.scores(model).ids):
+            found = metadata(cell)
+            return {i: found.get(i, {}) for i in panel.ids}
+    return {}
+
+
+def _slice_rows(
+    study: Study, benchmark: str, by: str, tags: Mapping[str, Mapping[str, str]]
+) -> Iterator[Row]:
+    panel = study.panels[benchmark]
+    members: dict[str | None, list[str]] = defaultdict(list)
+    for instance, tag in tags.items():
+        members[tag.get(by)].append(instance)
+    for value in sorted(members, key=lambda v: (v is None, v or "")):
+        part = restrict(panel, np.array(members[value], dtype=object))
+        found = estimate(part, study.settings, benchmark, by, value or "")
+        for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
+            own = found[model]
+            yield {
+                "benchmark": benchmark,
+                "metric": panel.metric.name,
+                "key": by,
+                "value": value,
+                "model": model,
+                "ranked": model in study.ranked,
+                "score": own.score,
+                "low": own.interval.low,
+                "high": own.interval.high,
+                "interval_method": own.interval.method,
+                "normalised": own.normalised,
+                "n": own.n,
+                "share": len(part.ids) / len(panel.ids),
+            }

@@ -1,0 +1,176 @@
+"""A table as a value: typed columns with descriptions, rows, notes and the settings behind it.
+
+Its JSON form (`Document`) is published: `json_schema()` describes it, and `SCHEMA` names its
+version. What is missing is null there, never NaN and never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import msgspec
+
+from medhelm.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA: Literal["medhelm.table/1"] = "medhelm.table/1"
+
+Value = str | int | float | bool | None
+Row = dict[str, object]
+"""A row while it is made; columns that are left out are missing."""
+
+Kind = Literal["string", "integer", "number", "boolean"]
+RankBy = Literal["paper", "half", "macro"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What decides the numbers of a table besides the runs; printed with it."""
+
+    draws: int = 1000
+    """Draws of the bootstrap."""
+    bootstrap_seed: int = 0
+    confidence: float = 0.95
+    """Of every interval, rank interval and tie group."""
+    rank_by: RankBy = "paper"
+    """What ranks and tie groups follow: the win rate in one of its definitions, or the macro-average."""
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise UsageError(f"draws must be at least 1, not {self.draws}")
+        if not 0 < self.confidence < 1:
+            raise UsageError(f"confidence must lie between 0 and 1, not {self.confidence}")
+        if self.bootstrap_seed < 0:
+            raise UsageError(f"bootstrap seed must not be negative, not {self.bootstrap_seed}")
+        if self.rank_by not in get_args(RankBy):
+            raise UsageError(f"rank by paper, half or macro, not {self.rank_by!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column. The second half says how text formats show it; data formats hold every column."""
+
+    name: str
+    type: Kind
+    description: str
+    unit: str = ""
+    """`share` (0 to 1), `normalised` (0 worst to 1 best), `metric` (the metric's own), `USD`, `tokens`."""
+    heading: str = ""
+    """Short heading in text formats; empty leaves the column out of them."""
+    digits: int = 2
+    is_percent: bool = False
+    interval: tuple[str, str] | None = None
+    """Names of the columns that hold the ends of its interval, shown behind the value."""
+    of: str = ""
+    """Name of the column with the whole that this is a part of, shown as `part/whole`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of values under columns, with all that a reader must know beside them."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Value], ...]
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    group: str = ""
+    """The column whose equal values belong together; the terminal shows them once."""
+
+    def frame(self) -> pd.DataFrame:
+        """Return a DataFrame; its `attrs` hold title, notes and settings."""
+        import pandas as pd
+
+        kinds = {"string": "object", "integer": "Int64", "number": "float64", "boolean": "boolean"}
+        frame = pd.DataFrame(
+            {
+                c.name: pd.Series([row[c.name] for row in self.rows], dtype=kinds[c.type])
+                for c in self.columns
+            }
+        )
+        frame.attrs.update(
+            table=self.name, title=self.title, notes=list(self.notes), settings=dict(self.settings)
+        )
+        return frame
+
+
+class ColumnDocument(msgspec.Struct, frozen=True):
+    """A column of the published JSON form."""
+
+    name: str
+    type: Kind
+    description: str
+    unit: str
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The published JSON form of a table."""
+
+    schema: Literal["medhelm.table/1"] = "medhelm.table/1"
+    table: str
+    title: str
+    columns: tuple[ColumnDocument, ...]
+    rows: tuple[dict[str, Value], ...]
+    notes: tuple[str, ...]
+    settings: dict[str, Value]
+
+
+def make_table(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Mapping[str, object]],
+    notes: Iterable[str],
+    settings: Mapping[str, Value],
+    group: str = "",
+) -> Table:
+    """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
+    known = {c.name: c.type for c in columns}
+    clean = []
+    for row in rows:
+        if unknown := set(row) - set(known):
+            raise KeyError(f"table {name} has no column {sorted(unknown)}")
+        clean.append({column: _plain(row.get(column), kind) for column, kind in known.items()})
+    return Table(
+        name=name,
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(clean),
+        notes=tuple(notes),
+        settings=settings,
+        group=group,
+    )
+
+
+def _plain(value: Any, kind: Kind) -> Value:
+    """Return a value of numpy or Python as the column's plain type; not a number is missing."""
+    if value is None:
+        return None
+    if kind == "number":
+        return float(value) if math.isfinite(value) else None
+    if kind == "integer":
+        return int(value)
+    return bool(value) if kind == "boolean" else str(value)
+
+
+def to_document(table: Table) -> Document:
+    """Return the published form of a table."""
+    return Document(
+        table=table.name,
+        title=table.title,
+        columns=tuple(ColumnDocument(c.name, c.type, c.description, c.unit) for c in table.columns),
+        rows=tuple(dict(row) for row in table.rows),
+        notes=table.notes,
+        settings=dict(table.settings),
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the published form."""
+    return msgspec.json.schema(Document)

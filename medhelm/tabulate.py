@@ -1,0 +1,279 @@
+"""Runs -> the tables overall, benchmarks and categories.
+
+Every function takes a `Study` and returns a `Table`; what is compared on what is said in `study`.
+The other tables are in `power` (MDE), `spending` (cost), `slices` and `compare`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from medhelm import notes, stats
+from medhelm.cells import Cell
+from medhelm.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
+from medhelm.errors import UsageError
+from medhelm.intervals import Interval, percentile
+from medhelm.spending import add_spends, spend, usage_columns
+from medhelm.study import Estimate, Panel, Study
+from medhelm.table import Row, Table, make_table
+
+
+def overall(study: Study) -> Table:
+    """Return one row per model: rank, win rates, macro-average, coverage, cost."""
+    rows = {m: _overall_row(study, m) for m in study.models}
+    ranking = study.ranking
+    if ranking.benchmarks:
+        macro = ranking.scores.mean(axis=1)
+        drawn = ranking.draws.mean(axis=2)
+        for m, model in enumerate(ranking.models):
+            ends = percentile(drawn[:, m], study.settings.confidence)
+            rows[model] |= {
+                "macro_average": macro[m],
+                **_ends("macro", ends),
+                "macro_sd": stats.sample_sd(ranking.scores[m], stats.MACRO_SD_DDOF),
+                "benchmarks": len(ranking.benchmarks),
+            }
+        for model in set(study.models) - set(ranking.models):
+            rows[model] |= _unranked_macro(study, model)
+    if ranking.is_defined:
+        _add_ranks(study, rows)
+    ordered = sorted(study.models, key=lambda m: (_place(rows[m]), m))
+    used = [str(row["flags"]) for row in rows.values()]
+    by = {"paper": "win rate", "half": "win rate (half)", "macro": "macro-average"}
+    return make_table(
+        "overall",
+        f"Models over {len(ranking.benchmarks)} common benchmarks, by {by[study.settings.rank_by]}",
+        OVERALL,
+        [rows[m] for m in ordered],
+        [*notes.common(study), *notes.ranking(study), *notes.flag_legend(used)],
+        notes.settings(study),
+    )
+
+
+def _place(row: Row) -> tuple[float, float]:
+    rank, macro = row.get("rank"), row.get("macro_average")
+    ranked = float(rank) if isinstance(rank, int) else 1e9 - bool(row["ranked"])
+    return ranked, -float(macro) if isinstance(macro, float) else 1.0
+
+
+def _overall_row(study: Study, model: str) -> Row:
+    cells = {b: c[model] for b, c in study.cells.items() if model in c}
+    main = {b: study.panels[b].metric.name for b in cells}
+    planned = sum(c.planned(main[b]) for b, c in cells.items())
+    counted = sum(c.scores[main[b]].counted for b, c in cells.items())
+    raised = {b: notes.flags(c, main[b]) for b, c in cells.items()}
+    flags = [f for f in notes.FLAGS if any(f in found for found in raised.values())]
+    cost = add_spends([spend(c.record) for c in cells.values()])
+    return {
+        "model": model,
+        "ranked": model in study.ranked,
+        "coverage": counted / planned if planned else None,
+        "benchmarks_run": len(cells),
+        "benchmarks_missing": ", ".join(b for b in study.cells if b not in cells) or None,
+        "benchmarks_flagged": ", ".join(b for b in raised if "coverage" in raised[b]) or None,
+        "flags": " ".join(flags),
+        "cost_usd": cost.actual,
+        "cost_upper_usd": cost.upper,
+    }
+
+
+def _unranked_macro(study: Study, model: str) -> Row:
+    """Return the macro-average of a model that is not ranked, where it has every common benchmark."""
+    found = [study.estimates(b).get(model) for b in study.ranking.benchmarks]
+    values = np.array([np.nan if e is None else e.normalised for e in found])
+    if np.isnan(values).any():
+        return {}
+    return {
+        "macro_average": float(values.mean()),
+        "macro_sd": stats.sample_sd(values, stats.MACRO_SD_DDOF),
+    }
+
+
+def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
+    ranking, confidence = study.ranking, study.settings.confidence
+    (paper, paper_sd), (half, half_sd) = ranking.rates("paper"), ranking.rates("half")
+    paper_draws, half_draws = ranking.rate_draws("paper"), ranking.rate_draws("half")
+    suite = ranking.suite_intervals("paper")
+    rank, low, high = ranking.rank_intervals()
+    groups = ranking.groups()
+    for m, model in enumerate(ranking.models):
+        rows[model] |= {
+            "rank": int(rank[m]),
+            "rank_low": low[m],
+            "rank_high": high[m],
+            "tie_group": groups[m],
+            "win_rate": paper[m],
+            **_ends("win", percentile(paper_draws[:, m], confidence)),
+            "win_sd": paper_sd[m],
+            **_ends("win_suite", suite[m]),
+            "win_rate_half": half[m],
+            **_ends("win_half", percentile(half_draws[:, m], confidence)),
+            "win_half_sd": half_sd[m],
+        }
+
+
+def _ends(prefix: str, interval: Interval) -> Row:
+    return {f"{prefix}_low": interval.low, f"{prefix}_high": interval.high}
+
+
+def benchmarks(study: Study, metrics: str = "main") -> Table:
+    """Return one row per benchmark and model, a model without a run included.
+
+    `metrics`: `main`, or `all` for the secondary ones too.
+    """
+    if metrics not in ("main", "all"):
+        raise UsageError(f"metrics must be main or all, not {metrics!r}")
+    rows: list[Row] = []
+    for benchmark in study.panels:
+        names = study.metrics(benchmark)
+        for name in names if metrics == "all" else names[:1]:
+            rows += _benchmark_rows(study, benchmark, name)
+    methods = sorted({str(r["interval_method"]) for r in rows if "interval_method" in r})
+    used = [str(row.get("flags", "")) for row in rows]
+    return make_table(
+        "benchmarks",
+        "Scores by benchmark",
+        BENCHMARKS,
+        rows,
+        [
+            *notes.common(study),
+            *notes.ranking(study),
+            f"Intervals at {study.settings.confidence:.0%}: {', '.join(methods)}.",
+            *notes.flag_legend(used),
+        ],
+        notes.settings(study),
+        group="benchmark",
+    )
+
+
+def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
+    panel = study.panel(benchmark, metric)
+    found = study.estimates(benchmark, metric)
+    shared: Row = {
+        "benchmark": benchmark,
+        "category": panel.card.category,
+        "subcategory": panel.card.subcategory,
+        "metric": metric,
+        "is_main": metric == study.panels[benchmark].metric.name,
+        "is_common": benchmark in study.ranking.benchmarks,
+    }
+    ordered = sorted(found, key=lambda m: (-np.nan_to_num(found[m].normalised, nan=-1.0), m))
+    rows = [
+        shared
+        | _score_columns(found[m], panel)
+        | _run_columns(panel.cells[m], panel)
+        | {"model": m, "status": _status(study, panel, m)}
+        for m in ordered
+    ]
+    missing = [m for m in study.models if m not in found]
+    return rows + [shared | {"model": m, "status": "missing"} for m in missing]
+
+
+def _status(study: Study, panel: Panel, model: str) -> str:
+    if model not in study.ranked:
+        return "not ranked"
+    return "left out" if model in panel.unfit else "ranked"
+
+
+def _score_columns(own: Estimate, panel: Panel) -> Row:
+    return {
+        "score": own.score,
+        "low": own.interval.low,
+        "high": own.interval.high,
+        "interval_method": own.interval.method,
+        "standard_error": own.error,
+        "design_effect": own.effect,
+        "normalised": own.normalised,
+        "n": own.n,
+        "clusters": own.clusters,
+    }
+
+
+def _run_columns(cell: Cell, panel: Panel) -> Row:
+    metric, record = panel.metric, cell.record
+    scores, planned = cell.scores[metric.name], cell.planned(metric.name)
+    is_mean, repeats = metric.aggregation == "mean", record.spec.repeats
+    worst = metric.minimum if metric.higher_is_better else metric.maximum
+    rows = sum(scores.outcomes.values())
+    others = {o: n for o, n in scores.outcomes.items() if o != "scored" and n}
+    if planned > rows:
+        others["not run"] = planned - rows
+    usage, cost = record.usage, spend(record)
+    score_all = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))
+    bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
+    row: Row = {
+        "score_all": score_all if scores.counted else None,
+        "worst_case": bound if is_mean else None,
+        "planned": planned,
+        "counted": scores.counted,
+        "scored": scores.outcomes.get("scored", 0),
+        "coverage": cell.coverage(metric.name),
+        "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
+        "repeats": repeats,
+        "flags": " ".join(notes.flags(cell, metric.name)),
+        "cost_usd": cost.actual,
+        "cost_upper_usd": cost.upper,
+        "request_hash": record.request_hash,
+        "grading_hash": record.grading_hash,
+        "run": cell.run.folder,
+        **usage_columns(usage),
+    }
+    if planned:
+        row |= {f"share_{o}": scores.outcomes.get(o, 0) / planned for o in OUTCOMES}
+        row["share_not_run"] = (planned - rows) / planned
+    if repeats > 1 and scores.counted:
+        lowest = scores.low if metric.higher_is_better else scores.high
+        row |= {"worst_of_repeats": lowest.mean(), "repeat_sd": scores.spread.mean()}
+    return row
+
+
+def categories(study: Study) -> Table:
+    """Return one row per category, and per subcategory, and model, over the common benchmarks."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for benchmark in study.ranking.benchmarks:
+        card = study.panels[benchmark].card
+        groups[card.category, ""].append(benchmark)
+        groups[card.category, card.subcategory].append(benchmark)
+    rows = []
+    for (category, subcategory), members in sorted(groups.items()):
+        for model in study.models:
+            rows.append(
+                {
+                    "level": "subcategory" if subcategory else "category",
+                    "category": category,
+                    "subcategory": subcategory or None,
+                    "model": model,
+                    "ranked": model in study.ranked,
+                    **_mean_over(study, members, model),
+                }
+            )
+    return make_table(
+        "categories",
+        "Mean normalised scores by category and subcategory",
+        CATEGORIES,
+        rows,
+        [*notes.common(study), *notes.ranking(study)],
+        notes.settings(study),
+        group="subcategory",
+    )
+
+
+def _mean_over(study: Study, members: list[str], model: str) -> Row:
+    found = [study.estimates(b).get(model) for b in members]
+    own = [e for e in found if e is not None and not np.isnan(e.normalised)]
+    if len(own) < len(members):
+        return {"benchmarks": len(own)}
+    values = np.array([e.normalised for e in own])
+    drawn = np.mean(
+        [study.panels[b].normalise(e.draws) for b, e in zip(members, own, strict=True)], axis=0
+    )
+    ends = percentile(drawn, study.settings.confidence)
+    return {
+        "mean": values.mean(),
+        "low": ends.low,
+        "high": ends.high,
+        "sd": stats.sample_sd(values, stats.MACRO_SD_DDOF),
+        "benchmarks": len(own),
+    }

@@ -1,0 +1,51 @@
+"""Measures all tables for 9 models x 35 benchmarks x 1,000 instances with 1,000 bootstrap draws.
+
+    python perf/tables.py [MODELS BENCHMARKS INSTANCES]
+
+Prints the seconds and the peak memory of one process that reads the folders, makes every table
+and writes each as JSON. The target is 10 s and 1 GiB on 2 cores.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+WORK = """
+import resource, sys, time
+start = time.perf_counter()
+from medhelm.formats import to_json
+from medhelm.results import load_results
+results = load_results(sys.argv[1])
+loaded = time.perf_counter()
+print(f"  import and read  {loaded - start:6.2f} s")
+for name, table in results.tables.items():
+    to_json(table)
+    print(f"  {name:15}  {time.perf_counter() - loaded:6.2f} s  ({len(table.rows)} rows)")
+    loaded = time.perf_counter()
+to_json(results.typed("slices", by="difficulty"))
+print(f"  {'slices':15}  {time.perf_counter() - loaded:6.2f} s")
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"  all tables       {seconds:6.2f} s, peak {peak:.0f} MiB (target 10 s, 1024 MiB)")
+"""
+
+
+def main() -> None:
+    """Write the folders, then measure a process of its own."""
+    from build_runs import write_suite
+
+    models, benchmarks, instances = (int(a) for a in sys.argv[1:4] or ("9", "35", "1000"))
+    with tempfile.TemporaryDirectory() as folder:
+        write_suite(Path(folder), models, benchmarks, instances)
+        print(f"{models} models x {benchmarks} benchmarks x {instances} instances, 1,000 draws")
+        subprocess.run([sys.executable, "-c", WORK, folder], check=True, cwd=ROOT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""Writes results folders without running anything: for tests of tables, and for `perf/tables.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medhelm.schema import (
+    BenchmarkCard,
+    GradingSpec,
+    MetricRef,
+    MetricResult,
+    ModelSpec,
+    RunRecord,
+    RunSpec,
+    UsageTotals,
+)
+
+SCHEMA = pa.schema(
+    [
+        pa.field("instance_id", pa.string()),
+        pa.field("repeat", pa.int32()),
+        pa.field("cluster", pa.string()),
+        pa.field("metric", pa.string()),
+        pa.field("value", pa.float64()),
+        pa.field("outcome", pa.string()),
+        pa.field("extracted", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("stats", pa.list_(pa.float64())),
+        pa.field("metadata", pa.string()),
+    ]
+)
+
+EXACT = MetricRef(
+    name="exact_match",
+    version="1",
+    scoring="fixed",
+    minimum=0.0,
+    maximum=1.0,
+    floor=0.0,
+    higher_is_better=True,
+    aggregation="mean",
+)
+
+
+@dataclass(kw_only=True)
+class Item:
+    """One row of scores.parquet."""
+
+    id: str
+    value: float | None
+    outcome: str = "scored"
+    repeat: int = 0
+    cluster: str | None = None
+    metric: str = ""
+    stats: Sequence[float] | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def items(values: Sequence[float | None], **more: Any) -> list[Item]:
+    """Return one item per value, named i000, i001, ...; None is an infrastructure error."""
+    return [
+        Item(id=f"i{i:03d}", value=v, outcome="error" if v is None else "scored", **more)
+        for i, v in enumerate(values)
+    ]
+
+
+def write_run(
+    results: Path,
+    benchmark: str,
+    model: str | ModelSpec,
+    rows: Sequence[Item],
+    *,
+    metrics: Sequence[MetricRef] = (EXACT,),
+    category: str = "clinical_decision_support",
+    subcategory: str = "providing_clinical_knowledge_support",
+    planned: int | None = None,
+    usage: UsageTotals | None = None,
+    provenance: Mapping[str, str] | None = None,
+    served: Mapping[str, int] | None = None,
+    **spec: Any,
+) -> Path:
+    """Write one graded run and return its grading folder; `spec` overrides fields of RunSpec."""
+    if isinstance(model, str):
+        provider = "baseline" if model.startswith("baseline/") else "openai"
+        model = ModelSpec(name=model, provider=provider)
+    fields: dict[str, Any] = {
+        "benchmark": benchmark,
+        "benchmark_version": "1",
+        "data": "full",
+        "split": "test",
+        "dataset_sha256": hashlib.sha256(benchmark.encode()).hexdigest(),
+        "prompt_name": "multiple_choice",
+        "prompt_version": "1",
+        "prompt_sha256": "p" * 64,
+        "model": model,
+        "max_output_tokens": 256,
+        **spec,
+    }
+    run_spec = RunSpec(**fields)
+    grading = GradingSpec(scoring=metrics[0].scoring, metrics=tuple(metrics))
+    request_hash, grading_hash = _hash(run_spec), _hash(grading)
+    name = model.name.replace("/", "__")
+    folder = results / "runs" / benchmark / name / request_hash / "gradings" / grading_hash
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_scores(folder, rows, metrics[0].name)
+    count = len({r.id for r in rows}) if planned is None else planned
+    record = RunRecord(
+        spec=run_spec,
+        request_hash=request_hash,
+        grading=grading,
+        grading_hash=grading_hash,
+        card=BenchmarkCard(
+            name=benchmark,
+            title=benchmark,
+            category=category,
+            subcategory=subcategory,
+            data_class="public",
+            redistributable=True,
+            licence="MIT",
+            curation="existing",
+            citation="",
+            cluster="note" if any(r.cluster for r in rows) else "",
+        ),
+        state="complete" if len({r.id for r in rows}) >= count else "partial",
+        instances=count,
+        results=tuple(_result(m, rows, metrics[0].name) for m in metrics),
+        usage=usage or UsageTotals(),
+        served_models=dict(served or {"served-1": len(rows)}),
+        provenance=dict(provenance or {}),
+    )
+    (folder / "summary.json").write_bytes(msgspec.json.encode(record))
+    return folder
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
+
+
+def _result(metric: MetricRef, rows: Sequence[Item], main: str) -> MetricResult:
+    own = [r for r in rows if (r.metric or main) == metric.name]
+    values = [r.value for r in own if r.value is not None]
+    return MetricResult(
+        metric=metric.name,
+        value=sum(values) / len(values) if values else None,
+        counted=len(values),
+        scored=sum(r.outcome == "scored" for r in own),
+        outcomes=dict(Counter(r.outcome for r in own)),  # type: ignore[arg-type]
+    )
+
+
+def _write_scores(folder: Path, rows: Sequence[Item], main: str) -> None:
+    lists = [
+        [] if r.value is None else [r.value, 1.0] if r.stats is None else list(r.stats)
+        for r in rows
+    ]
+    columns = {
+        "instance_id": [r.id for r in rows],
+        "repeat": [r.repeat for r in rows],
+        "cluster": [r.cluster for r in rows],
+        "metric": [r.metric or main for r in rows],
+        "value": [r.value for r in rows],
+        "outcome": [r.outcome for r in rows],
+        "extracted": [""] * len(rows),
+        "reason": [""] * len(rows),
+        "stats": lists,
+        "metadata": [msgspec.json.encode(r.metadata).decode() for r in rows],
+    }
+    pq.write_table(pa.table(columns, schema=SCHEMA), folder / "scores.parquet")
+
+
+def write_suite(results: Path, models: int, benchmarks: int, instances: int, seed: int = 0) -> None:
+    """Write `models` x `benchmarks` runs of `instances` each: rates, grades and clusters mixed."""
+    rng = random.Random(seed)
+    likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=5.0, floor=1.0)
+    f1 = msgspec.structs.replace(EXACT, name="micro_f1", aggregation="micro_f1")
+    for b in range(benchmarks):
+        metric = (EXACT, likert, EXACT, f1)[b % 4]
+        is_clustered = b % 4 == 2
+        hard = [rng.random() for _ in range(instances)]
+        for m in range(models):
+            skill = 0.4 + 0.05 * m
+            rows = [
+                _draw(rng, metric, f"instance-{i:05d}", hard[i], skill, is_clustered, i)
+                for i in range(instances)
+            ]
+            write_run(
+                results,
+                f"benchmark_{b:02d}",
+                f"provider/model-{m}",
+                rows,
+                metrics=[metric],
+                category=f"category_{b % 5}",
+                subcategory=f"subcategory_{b % 22}",
+                usage=UsageTotals(
+                    requests=instances,
+                    input_tokens=500 * instances,
+                    output_tokens=50 * instances,
+                    output_limit_tokens=256 * instances,
+                ),
+            )
+
+
+def _draw(
+    rng: random.Random,
+    metric: MetricRef,
+    name: str,
+    hard: float,
+    skill: float,
+    is_clustered: bool,
+    place: int,
+) -> Item:
+    passed = rng.random() < skill * (0.5 + hard)
+    stats = None
+    value = float(passed)
+    if metric.name == "jury":
+        value = round(1 + 4 * rng.betavariate(1 + 4 * skill, 1 + hard), 2)
+    elif metric.name == "micro_f1":
+        tp, fp, fn = rng.randint(0, 4), rng.randint(0, 3), rng.randint(0, 3)
+        stats = (tp, fp, fn)
+        value = 2 * tp / max(1, 2 * tp + fp + fn)
+    return Item(
+        id=name,
+        value=value,
+        stats=stats,
+        cluster=f"note-{place // 5}" if is_clustered else None,
+        metadata={"difficulty": "hard" if hard > 0.5 else "easy"},
+    )
