@@ -1,0 +1,174 @@
+"""Where a model is reached and with which key: checked before any request is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from medhelm.errors import ModelError, UsageError
+from medhelm.models.wire import Failure
+from medhelm.schema import ModelSpec
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_KEY_ENV = "OPENAI_API_KEY"
+
+_OWN_SETTING = {
+    "model": "model.model",
+    "messages": "the benchmark's prompt",
+    "stream": "nothing, medhelm reads whole answers",
+    "n": "repeats",
+    "temperature": "model.sampling.temperature",
+    "top_p": "model.sampling.top_p",
+    "stop": "model.sampling.stop",
+    "reasoning_effort": "model.sampling.reasoning_effort",
+    "seed": "seed",
+    "max_tokens": "model.max_output_tokens",
+    "max_completion_tokens": "model.max_output_tokens",
+}
+"""Fields of the body that are recorded as settings of their own, so `extra_body` may not set them."""
+
+_PARAM_FIX = {
+    "max_tokens": "set token_limit_field: max_completion_tokens or a smaller max_output_tokens",
+    "max_completion_tokens": "set token_limit_field: max_tokens or a smaller max_output_tokens",
+    "temperature": "set sampling.temperature: null",
+    "top_p": "set sampling.top_p: null",
+    "seed": "set send_seed: false",
+    "model": "correct model",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """The address of the chat completions and the key, which no text of ours ever shows."""
+
+    url: str
+    key: str | None = field(repr=False)
+    key_env: str | None
+    shared_by: tuple[str, str | None] = field(repr=False)
+    """(base URL, key): models with the same share connections and limits."""
+
+    @property
+    def parts(self) -> SplitResult:
+        """Return the parts of the URL."""
+        return urlsplit(self.url)
+
+    @property
+    def host(self) -> str:
+        """Return host and port, for messages."""
+        return self.parts.netloc
+
+
+def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
+    """Return where and with which key a model of an OpenAI-protocol endpoint is asked.
+
+    Without `base_url` it is OpenAI's own, with the key of OPENAI_API_KEY. A `base_url` of the
+    user's needs no key unless `api_key_env` names one: a key never goes to a host it was not
+    given for. Raises `ModelError` and `UsageError`.
+    """
+    check_settings(spec)
+    if not spec.model:
+        raise ModelError(
+            f"model {spec.name!r} has no model.model: set the name that its server knows"
+        )
+    key_env = spec.api_key_env or (None if spec.base_url else DEFAULT_KEY_ENV)
+    base = (spec.base_url or DEFAULT_BASE_URL).strip()
+    url = _completions_url(spec.name, base)
+    key = _read_key(spec.name, key_env, environ) if key_env else None
+    return Access(url, key, key_env, (url, key))
+
+
+def check_settings(spec: ModelSpec) -> None:
+    """Refuse values that no request can be made with."""
+    for problem in _problems(spec):
+        raise UsageError(f"model {spec.name!r}: {problem}")
+
+
+def _problems(spec: ModelSpec) -> Iterator[str]:
+    for name in ("max_concurrency", "max_attempts", "max_output_tokens", "context_window"):
+        value = getattr(spec, name)
+        if value is not None and value < 1:
+            yield f"{name}={value} must be 1 or more"
+    if not (math.isfinite(spec.timeout_s) and spec.timeout_s > 0):
+        yield f"timeout_s={spec.timeout_s} must be a positive number of seconds"
+    sampling = spec.sampling
+    if sampling.temperature is not None and not 0 <= sampling.temperature < math.inf:
+        yield f"sampling.temperature={sampling.temperature} must be 0 or more, or null"
+    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
+        yield f"sampling.top_p={sampling.top_p} must be above 0 and at most 1, or null"
+    if spec.price is not None:
+        for name in ("input", "output", "cached"):
+            value = getattr(spec.price, name)
+            if value is not None and not 0 <= value < math.inf:
+                yield f"price.{name}={value} must be USD per million tokens, 0 or more"
+    if spec.provider == "openai":
+        for name in spec.extra_body:
+            if name in _OWN_SETTING:
+                yield f"extra_body may not set {name!r}; that is for {_OWN_SETTING[name]}"
+
+
+def _completions_url(name: str, base: str) -> str:
+    try:
+        parts = urlsplit(base)
+        bad = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+    except ValueError:
+        bad = True
+    # The text itself stays out of these messages: a mistyped URL may hold a password.
+    if bad:
+        raise ModelError(
+            f"model {name!r}: base_url is no http or https address; give one"
+            " like http://localhost:8000/v1"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise ModelError(
+            f"model {name!r}: base_url holds a user name or password; put the key into an"
+            " environment variable and name that in model.api_key_env"
+        )
+    path = parts.path.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
+    return urlunsplit(parts._replace(path=path, fragment=""))
+
+
+def _read_key(name: str, key_env: str, environ: Mapping[str, str]) -> str:
+    key = environ.get(key_env, "").strip()
+    if not key:
+        raise ModelError(
+            f"model {name!r} needs the key in the environment variable {key_env}, which is not"
+            f" set; run: export {key_env}=..."
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ModelError(
+            f"the environment variable {key_env} of model {name!r} holds no key: it has spaces or"
+            " characters that no key has; set it again"
+        )
+    return key
+
+
+def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
+    """Return one line on a failure that no other request of the model can escape."""
+    what = failure.error + (f" {failure.code}" if failure.code else "")
+    who = f"{access.host} for model {spec.name!r}"
+    again = "then run the same command again"
+    status = failure.status or 0
+    if failure.error == "bad certificate":
+        return f"the certificate of {access.host} cannot be verified: name your CA in SSL_CERT_FILE"
+    if status == 407 or failure.error.startswith("proxy"):
+        return f"the proxy before {access.host} wants a login ({what}): put it into HTTPS_PROXY"
+    if 300 <= status < 400:
+        return (
+            f"{who} redirects ({what}), which is not followed because the key would go along:"
+            " set model.base_url to the final address"
+        )
+    if failure.kind == "endpoint" and status in (401, 403) and access.key_env is None:
+        return f"{who} wants a key ({what}): name the variable that holds it in model.api_key_env"
+    if failure.kind == "endpoint" and status in (401, 403):
+        return f"{who} does not accept the key in {access.key_env} ({what}): set another, {again}"
+    if failure.kind == "endpoint":
+        return f"{who} has no credit or quota left ({what}): add some, {again}"
+    if failure.param:
+        fix = _PARAM_FIX.get(failure.param, f"change or remove {failure.param!r}")
+        return f"{who} does not take {failure.param!r} ({what}): {fix} in its config"
+    return (
+        f"{who} knows no model {spec.model!r} or no chat completions ({what}): check model.model"
+        f" and model.base_url"
+    )

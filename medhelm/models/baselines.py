@@ -1,0 +1,219 @@
+"""Embedded models without a language model: floors, simple rules and a ceiling.
+
+What each writes, by kind of answer:
+
+| baseline | choice | number | labels | text |
+|---|---|---|---|---|
+| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly |
+| `first_option` | A | 0 | the first label | the first label, else "None." |
+| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters |
+| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question |
+| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences |
+| `empty` | nothing | nothing | nothing | nothing |
+| `oracle` | the gold letter | the gold | all gold labels | the gold |
+
+"The text" is the context and the question; "like" counts shared words, and the earliest of equals
+wins. `majority` and `oracle` read the gold of the test set: they are shown, never ranked.
+Draws depend on the seed and the instance's id only, never on the order of instances.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from medhelm.errors import UnknownName
+from medhelm.schema import AnswerKind, Benchmark, Instance, InstanceModel, ModelSpec
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_RANDOM_NUMBERS = (0, 20)
+_LEAD_SENTENCES = 3
+_LONGEST_COUNTED = 200
+_NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*[.!?]*")
+
+Rule = Callable[[Benchmark, Instance, random.Random], str]
+
+
+class RuleModel:
+    """A baseline that answers each instance by a rule, without looking at the others."""
+
+    def __init__(self, spec: ModelSpec, rule: Rule, *, ranked: bool) -> None:
+        self.spec = spec
+        self.ranked = ranked
+        self._rule = rule
+
+    def prepare(self, instances: Iterator[Instance]) -> None:
+        """Do nothing: the rule needs no other instance."""
+
+    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+        """Return the completion for one instance."""
+        digest = hashlib.sha256(f"{seed}\0{instance.id}".encode("utf-8", "replace")).digest()
+        return self._rule(benchmark, instance, random.Random(int.from_bytes(digest[:8], "big")))
+
+
+class MajorityModel:
+    """The answer that is right most often; reads the gold of the test set."""
+
+    ranked = False
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+        self._golds: Counter[str] = Counter()
+        self._top = ""
+        self._common = ""
+
+    def prepare(self, instances: Iterator[Instance]) -> None:
+        """Count the golds of all instances."""
+        golds: Counter[str] = Counter()
+        further: Counter[str] = Counter()
+        count = 0
+        for count, instance in enumerate(instances, start=1):  # noqa: B007 - used below
+            golds.update(gold for gold in instance.references[:1] if len(gold) <= _LONGEST_COUNTED)
+            further.update(set(instance.references[1:]) - set(instance.references[:1]))
+        labels = golds + further
+        self._golds = golds
+        self._top = min(golds, key=lambda gold: (-golds[gold], gold), default="")
+        self._common = ", ".join(sorted(g for g, n in labels.items() if 2 * n > count))
+
+    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+        """Return the most frequent gold that the instance can have; equals: the smallest."""
+        if instance.choices:
+            letters = LETTERS[: len(instance.choices)]
+            return max(letters, key=lambda letter: self._golds[letter])
+        if benchmark.answer == "labels" and self._common:
+            return self._common
+        return self._top
+
+
+def open_baseline(spec: ModelSpec) -> InstanceModel:
+    """Return the embedded model named by `spec.model`, else by the end of `spec.name`."""
+    name = spec.model or spec.name.rpartition("/")[2]
+    if name == "majority":
+        return MajorityModel(spec)
+    if name not in _RULES:
+        raise UnknownName("baseline", name, BASELINES)
+    return RuleModel(spec, _RULES[name], ranked=name != "oracle")
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, split at line breaks and at . ! ? before a space."""
+    return [s for s in (m.group().strip() for m in _SENTENCE.finditer(text)) if s]
+
+
+def _kind(benchmark: Benchmark, instance: Instance) -> AnswerKind:
+    return "choice" if instance.choices else benchmark.answer
+
+
+def _text(instance: Instance) -> str:
+    return f"{instance.context}\n{instance.question}"
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _share(label: str, words: set[str]) -> float:
+    own = _words(label)
+    return len(own & words) / len(own) if own else 0.0
+
+
+def _first_number(texts: Iterable[str]) -> str:
+    found = (_NUMBER.search(text) for text in texts)
+    return next((match.group().replace(",", "") for match in found if match), "0")
+
+
+def _by_likeness(instance: Instance) -> list[str]:
+    question = _words(instance.question)
+    return sorted(
+        sentences(instance.context or instance.question),
+        key=lambda sentence: -len(_words(sentence) & question),
+    )
+
+
+def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    match _kind(benchmark, instance):
+        case "choice":
+            return rng.choice(LETTERS[: len(instance.choices)])
+        case "number":
+            return str(rng.randint(*_RANDOM_NUMBERS))
+        case "labels":
+            return rng.choice(benchmark.labels) if benchmark.labels else ""
+        case "text":
+            found = sentences(_text(instance))
+            return rng.choice(found) if found else ""
+
+
+def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    match _kind(benchmark, instance):
+        case "choice":
+            return LETTERS[0]
+        case "number":
+            return "0"
+        case "labels":
+            return benchmark.labels[0] if benchmark.labels else ""
+        case "text":
+            return benchmark.labels[0] if benchmark.labels else "None."
+
+
+def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    kind = _kind(benchmark, instance)
+    if kind == "number":
+        return _first_number(_by_likeness(instance))
+    if kind == "text":
+        return next(iter(_by_likeness(instance)), "")
+    words = _words(_text(instance))
+    if kind == "choice":
+        shares = [_share(choice, words) for choice in instance.choices]
+        return LETTERS[shares.index(max(shares))]
+    whole = [label for label in benchmark.labels if _share(label, words) == 1.0]
+    if whole:
+        return ", ".join(whole)
+    return max(benchmark.labels, key=lambda label: _share(label, words), default="")
+
+
+def _lead(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    text = _text(instance)
+    match _kind(benchmark, instance):
+        case "choice":
+            return LETTERS[_first_mentioned(instance.choices, text)]
+        case "number":
+            return _first_number([text])
+        case "labels":
+            if not benchmark.labels:
+                return ""
+            return benchmark.labels[_first_mentioned(benchmark.labels, text)]
+        case "text":
+            return " ".join(sentences(text)[:_LEAD_SENTENCES])
+
+
+def _first_mentioned(names: Sequence[str], text: str) -> int:
+    """Return the index of the name that stands first in the text; 0 where none does."""
+    lower = text.lower()
+    places = [(lower.find(name.lower()), index) for index, name in enumerate(names) if name]
+    return min(((place, index) for place, index in places if place >= 0), default=(0, 0))[1]
+
+
+def _empty(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    return ""
+
+
+def _oracle(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
+    if _kind(benchmark, instance) == "labels":
+        return ", ".join(instance.references)
+    return instance.references[0] if instance.references else ""
+
+
+_RULES: dict[str, Rule] = {
+    "random": _random,
+    "first_option": _first_option,
+    "lexical": _lexical,
+    "lead": _lead,
+    "empty": _empty,
+    "oracle": _oracle,
+}
+BASELINES = (*_RULES, "majority")

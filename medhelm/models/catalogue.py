@@ -1,0 +1,104 @@
+"""The models that have a config file, and models by name that need none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from medhelm.errors import UnknownName, UsageError, closest
+from medhelm.schema import ModelSpec, Sampling
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_THINKING = re.compile(r"(o\d|gpt-5)(-|$)")
+
+
+def load_models() -> dict[str, ModelSpec]:
+    """Return the models of the packaged `conf/model` by name, in the order of their names."""
+    root = resources.files("medhelm.conf") / "model"
+    found = sorted(_yaml_files(root))
+    return {
+        name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml") for name, file in found
+    }
+
+
+def load_model_files(folder: Path) -> dict[str, ModelSpec]:
+    """Return the models of a user's folder laid out like `conf/model`, by name."""
+    found = sorted(_yaml_files(folder))
+    return {
+        name: read_model(name, file.read_bytes(), str(folder / f"{name}.yaml"))
+        for name, file in found
+    }
+
+
+def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> ModelSpec:
+    """Return the spec of a model by name.
+
+    `extra`: models of plugins and of the user, which come first. Without a config file,
+    `openai/ANY` is the model ANY of an OpenAI-protocol endpoint (OpenAI's own unless
+    `base_url` is set). Raises `UnknownName` with the nearest names.
+    """
+    known = {**load_models(), **(extra or {})}
+    if name in known:
+        return known[name]
+    vendor, _, model = name.partition("/")
+    if vendor == "openai" and model:
+        return make_openai_spec(model)
+    raise UnknownName("model", name, known, "Any model of an endpoint is openai/ITS-NAME.")
+
+
+def make_openai_spec(model: str) -> ModelSpec:
+    """Return the spec of a model without a config file, with what OpenAI's names tell of it.
+
+    The o series and gpt-5 think, take no temperature, and name the output budget differently.
+    """
+    thinks = _THINKING.match(model) is not None
+    return ModelSpec(
+        name=f"openai/{model}",
+        model=model,
+        reasoning=thinks,
+        sampling=Sampling(temperature=None) if thinks else Sampling(),
+        token_limit_field="max_completion_tokens" if thinks else "max_tokens",
+    )
+
+
+def read_model(name: str, text: bytes, place: str) -> ModelSpec:
+    """Return the spec that a config file holds.
+
+    Raises `UsageError` naming the file for damaged YAML, an unknown key, a wrong type, or a
+    `name` that is not the file's.
+    """
+    try:
+        values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise UsageError(f"{place} is no YAML{line}") from None
+    if not isinstance(values, dict):
+        raise UsageError(f"{place} must hold keys and values of a model")
+    fields = ModelSpec.__struct_fields__
+    for key in values:
+        if key not in fields:
+            nearest = closest(str(key), fields, n=1)
+            did = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise UsageError(f"{place}: unknown key {str(key)!r}{did}")
+    if values.setdefault("name", name) != name:
+        raise UsageError(f"{place}: name is {values['name']!r} but the file is that of {name!r}")
+    try:
+        return msgspec.convert(values, ModelSpec)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{place}: {error}") from None
+
+
+def _yaml_files(folder: Traversable | Path, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _yaml_files(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".yaml"):
+            yield prefix + entry.name.removesuffix(".yaml"), entry

@@ -1,0 +1,126 @@
+"""A model that says what it is told to: for tests and for trying a pipeline out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from medhelm.errors import UsageError
+from medhelm.models.limits import AdaptiveLimiter
+from medhelm.schema import Finish, ModelSpec, Request, Response, Usage
+
+Reply = Callable[[Request], str | Response]
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `extra_body` of a config with `provider: scripted` may hold."""
+
+    replies: dict[str, str] = {}
+    """Completion by instance id."""
+    default: str = ""
+    """Completion of every other instance."""
+    finish: dict[str, Finish] = {}
+    """How the response of an instance ends, where it is not 'stop'."""
+    delay_s: float = 0.0
+
+
+class ScriptedModel:
+    """Answers by a function, a mapping from instance ids, or one text; can be slow and can fail.
+
+    `finish` gives the ending by instance id; an 'error' has no text. `raises` is raised for
+    the instances in `raise_on` (all, if that is empty).
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        replies: Reply | Mapping[str, str] | str = "",
+        *,
+        default: str = "",
+        finish: Mapping[str, Finish] | None = None,
+        delay_s: float = 0.0,
+        raises: Exception | None = None,
+        raise_on: Collection[str] = (),
+    ) -> None:
+        self.spec = spec
+        self.requests: list[Request] = []
+        """Every request in the order of arrival."""
+        self.closed = False
+        self._replies = replies
+        self._default = default
+        self._finish = finish or {}
+        self._delay_s = delay_s
+        self._raises = raises
+        self._raise_on = raise_on
+        self._limiter = AdaptiveLimiter(spec.max_concurrency)
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many requests are being answered."""
+        return self._limiter.in_flight
+
+    async def acquire(self) -> None:
+        """Wait for one of `max_concurrency` places."""
+        await self._limiter.acquire()
+
+    def release(self) -> None:
+        """Give the place back."""
+        self._limiter.release()
+
+    async def respond(self, request: Request) -> Response:
+        """Return the scripted response."""
+        self.requests.append(request)
+        await asyncio.sleep(self._delay_s)
+        self._limiter.succeeded()
+        if self._raises and (not self._raise_on or request.instance_id in self._raise_on):
+            raise self._raises
+        reply = self._reply(request)
+        if isinstance(reply, Response):
+            return reply
+        finish = self._finish.get(request.instance_id, "stop")
+        has_text = finish in ("stop", "length")
+        return Response(
+            instance_id=request.instance_id,
+            repeat=request.repeat,
+            text=reply if has_text else "",
+            finish=finish,
+            error="scripted" if finish == "error" else "",
+            usage=_usage(request, reply) if has_text else Usage(),
+            served_model=self.spec.model or self.spec.name,
+            finished_at=time.time(),
+        )
+
+    async def close(self) -> None:
+        """Note that the model was closed."""
+        self.closed = True
+
+    def _reply(self, request: Request) -> str | Response:
+        if isinstance(self._replies, str):
+            return self._replies
+        if isinstance(self._replies, Mapping):
+            return self._replies.get(request.instance_id, self._default)
+        return self._replies(request)
+
+
+def open_scripted(spec: ModelSpec) -> ScriptedModel:
+    """Return the model that `spec.extra_body` describes (see `Script`)."""
+    try:
+        script = msgspec.convert(spec.extra_body, Script)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"model {spec.name!r}: extra_body of a scripted model: {error}") from None
+    return ScriptedModel(
+        spec,
+        script.replies,
+        default=script.default,
+        finish=script.finish,
+        delay_s=script.delay_s,
+    )
+
+
+def _usage(request: Request, reply: str) -> Usage:
+    """Return counts as a server of one token per word would give them."""
+    words = sum(len(message.content.split()) for message in request.messages)
+    return Usage(input_tokens=words, cached_tokens=0, output_tokens=len(reply.split()))

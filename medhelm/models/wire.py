@@ -1,0 +1,283 @@
+"""The OpenAI chat protocol as bytes: requests written, answers and refusals read. No network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
+
+Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
+"""What a failed try means: worth another; this prompt is too long, refused, or not accepted;
+this model cannot be used; nothing at this endpoint can."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a successful answer says."""
+
+    text: str
+    finish: Finish
+    usage: Usage
+    model: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why one try gave no answer."""
+
+    kind: Kind
+    error: str
+    """Kind of the failure for `Response.error`; made of our words, numbers and codes only."""
+    status: int | None = None
+    code: str = ""
+    """The server's own short code ('context_length_exceeded')."""
+    param: str = ""
+    """The field of the body that the server does not take."""
+    lost: bool = False
+    """Whether an answer may have been made, and billed, that never arrived."""
+    wait_s: float | None = None
+    """What Retry-After says."""
+
+    @property
+    def is_load(self) -> bool:
+        """Return whether the endpoint says, or shows, that it gets too much at once."""
+        return self.status == 429 or self.error == "timeout"
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Return whether no connection came about."""
+        return self.error == "no connection"
+
+
+class _Message(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: Any = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Completion)
+_ENCODER = msgspec.json.Encoder()
+_NAME_LIMIT = 200
+_CODE = re.compile(r"[A-Za-z0-9_.\[\]-]{1,64}")
+_NO_CREDIT = frozenset(
+    {
+        "insufficient_quota",
+        "insufficient_balance",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+    }
+)
+_NO_CREDIT_TEXT = re.compile(r"credit balance|insufficient (credit|balance|funds|quota)", re.I)
+_OVERSIZE_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+)
+_OVERSIZE_TEXT = re.compile(
+    r"(maximum|max|model'?s|available|exceeds?( the)?) (context|model|sequence) (length|size|window)"
+    r"|context (length|size|window|limit)s? (is |was )?exceeded|exceeds? (the )?context"
+    r"|exceed (the )?context (length|size|window|limit)"
+    r"|longer than the (maximum|model)|prompt is too long|prompt too long|input is too long"
+    r"|token count .{0,40}exceeds|max_new_tokens` must be <=",
+    re.IGNORECASE,
+)
+"""How vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services word a prompt that is too long."""
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_BYTES_PER_TOKEN = 12
+_CUT_FROM_BYTES = 4000
+_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
+
+
+def encode_body(spec: ModelSpec, request: Request) -> bytes:
+    """Return the JSON body of a request; settings that are None are left to the endpoint.
+
+    A seed is sent only where sampling is random. Raises UnicodeEncodeError for a prompt with
+    lone surrogates.
+    """
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        **spec.extra_body,
+        "model": spec.model,
+        "messages": request.messages,
+        spec.token_limit_field: request.max_output_tokens,
+    }
+    if sampling.temperature is not None:
+        body["temperature"] = sampling.temperature
+        if sampling.temperature > 0 and spec.send_seed and request.seed is not None:
+            body["seed"] = request.seed
+    if sampling.top_p is not None:
+        body["top_p"] = sampling.top_p
+    if sampling.stop:
+        body["stop"] = sampling.stop
+    if sampling.reasoning_effort is not None:
+        body["reasoning_effort"] = sampling.reasoning_effort
+    return _ENCODER.encode(body)
+
+
+def read_answer(payload: bytes) -> Answer | Failure:
+    """Return the first choice of a successful answer, or a failure worth another try."""
+    try:
+        completion = _DECODER.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            completion = _decode_leniently(payload)
+        except (ValueError, RecursionError, msgspec.MsgspecError):
+            return Failure("retry", "invalid json", 200, lost=True)
+    if not completion.choices:
+        if completion.error is not None:
+            return _error_in_success(payload, completion.error)
+        return Failure("retry", "no choices", 200, lost=True)
+    choice = completion.choices[0]
+    text, refused = _read_content(choice.message)
+    finish: Finish = "stop"
+    if choice.finish_reason == "content_filter" or refused:
+        finish = "refusal"
+    elif choice.finish_reason in ("length", "max_tokens", "MAX_TOKENS"):
+        finish = "length"
+    return Answer(
+        text,
+        finish,
+        read_usage(completion.usage),
+        (completion.model or "")[:_NAME_LIMIT],
+        (completion.system_fingerprint or "")[:_NAME_LIMIT],
+    )
+
+
+def read_usage(usage: Any) -> Usage:
+    """Return the token counts of an answer, None for each that is missing or no count."""
+    if not isinstance(usage, dict):
+        return Usage()
+    # No prompt has 0 tokens: a server that says so does not count.
+    read = _count(usage, "prompt_tokens") or None
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    if cached is None:
+        cached = _count(usage, "prompt_cache_hit_tokens")  # DeepSeek's own field
+    if read is not None and cached is not None and cached > read:
+        read += cached  # the server counts cached tokens apart
+    return Usage(
+        input_tokens=read,
+        cached_tokens=cached,
+        output_tokens=_count(usage, "completion_tokens"),
+        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ()) -> Failure:
+    """Return what an HTTP status other than success means; the server's prose is not kept.
+
+    `sent_fields`: names of the body's fields, to tell a setting that the server does not take
+    (wrong for every request) from a prompt that it does not take.
+    """
+    code, param, message = _read_error(payload)
+    kind: Kind = "error"
+    if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
+        kind = "endpoint"
+    elif status == 413 or (status in (400, 422, 500) and _is_oversize(code, message)):
+        kind = "oversize"
+    elif status in (400, 422) and code == "content_filter":
+        kind = "refusal"
+    elif status in (404, 405) or (status in (400, 422) and param in sent_fields):
+        kind = "model"
+    elif status in (401, 403, 407) or 300 <= status < 400:
+        kind = "endpoint"
+    elif status in _TRANSIENT or status >= 500 or status < 200:
+        kind = "retry"
+    return Failure(kind, f"http {status}", status, code=code, param=param)
+
+
+def is_cut(messages: Sequence[Message], body_bytes: int, usage: Usage, window: int | None) -> bool:
+    """Return whether the server read clearly less than was sent, as Ollama does without a word.
+
+    Either it reports a prompt as large as the whole declared window, which leaves no room for
+    an answer; or more than 12 bytes of text per token. Real text has 2 to 5 (clinical English
+    4.2 to 4.7, at most 7 for other languages), and runs of one character, which one token can
+    cover, are squeezed before counting. Prompts below 4,000 bytes fit every window.
+    """
+    tokens = usage.input_tokens
+    if tokens is None:
+        return False
+    if window is not None and tokens >= window:
+        return True
+    if body_bytes <= max(_CUT_FROM_BYTES, _BYTES_PER_TOKEN * tokens):
+        return False
+    squeezed = sum(len(_RUN.sub(r"\1\1\1", m.content).encode()) for m in messages)
+    return squeezed > max(_CUT_FROM_BYTES, _BYTES_PER_TOKEN * tokens)
+
+
+def _decode_leniently(payload: bytes) -> _Completion:
+    # A completion cut inside a pair of surrogates, or a NaN among the log-probabilities.
+    parsed = json.loads(payload.decode(), parse_constant=lambda _: None)
+    text = json.dumps(parsed, ensure_ascii=False)
+    return _DECODER.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _read_content(message: _Message) -> tuple[str, bool]:
+    if not isinstance(message.content, list):
+        return message.content or "", bool(message.refusal)
+    texts, refused = [], bool(message.refusal)
+    for part in message.content:
+        if part.get("type") == "refusal":
+            refused = True
+        elif part.get("type") in ("text", "output_text") and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+    return "".join(texts), refused
+
+
+def _count(source: Any, name: str) -> int | None:
+    value = source.get(name) if isinstance(source, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value
+
+
+def _error_in_success(payload: bytes, error: Any) -> Failure:
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and 400 <= status < 600:
+        return read_failure(status, payload)
+    return Failure("retry", "error in answer", 200)
+
+
+def _read_error(payload: bytes) -> tuple[str, str, str]:
+    """Return (code or type, param, message) of an error body in any of its usual forms."""
+    try:
+        body: Any = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        return "", "", payload[:500].decode("utf-8", "replace")
+    if isinstance(body, list) and body:  # Google wraps it in a list
+        body = body[0]
+    if isinstance(body, dict):
+        body = body.get("error", body)
+    if isinstance(body, str):
+        return "", "", body[:500]
+    if not isinstance(body, dict):
+        return "", "", ""
+    codes = [body.get("code"), body.get("type"), body.get("status")]
+    names = [c for c in codes if isinstance(c, str) and _CODE.fullmatch(c)]
+    param = body.get("param")
+    message = body.get("message") or body.get("detail") or ""
+    return (
+        names[0] if names else "",
+        param if isinstance(param, str) else "",
+        message[:500] if isinstance(message, str) else "",
+    )
+
+
+def _is_oversize(code: str, message: str) -> bool:
+    return code in _OVERSIZE_CODES or _OVERSIZE_TEXT.search(message) is not None

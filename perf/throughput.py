@@ -1,0 +1,189 @@
+"""Throughput of medhelm's model layer as a ratio to a bare aiohttp loop, in one run.
+
+    python perf/throughput.py [--requests 5000] [--concurrency 100] [--latency 0.0] [--rounds 5]
+
+The server is a process of its own that answers every request with the same bytes, so that
+the client is what is measured. The two loops take turns; the best round of each counts, as
+other work on the machine only ever slows a round down. CPU seconds of this process are
+printed too: their ratio does not depend on how fast the server is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import aiohttp
+
+from medhelm.models import open_model
+from medhelm.models.openai import OpenAIModel
+from medhelm.schema import Message, ModelSpec, Request
+
+PROMPT = (
+    "A 65-year-old man comes to the clinic because of three weeks of progressive shortness of"
+    " breath on exertion and swelling of both ankles. Question {i}: which is most likely?\n"
+    "A. Heart failure\nB. Asthma\nC. Pneumonia\nD. Anemia\nAnswer with one letter."
+) * 2
+ANSWER = {
+    "id": "x",
+    "object": "chat.completion",
+    "model": "perf",
+    "system_fingerprint": "fp",
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "A"}, "finish_reason": "stop"}
+    ],
+    "usage": {"prompt_tokens": 150, "completion_tokens": 1, "total_tokens": 151},
+}
+
+
+class FixedServer(asyncio.Protocol):
+    """Answers each HTTP request with the same bytes after a fixed time."""
+
+    def __init__(self, latency_s: float) -> None:
+        self.latency_s = latency_s
+        body = json.dumps(ANSWER).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        self.reply = head.encode() + b"\r\n\r\n" + body
+        self.buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is complete."""
+        self.buffer += data
+        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
+            head = self.buffer[:end].lower()
+            at = head.index(b"content-length:") + 15
+            length = int(head[at:].split(b"\r\n", 1)[0])
+            if len(self.buffer) < end + 4 + length:
+                return
+            self.buffer = self.buffer[end + 4 + length :]
+            if self.latency_s:
+                loop = asyncio.get_running_loop()
+                loop.call_later(self.latency_s, self.transport.write, self.reply)
+            else:
+                self.transport.write(self.reply)
+
+
+async def serve(latency_s: float) -> None:
+    """Serve on a free loopback port and print the base URL."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: FixedServer(latency_s), "127.0.0.1", 0, backlog=1024
+    )
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await server.serve_forever()
+
+
+@contextmanager
+def server_process(latency_s: float) -> Iterator[str]:
+    """Run the server in a process of its own and yield its base URL."""
+    command = [sys.executable, __file__, "--serve", "--latency", str(latency_s)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def bare(base_url: str, count: int, concurrency: int) -> None:
+    """Send the requests with aiohttp alone."""
+    url = f"{base_url}/chat/completions"
+    numbers = iter(range(count))
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for i in numbers:
+            body = {
+                "model": "perf",
+                "messages": [{"role": "user", "content": PROMPT.format(i=i)}],
+                "max_tokens": 16,
+                "temperature": 0.0,
+            }
+            async with session.post(url, json=body) as response:
+                answer = await response.json()
+                assert answer["choices"][0]["message"]["content"] == "A"
+
+    connector = aiohttp.TCPConnector(limit=concurrency)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        await asyncio.gather(*(work(session) for _ in range(concurrency)))
+
+
+async def layer(base_url: str, count: int, concurrency: int) -> None:
+    """Send the same requests through medhelm's model layer, as a runner does."""
+    spec = ModelSpec(
+        name="openai/perf", model="perf", base_url=base_url, max_concurrency=concurrency
+    )
+    model = open_model(spec, environ={})
+    assert isinstance(model, OpenAIModel)
+
+    async def ask(request: Request) -> None:
+        try:
+            response = await model.respond(request)
+            assert response.text == "A"
+        finally:
+            model.release()
+
+    tasks: set[asyncio.Task[None]] = set()
+    for i in range(count):
+        await model.acquire()
+        messages = (Message("user", PROMPT.format(i=i)),)
+        request = Request(instance_id=str(i), messages=messages, max_output_tokens=16)
+        task = asyncio.create_task(ask(request))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+    await asyncio.gather(*tasks)
+    await model.close()
+
+
+Loop = Callable[[str, int, int], Awaitable[None]]
+
+
+async def measure(loop: Loop, base_url: str, count: int, concurrency: int) -> tuple[float, float]:
+    """Return wall and CPU seconds of one round."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    await loop(base_url, count, concurrency)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main() -> int:
+    """Print the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=5000)
+    parser.add_argument("--concurrency", type=int, default=100)
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve(args.latency))
+        return 0
+    best = {"bare aiohttp loop": (9e9, 9e9), "medhelm model layer": (9e9, 9e9)}
+    loops: dict[str, Loop] = dict(zip(best, (bare, layer), strict=True))
+    with server_process(args.latency) as base_url:
+        for _ in range(args.rounds):
+            for name, loop in loops.items():
+                took = asyncio.run(measure(loop, base_url, args.requests, args.concurrency))
+                best[name] = tuple(map(min, best[name], took))  # type: ignore[assignment]
+    for name, (wall, cpu) in best.items():
+        print(f"{name:20} {args.requests / wall:8.0f} requests/s {wall:7.2f} s {cpu:7.2f} s CPU")
+    base, ours = best.values()
+    ideal = args.requests * args.latency / args.concurrency
+    print(f"ratio of throughput {base[0] / ours[0]:.2f}, of CPU seconds {base[1] / ours[1]:.2f}")
+    if ideal:
+        print(f"wall time / ideal of {ideal:.1f} s: {ours[0] / ideal:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,395 @@
+"""A server of the OpenAI chat protocol that answers by rule and fails by rule, on loopback.
+
+Every decision depends on the seed, the prompt and how often it was asked, never on timing:
+
+    async with FaultServer(faults=Faults(rate=0.1)) as server:
+        ... server.base_url, server.requests, server.duplicates ...
+
+    with serve_in_thread(latency_s=0.2) as server: ...
+
+    python -m tests.server --port 0 --latency 0.2 --answer letter   (prints its base URL)
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import random
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from aiohttp import web
+
+KINDS = (
+    "429",
+    "429_retry_after",
+    "500",
+    "drop",
+    "hang",
+    "invalid_json",
+    "truncated",
+    "slow",
+)
+"""Faults that go away: a later try of the same prompt is answered."""
+
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often a request fails, and how."""
+
+    rate: float = 0.0
+    """Share of requests that fail, decided by seed, prompt and number of the try."""
+    kinds: tuple[str, ...] = KINDS
+    seed: int = 0
+    retry_after_s: float = 0.05
+    hang_s: float = 30.0
+    """How long a hanging request is held; the client should give up before."""
+    slow_s: float = 0.2
+    """Added latency of a slow first byte, which is no failure."""
+    first: int = 0
+    """So many first tries of every prompt fail, whatever the rate."""
+
+    def kind(self, prompt: str, attempt: int) -> str | None:
+        """Return the fault of try `attempt` (from 1) of a prompt, or None."""
+        rng = random.Random(_digest(f"{self.seed}|{attempt}|{prompt}"))
+        if attempt > self.first and rng.random() >= self.rate:
+            return None
+        return rng.choice(self.kinds)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer with its own ending, a status of its own, or a body as it is."""
+
+    text: str | None = ""
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    status: int = 200
+    body: Any = None
+    """Replaces the whole body where it is not None (bytes, or what JSON can hold)."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    usage: Any = None
+    """Replaces the usage where it is not None; False leaves it out."""
+
+
+Answer = Callable[[str], str | Reply]
+"""Prompt (all messages joined by line breaks) -> answer."""
+
+
+def letter(prompt: str) -> str:
+    """Return one of the prompt's option letters (A to D where it lists none), by its hash."""
+    letters: list[str] = sorted(set(_OPTION.findall(prompt))) or list("ABCD")
+    return letters[_digest(prompt) % len(letters)]
+
+
+def number(prompt: str) -> str:
+    """Return a number from 0 to 99 by the prompt's hash."""
+    return str(_digest(prompt) % 100)
+
+
+ANSWERS: dict[str, Answer] = {
+    "letter": letter,
+    "number": number,
+    "empty": lambda prompt: "",
+    "refusal": lambda prompt: Reply(None, refusal="I can't help with that."),
+    "filtered": lambda prompt: Reply(None, finish_reason="content_filter"),
+    "length": lambda prompt: Reply("The answer would be", finish_reason="length"),
+    "mixed": lambda prompt: _mixed(prompt),
+}
+"""What `--answer` takes; any other value is the answer itself."""
+
+
+class FaultServer:
+    """The server and what it saw. `answer`: a rule, a key of `ANSWERS`, or the text itself."""
+
+    def __init__(
+        self,
+        answer: Answer | str = "letter",
+        faults: Faults | None = None,
+        *,
+        latency_s: float = 0.0,
+        port: int = 0,
+        key: str | None = None,
+        max_parallel: int | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.answer = ANSWERS.get(answer, lambda _: answer) if isinstance(answer, str) else answer
+        self.faults = faults or Faults()
+        self.latency_s = latency_s
+        self.key = key
+        """Where given, every request must carry it."""
+        self.max_parallel = max_parallel
+        """Where given, requests beyond so many at once get a 429."""
+        self.requests = 0
+        self.in_flight = 0
+        self.in_flight_max = 0
+        self.faulted: Counter[str] = Counter()
+        """Number of faults by kind."""
+        self.asked: Counter[str] = Counter()
+        """Requests by prompt."""
+        self.answered: Counter[str] = Counter()
+        """Requests by prompt that were answered in full."""
+        self.bodies: list[dict[str, Any]] = []
+        """The bodies of the last 1,000 requests."""
+        self.headers: list[Mapping[str, str]] = []
+        """Their headers."""
+        self._port = port
+        self._log_path = log
+        self._log: TextIO | None = None
+        self._runner: web.AppRunner | None = None
+        self._stopping: asyncio.Event | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Return what a model's `base_url` is set to."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def duplicates(self) -> dict[str, int]:
+        """Return the prompts that were answered more than once, with the number of times."""
+        return {prompt: n for prompt, n in self.answered.items() if n > 1}
+
+    async def __aenter__(self) -> FaultServer:
+        self._stopping = asyncio.Event()
+        if self._log_path is not None:
+            self._log = self._log_path.open("a", encoding="utf-8")
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_post("/v1/chat/completions", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=1024)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._runner is not None and self._stopping is not None
+        self._stopping.set()
+        await self._runner.cleanup()
+        if self._log is not None:
+            self._log.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+        try:
+            return await self._respond(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        self.headers.append(dict(request.headers))
+        del self.bodies[:-1000], self.headers[:-1000]
+        prompt = "\n".join(_text(message["content"]) for message in body["messages"])
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return _error(401, "invalid_api_key", f"Incorrect API key for: {prompt}")
+        if self.max_parallel is not None and self.in_flight > self.max_parallel:
+            self.faulted["429"] += 1
+            return _error(429, "rate_limit_exceeded", "Too many at once")
+        self.asked[prompt] += 1
+        kind = self.faults.kind(prompt, self.asked[prompt])
+        if kind is not None:
+            self.faulted[kind] += 1
+            failed = await self._fail(kind, request, body, prompt)
+            if failed is not None:
+                return failed
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        reply = self.answer(prompt)
+        response = _render(body, prompt, reply)
+        if response.status == 200:
+            self.answered[prompt] += 1
+            self._record(prompt)
+        return response
+
+    async def _fail(
+        self, kind: str, request: web.Request, body: dict[str, Any], prompt: str
+    ) -> web.StreamResponse | None:
+        if kind == "429":
+            return _error(429, "rate_limit_exceeded", "Slow down")
+        if kind == "429_retry_after":
+            after = {"Retry-After": f"{self.faults.retry_after_s:g}"}
+            return _error(429, "rate_limit_exceeded", "Slow down", after)
+        if kind == "500":
+            return _error(500, "server_error", "Internal error")
+        if kind == "invalid_json":
+            return web.Response(body=b'{"choices": [{"message": ', content_type="application/json")
+        if kind == "truncated":
+            return await _truncate(request, _render(body, prompt, self.answer(prompt)))
+        if kind == "drop":
+            _disconnect(request)
+        assert self._stopping is not None
+        seconds = self.faults.hang_s if kind == "hang" else self.faults.slow_s
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        if kind == "hang":
+            _disconnect(request)
+        return None
+
+    def _record(self, prompt: str) -> None:
+        if self._log is not None:
+            digest = hashlib.sha256(prompt.encode()).hexdigest()
+            line = {"prompt_sha256": digest, "attempt": self.asked[prompt]}
+            self._log.write(json.dumps(line) + "\n")
+            self._log.flush()
+
+
+@contextlib.contextmanager
+def serve_in_thread(*args: Any, **kwargs: Any) -> Iterator[FaultServer]:
+    """Run a `FaultServer` (same arguments) in a thread of its own, for code that blocks."""
+    server = FaultServer(*args, **kwargs)
+    ready = threading.Event()
+    stop: list[Callable[[], object]] = []
+
+    async def serve() -> None:
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        async with server:
+            stop.append(lambda: loop.call_soon_threadsafe(done.set))
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    if not ready.wait(10):
+        raise RuntimeError("the test server did not start")
+    try:
+        yield server
+    finally:
+        stop[0]()
+        thread.join(10)
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
+
+
+def _mixed(prompt: str) -> str | Reply:
+    """Answer most prompts; leave 1 in 20 each empty, refused and truncated, by the prompt's hash."""
+    match _digest("mixed" + prompt) % 20:
+        case 0:
+            return ""
+        case 1:
+            return Reply(None, refusal="I can't help with that.")
+        case 2:
+            return Reply("The answer would be", finish_reason="length")
+    return letter(prompt)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def _disconnect(request: web.Request, *, flush: bool = False) -> NoReturn:
+    """Drop the connection under the client, and end the handler as if the client had done so."""
+    if isinstance(request.transport, asyncio.Transport):
+        if flush:
+            request.transport.close()
+        else:
+            request.transport.abort()
+    raise asyncio.CancelledError
+
+
+def _error(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    body = {"error": {"message": message, "type": code, "param": None, "code": code}}
+    return web.json_response(body, status=status, headers=headers)
+
+
+def _render(body: Mapping[str, Any], prompt: str, reply: str | Reply) -> web.Response:
+    if isinstance(reply, str):
+        reply = Reply(reply)
+    if isinstance(reply.body, bytes):
+        return web.Response(
+            body=reply.body,
+            status=reply.status,
+            headers=reply.headers,
+            content_type="application/json",
+        )
+    content = reply.body
+    if content is None:
+        message = {"role": "assistant", "content": reply.text}
+        if reply.refusal is not None:
+            message["refusal"] = reply.refusal
+        content = {
+            "id": "chatcmpl-test",
+            "object": "chat.completion",
+            "model": body.get("model", ""),
+            "system_fingerprint": "fp_test",
+            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason}],
+        }
+        if reply.usage is not False:
+            content["usage"] = reply.usage or _usage(prompt, reply.text or "")
+    return web.json_response(content, status=reply.status, headers=reply.headers)
+
+
+def _usage(prompt: str, text: str) -> dict[str, Any]:
+    """Return counts of one token per four bytes."""
+    asked, said = (len(prompt.encode()) + 3) // 4 + 7, (len(text.encode()) + 3) // 4
+    return {
+        "prompt_tokens": asked,
+        "completion_tokens": said,
+        "total_tokens": asked + said,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+async def _truncate(request: web.Request, whole: web.Response) -> web.StreamResponse:
+    assert isinstance(whole.body, bytes)
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    response.content_length = len(whole.body)
+    await response.prepare(request)
+    await response.write(whole.body[: len(whole.body) // 2])
+    _disconnect(request, flush=True)
+
+
+async def _serve_forever(args: argparse.Namespace) -> None:
+    faults = Faults(
+        rate=args.fault_rate,
+        kinds=tuple(args.fault_kinds.split(",")),
+        seed=args.seed,
+        hang_s=args.hang,
+    )
+    server = FaultServer(
+        args.answer, faults, latency_s=args.latency, port=args.port, log=args.log, key=args.key
+    )
+    async with server:
+        print(server.base_url, flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> int:
+    """Serve until interrupted; the first line printed is the base URL."""
+    parser = argparse.ArgumentParser(prog="python -m tests.server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds per answer")
+    parser.add_argument("--answer", default="letter", help=f"{', '.join(ANSWERS)}, or the text")
+    parser.add_argument("--fault-rate", type=float, default=0.0)
+    parser.add_argument("--fault-kinds", default=",".join(KINDS))
+    parser.add_argument("--hang", type=float, default=30.0, help="seconds of a hanging request")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--key", default=None, help="the key that requests must carry")
+    parser.add_argument("--log", type=Path, default=None, help="one JSON line per answer")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve_forever(parser.parse_args()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
