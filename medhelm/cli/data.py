@@ -1,0 +1,160 @@
+"""`medhelm data`: the upstream files of benchmarks, where they are and whether they are right."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.cli.options import (
+    add_data_dir,
+    add_format,
+    add_plugins,
+    data_folder,
+    how_to_get,
+    open_registry,
+    print_json,
+)
+from medhelm.errors import DataError, UsageError
+from medhelm.fetch import FileStatus, Report, fetch, verify
+from medhelm.schema import Benchmark, HubDataset
+from medhelm.sources import file_path, hub_folder
+
+_ACTIONS = {
+    "fetch": "get the files that are missing or wrong",
+    "verify": "read every file and compare its sha256",
+    "where": "say where each file belongs; nothing is read",
+}
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """One file, as it is printed."""
+
+    benchmark: str
+    file: str
+    path: str
+    status: str
+    sha256: str = ""
+    expected: str = ""
+    fix: str = ""
+    """What brings a missing or wrong file."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in _ACTIONS.items():
+        action = actions.add_parser(name, help=text, description=text)
+        action.add_argument("benchmarks", nargs="*", metavar="BENCHMARK")
+        action.add_argument("--all", action="store_true", help="every benchmark")
+        add_data_dir(action)
+        add_plugins(action)
+        add_format(action)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0, or 3 where a file is missing or not the right one."""
+    registry = open_registry(args.plugin)
+    if args.benchmarks and args.all:
+        raise UsageError("--all and names of benchmarks exclude each other")
+    if args.action == "fetch" and not args.benchmarks and not args.all:
+        raise UsageError(
+            "name what to fetch, or use --all: medhelm data fetch BENCHMARK "
+            "(`medhelm list benchmarks` shows all)"
+        )
+    names = dict.fromkeys(args.benchmarks or registry.benchmarks)
+    chosen = [registry.benchmark(name) for name in names]
+    root = data_folder(args)
+    if args.action == "where":
+        lines = [line for benchmark in chosen for line in _where(benchmark, root)]
+    elif args.action == "verify":
+        lines = [_line(b, status, root) for b in chosen for status in verify(b, root)]
+    else:
+        lines = _fetch(chosen, root)
+    if args.format == "json":
+        print_json("data", {"action": args.action, "root": str(root), "files": lines})
+    else:
+        _print(lines, root)
+    wrong = any(line.status in ("missing", "mismatch") for line in lines)
+    return DataError.exit_code if wrong and args.action != "where" else 0
+
+
+def _where(benchmark: Benchmark, root: Path) -> Iterator[_Line]:
+    dataset = benchmark.dataset
+    if isinstance(dataset, HubDataset):
+        folder = hub_folder(benchmark, dataset, root)
+        files = [(f"{s}.parquet", folder / f"{s}.parquet") for s in dataset.splits]
+    else:
+        files = [(f.name, file_path(benchmark, f, root)) for f in dataset.files]
+    for name, path in files:
+        status = "there" if path.is_file() else "missing"
+        fix = "" if path.is_file() else how_to_get(benchmark, root)
+        yield _Line(benchmark.name, name, str(path), status, fix=fix)
+
+
+def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
+    is_wrong = status.status in ("missing", "mismatch")
+    return _Line(
+        benchmark.name,
+        status.name,
+        str(status.path),
+        status.status,
+        sha256=status.sha256,
+        expected=status.expected,
+        fix=how_to_get(benchmark, root) if is_wrong else "",
+    )
+
+
+def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
+    """Fetch one benchmark after the other; one that cannot be had does not stop the others."""
+    lines: list[_Line] = []
+    with _progress() as report:
+        for benchmark in chosen:
+            try:
+                statuses = fetch(benchmark, root, report=report)
+            except DataError as e:
+                print(f"medhelm: {e}", file=sys.stderr)
+                statuses = verify(benchmark, root)
+            lines += [_line(benchmark, status, root) for status in statuses]
+    return lines
+
+
+@contextmanager
+def _progress() -> Iterator[Report]:
+    """Yield what `fetch` reports to: one bar for each file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TransferSpeedColumn
+
+    columns: tuple[Any, ...] = ("{task.description}", BarColumn(), DownloadColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, TransferSpeedColumn(), console=Console(stderr=True)) as progress:
+
+        def report(name: str, done: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = progress.add_task(name, total=total)
+            progress.update(tasks[name], completed=done, total=total)
+
+        yield report
+
+
+def _print(lines: Sequence[_Line], root: Path) -> None:
+    print(f"data folder: {root}")
+    for line in lines:
+        print(f"{line.benchmark}: {line.path}: {_say(line)}")
+
+
+def _say(line: _Line) -> str:
+    if line.status == "missing":
+        return f"missing: {line.fix}"
+    if line.status == "mismatch":
+        return f"not the right file: sha256 {line.sha256}, expected {line.expected}; {line.fix}"
+    if line.status == "unpinned":
+        return f"unpinned, sha256 {line.sha256} " + (
+            "as at the first fetch" if line.expected else "(not recorded yet)"
+        )
+    return line.status

@@ -1,0 +1,166 @@
+"""`medhelm describe NAME`: all facts of one benchmark, metric or model."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.cli.options import (
+    add_data_dir,
+    add_format,
+    add_plugins,
+    data_folder,
+    how_to_get,
+    open_registry,
+    print_json,
+)
+from medhelm.dataset import open_dataset
+from medhelm.errors import MedhelmError, UnknownName
+from medhelm.models.catalogue import find_model
+from medhelm.prompts import render_prompt, resolve_prompt
+from medhelm.registry import Registry
+from medhelm.schema import Benchmark, HubDataset, Metric, ModelSpec
+from medhelm.sources import file_path, hub_folder
+
+Facts = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("name", metavar="NAME", help="a benchmark, metric or model")
+    add_data_dir(parser)
+    add_plugins(parser)
+    add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; raises UnknownName where nothing bears the name."""
+    registry = open_registry(args.plugin)
+    kind, facts = _describe(args.name, registry, data_folder(args))
+    if args.format == "json":
+        print_json("description", {"kind": kind, **facts})
+    else:
+        print(f"{kind} {args.name}")
+        _print(facts, "  ")
+    return 0
+
+
+def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
+    metrics = {scoring: m for (n, scoring), m in registry.metrics.items() if n == name}
+    if name in registry.benchmarks:
+        return "benchmark", describe_benchmark(registry.benchmarks[name], registry, root)
+    if metrics:
+        users = [b.name for b in registry.benchmarks.values() if name in b.metrics]
+        scorings = {scoring: describe_metric(m) for scoring, m in metrics.items()}
+        return "metric", {"name": name, "scorings": scorings, "benchmarks": users}
+    if name.startswith("evaluate:"):
+        return "metric", {"name": name, **describe_metric(registry.metric(name))}
+    if name in registry.models or name.startswith("openai/"):
+        return "model", describe_model(find_model(name, registry.models))
+    known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models}
+    raise UnknownName(
+        "benchmark, metric or model", name, known, "`medhelm list` shows what there is."
+    )
+
+
+def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:
+    """Return all facts of a benchmark, with the prompt of its first bundled sample."""
+    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
+    prompt = resolve_prompt(benchmark)
+    names = {task.id: task.name for task in subcategory.tasks}
+    return {
+        "name": benchmark.name,
+        "title": benchmark.title or benchmark.name,
+        "description": benchmark.description,
+        "version": benchmark.version,
+        "category": registry.taxonomy.category_of(subcategory.id).name,
+        "subcategory": subcategory.name,
+        "tasks": [names[task] for task in benchmark.tasks],
+        "data_class": benchmark.data_class,
+        "redistributable": benchmark.redistributable,
+        "licence": benchmark.licence,
+        "citation": benchmark.citation,
+        "curation": benchmark.curation,
+        "answer": benchmark.answer,
+        "labels": list(benchmark.labels),
+        "metrics": list(benchmark.metrics),
+        "max_output_tokens": benchmark.max_output_tokens,
+        "reasoning_output_tokens": benchmark.reasoning_output_tokens,
+        "expected_instances": dict(benchmark.expected_instances),
+        "cluster": benchmark.cluster,
+        "plugin": benchmark.origin,
+        "data": _describe_data(benchmark, root),
+        "prompt": {"name": prompt.name, "version": prompt.version},
+        "example_prompt": _example(benchmark, root),
+    }
+
+
+def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
+    dataset = benchmark.dataset
+    get = how_to_get(benchmark, root)
+    if isinstance(dataset, HubDataset):
+        return {
+            "hub": dataset.repo,
+            "revision": dataset.revision,
+            "config": dataset.config,
+            "splits": list(dataset.splits),
+            "folder": str(hub_folder(benchmark, dataset, root)),
+            "get": get,
+        }
+    files = [
+        {
+            "path": str(path),
+            "is_there": path.is_file(),
+            "sha256": source.sha256 or "unpinned",
+            "url": source.url or "none: a user must bring it",
+        }
+        for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
+    ]
+    return {"source": dataset.source, "splits": list(dataset.splits), "files": files, "get": get}
+
+
+def _example(benchmark: Benchmark, root: Path) -> str:
+    """Return the prompt of the first bundled sample, or why there is none to show."""
+    try:
+        instance = next(open_dataset(benchmark, "sample", root=root).instances())
+    except MedhelmError as e:
+        return f"none: {e}"
+    return render_prompt(benchmark, instance)[-1].content
+
+
+def describe_metric(metric: Metric) -> Facts:
+    """Return what a metric declares."""
+    facts = {f.name: getattr(metric, f.name) for f in dataclasses.fields(Metric)}
+    summary = (type(metric).__doc__ or "").strip().splitlines()
+    return facts | {"description": summary[0] if summary else ""}
+
+
+def describe_model(spec: ModelSpec) -> Facts:
+    """Return a model's config; it names the variable of the key, never the key."""
+    facts: Facts = msgspec.to_builtins(spec)
+    return facts
+
+
+def _print(facts: Mapping[str, Any], indent: str) -> None:
+    for key, value in facts.items():
+        label = key.replace("_", " ")
+        if value in (None, "", [], {}):
+            continue
+        if isinstance(value, Mapping):
+            print(f"{indent}{label}:")
+            _print(value, indent + "  ")
+        elif isinstance(value, list) and isinstance(value[0], Mapping):
+            print(f"{indent}{label}:")
+            for item in value:
+                _print(item, indent + "  ")
+        elif isinstance(value, str) and "\n" in value:
+            print(f"{indent}{label}:")
+            print("\n".join(f"{indent}  | {line}" for line in value.splitlines()))
+        else:
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            print(f"{indent}{label}: {shown}")

@@ -1,0 +1,83 @@
+"""Options and output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from medhelm.config import data_root
+from medhelm.registry import Registry, load_registry
+from medhelm.schema import Benchmark, FileDataset
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_UNCUT = 1000
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    """Add `--plugin FILE`."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a further plugin, .py or .yaml; may be given several times",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add `--format text|json`."""
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="json: for programs"
+    )
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir DIR`."""
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
+    )
+
+
+def data_folder(args: argparse.Namespace) -> Path:
+    """Return the data folder that the options and the environment name."""
+    return data_root(args.data_dir)
+
+
+def open_registry(plugins: Sequence[str]) -> Registry:
+    """Return all plugins; those that were left out are named on stderr."""
+    registry = load_registry(plugins)
+    for broken in registry.broken:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    return registry
+
+
+def how_to_get(benchmark: Benchmark, root: Path) -> str:
+    """Return the command that fetches a benchmark's data, or where to put its files."""
+    dataset = benchmark.dataset
+    if isinstance(dataset, FileDataset) and not all(f.url for f in dataset.files):
+        names = ", ".join(f.name for f in dataset.files)
+        return f"put {names} into {root / benchmark.name}"
+    return f"medhelm data fetch {benchmark.name}"
+
+
+def make_console() -> Console:
+    """Return a console on stdout; in a file or a pipe its lines are not cut."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_UNCUT)
+
+
+def print_json(kind: str, content: Mapping[str, Any]) -> None:
+    """Print {"schema": "medhelm.<kind>/1", ...} to stdout."""
+    encoded = msgspec.json.encode({"schema": f"medhelm.{kind}/1", **content})
+    print(msgspec.json.format(encoded, indent=2).decode())

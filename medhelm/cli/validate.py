@@ -1,0 +1,130 @@
+"""`medhelm validate`: benchmarks proved on their own instances, without a model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from medhelm.checks import Finding
+from medhelm.cli.options import (
+    add_data_dir,
+    add_format,
+    add_plugins,
+    data_folder,
+    how_to_get,
+    make_console,
+    open_registry,
+    print_json,
+)
+from medhelm.manifest import Facts, manifest_path
+from medhelm.registry import Registry
+from medhelm.schema import Benchmark
+from medhelm.validation import Report, validate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="default: all")
+    parser.add_argument(
+        "--data",
+        choices=("sample", "full"),
+        default="sample",
+        help="sample (default): bundled synthetic instances; full: the benchmark's own data",
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="write what was found into manifests/BENCHMARK.json beside the plugin",
+    )
+    add_data_dir(parser)
+    add_plugins(parser)
+    add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0 if all passed; 1 if one failed, or was named and has no data."""
+    registry = open_registry(args.plugin)
+    names = dict.fromkeys(args.benchmarks or registry.benchmarks)
+    chosen = [registry.benchmark(name) for name in names]
+    reports = []
+    for benchmark in chosen:
+        report = _validate(benchmark, args, registry)
+        reports.append(report)
+        if args.format == "text":
+            _print_report(report, benchmark, data_folder(args))
+    failed = [r.benchmark for r in reports if r.state == "failed"]
+    absent = [r.benchmark for r in reports if r.state == "no data"]
+    if args.format == "json":
+        print_json("validation", {"reports": reports})
+    else:
+        passed = len(reports) - len(failed) - len(absent)
+        print(f"{passed} passed, {len(failed)} failed, {len(absent)} without data")
+    return 1 if failed or (args.benchmarks and absent) else 0
+
+
+def _validate(benchmark: Benchmark, args: argparse.Namespace, registry: Registry) -> Report:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(f"validating {benchmark.name} ..."):
+        return validate(benchmark, args.data, registry, data_folder(args), update=args.update)
+
+
+def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
+    console = make_console()
+    color = {"passed": "green", "failed": "red", "no data": "yellow"}[report.state]
+    console.print(f"[bold]{report.benchmark}[/bold] [{color}]{report.state}[/{color}]", end="")
+    if report.state == "no data":
+        print(f": {how_to_get(benchmark, root)}")
+        return
+    facts = report.facts
+    if facts is None:
+        print(f" on {report.data} data")
+    else:
+        unscored = f" ({facts.unscored} unscored)" if facts.unscored else ""
+        print(
+            f" on {report.data} data, split {facts.split}: {facts.instances} instances{unscored}; "
+            f"{_of_manifest(report, benchmark)}"
+        )
+        _print_scores(facts)
+    for finding in report.findings:
+        print(f"  {finding_line(report.benchmark, finding)}")
+    for kind, n in report.counts.items():
+        shown = sum(f"{f.level}: {f.check}" == kind for f in report.findings)
+        if n > shown:
+            print(f"  {kind}: {n - shown} more of this kind")
+    print()
+
+
+def _of_manifest(report: Report, benchmark: Benchmark) -> str:
+    return {
+        "agrees": "as the manifest says",
+        "differs": "not as the manifest says",
+        "absent": "no manifest to compare with (--update writes one)",
+        "written": f"written to {manifest_path(benchmark)}",
+        "": "not compared with the manifest",
+    }[report.manifest]
+
+
+def _print_scores(facts: Facts) -> None:
+    from rich.table import Table
+
+    table = Table("answer", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = [(name, "", facts.scores) for name in facts.metrics]
+    columns += [
+        (name, " (helm)", facts.scores_helm) for name in facts.scores_helm.get("oracle", {})
+    ]
+    for name, mark, _ in columns:
+        table.add_column(name + mark, justify="right")
+    for answer in facts.scores:
+        values = [scores[answer][name] for name, _, scores in columns]
+        table.add_row(answer, *("no value" if v is None else f"{v:.4f}" for v in values))
+    make_console().print(table)
+
+
+def finding_line(benchmark: str, finding: Finding) -> str:
+    """Return a finding as one line that names benchmark, instance and metric."""
+    place = " ".join(filter(None, (benchmark, finding.instance, finding.metric)))
+    line = f"{finding.level}: {place}: {finding.message}"
+    line += f"; expected {finding.expected}" if finding.expected else ""
+    return line + (f"; got {finding.got}" if finding.got else "")

@@ -1,0 +1,399 @@
+"""Proves a benchmark on its own instances, without a model and without network.
+
+    survey (first reading) -> grade embedded answers (second reading) -> compare with the manifest
+
+The oracle must score the best value of the main metric on every instance; what an empty, a
+constant and a random answer score is measured, and pinned by the manifest beside the plugin.
+Both readings stream. A finding names benchmark, instance id and metric, and shows text of
+bundled samples and public data only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Literal
+
+import msgspec
+
+from medhelm.checks import (
+    LONG_GOLD,
+    SHOWN,
+    Finding,
+    Findings,
+    best_value,
+    declaration_faults,
+    holds_gold,
+    is_data_present,
+    plain,
+    prompt_fault,
+)
+from medhelm.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.errors import MedhelmError
+from medhelm.grading import grade
+from medhelm.manifest import Facts, compare, read_manifest, write_manifest
+from medhelm.models.baselines import open_baseline
+from medhelm.prompts import render_prompt
+from medhelm.registry import Registry
+from medhelm.schema import (
+    Benchmark,
+    Instance,
+    Metric,
+    ModelSpec,
+    Response,
+    Score,
+)
+from medhelm.stats import AGGREGATIONS
+
+Data = Literal["sample", "full"]
+ManifestState = Literal["agrees", "differs", "absent", "written", ""]
+
+_TOLERANCE = 1e-9
+_GOLDS = 4096
+_LONGEST_CONSTANT = 200
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one benchmark on one kind of data."""
+
+    benchmark: str
+    data: Data
+    state: Literal["passed", "failed", "no data"]
+    facts: Facts | None = None
+    manifest: ManifestState = ""
+    findings: tuple[Finding, ...] = ()
+    """At most ten of each check and level; `counts` has them all."""
+    counts: dict[str, int] = {}
+    """Number of findings by '<level>: <check>'."""
+
+
+def validate(
+    benchmark: Benchmark, data: Data, registry: Registry, root: Path, *, update: bool = False
+) -> Report:
+    """Return what is found wrong with a benchmark, and what its embedded answers score.
+
+    State 'no data': files of the full data are missing. `update` writes the manifest instead
+    of comparing with it, where nothing else has failed. Raises nothing that a plugin or its
+    data can cause.
+    """
+    if data == "full" and not is_data_present(benchmark, root):
+        return Report(benchmark=benchmark.name, data=data, state="no data")
+    findings = Findings()
+    facts: Facts | None = None
+    manifest: ManifestState = ""
+    try:
+        facts = _measure(benchmark, data, registry, root, findings)
+        if facts is not None and not update:
+            manifest = _compare(benchmark, data, facts, findings)
+        elif facts is not None and not findings.has_failed:
+            write_manifest(benchmark, data, facts)
+            manifest = "written"
+    except MedhelmError as e:
+        findings.add("failure", "data", str(e))
+    return Report(
+        benchmark=benchmark.name,
+        data=data,
+        state="failed" if findings.has_failed else "passed",
+        facts=facts,
+        manifest=manifest,
+        findings=tuple(findings.kept),
+        counts=dict(findings.counts),
+    )
+
+
+def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings) -> ManifestState:
+    stored = read_manifest(benchmark, data)
+    if stored is None:
+        return "absent"
+    differences = compare(stored, facts)
+    for key, (then, now) in differences.items():
+        findings.add(
+            "failure",
+            "manifest",
+            f"{key} differs from the manifest; where it is meant to, raise the version and "
+            f"run `medhelm validate {benchmark.name} --data {data} --update`",
+            expected=then,
+            got=now,
+        )
+    return "differs" if differences else "agrees"
+
+
+# First reading -----------------------------------------------------------------------------
+
+
+@dataclass
+class _Survey:
+    """What must be known of all instances before one is graded."""
+
+    instances: int = 0
+    digest: str = ""
+    """Over all instances in order: a second reading must give the same."""
+    most_choices: int = 0
+    golds: Counter[str] = field(default_factory=Counter)
+    """Short golds; rare ones are dropped as the table grows."""
+
+    def common_gold(self) -> str:
+        """Return the gold that most instances share, or an empty text if none is shared."""
+        ranked = sorted(self.golds.items(), key=lambda item: (-item[1], item[0]))
+        return ranked[0][0] if ranked and ranked[0][1] > 1 else ""
+
+
+def _survey(dataset: Dataset) -> _Survey:
+    survey = _Survey()
+    digest = hashlib.sha256()
+    for instance in dataset.instances():
+        survey.instances += 1
+        survey.most_choices = max(survey.most_choices, len(instance.choices))
+        digest.update(msgspec.json.encode(instance))
+        for gold in instance.references[:1]:
+            if len(gold) <= _LONGEST_CONSTANT:
+                survey.golds[gold] += 1
+        if len(survey.golds) > _GOLDS:
+            survey.golds = Counter({g: n for g, n in survey.golds.items() if n > 1})
+    survey.digest = digest.hexdigest()
+    return survey
+
+
+_Answer = Callable[[Instance], str]
+
+
+def _answers(benchmark: Benchmark, dataset: Dataset, survey: _Survey) -> dict[str, _Answer]:
+    """Return the embedded answers by name; the oracle first."""
+
+    def baseline(name: str) -> _Answer:
+        model = open_baseline(ModelSpec(name=f"baseline/{name}", provider="baseline"))
+        model.prepare(dataset.instances())
+        return lambda instance: model.answer(benchmark, instance, 0)
+
+    def constant(text: str) -> _Answer:
+        return lambda _: text
+
+    if survey.most_choices:
+        constants = list(ascii_uppercase[: survey.most_choices])
+    elif benchmark.answer == "number":
+        constants = ["0", "2"]
+    else:
+        constants = [*benchmark.labels[:1]] or [survey.common_gold()]
+    return {
+        "oracle": baseline("oracle"),
+        "empty": constant(""),
+        **{f"constant {text}": constant(text) for text in constants if text},
+        "random": baseline("random"),
+    }
+
+
+# Second reading ----------------------------------------------------------------------------
+
+
+@dataclass
+class _Tally:
+    """One answer under one metric."""
+
+    metric: Metric
+    sums: list[float] = field(default_factory=list)
+
+    def add(self, score: Score) -> None:
+        if score.value is not None:
+            stats = score.stats
+            self.sums = [a + b for a, b in zip(self.sums, stats, strict=True)] or list(stats)
+
+    def value(self) -> float | None:
+        if not self.sums:
+            return None
+        import numpy as np
+
+        value = float(AGGREGATIONS[self.metric.aggregation](np.asarray(self.sums)))
+        return round(value, 6) if math.isfinite(value) else None
+
+
+def _measure(
+    benchmark: Benchmark, data: Data, registry: Registry, root: Path, findings: Findings
+) -> Facts | None:
+    dataset = open_dataset(benchmark, data, root=root)
+    names = [name for name in benchmark.metrics if not name.startswith("evaluate:")]
+    for name in set(benchmark.metrics) - set(names):
+        findings.add("warning", "declared", f"{name} is not checked: it may need network")
+    fixed = [registry.metric(name) for name in names]
+    helm = [m for m in (registry.metric(n, "helm") for n in names) if m.scoring == "helm"]
+    for metric in (*fixed, *helm):
+        for fault in declaration_faults(metric):
+            findings.add("failure", "declared", fault, metric=metric.name)
+    if findings.has_failed:
+        return None  # a score in no declared range says nothing
+    survey = _survey(dataset)
+    _check_counts(benchmark, dataset, survey, root, findings)
+    grader = _Grader(benchmark, data, fixed[0], findings)
+    tallies = grader.grade_all(dataset, _answers(benchmark, dataset, survey), [*fixed, *helm])
+    if grader.digest != survey.digest:
+        findings.add("failure", "ids", "two readings of the data give different instances")
+    facts = Facts(
+        version=benchmark.version,
+        split=dataset.split,
+        dataset_sha256=dataset.sha256,
+        instances=survey.instances,
+        unscored=grader.unscored,
+        metrics={m.name: m.version for m in fixed},
+        scores=_values(tallies, fixed),
+        scores_helm=_values(tallies, helm) if helm else {},
+    )
+    _check_values(facts, fixed, findings)
+    return facts
+
+
+def _values(
+    tallies: Mapping[str, Mapping[tuple[str, str], _Tally]], metrics: list[Metric]
+) -> dict[str, dict[str, float | None]]:
+    return {
+        answer: {m.name: own[m.name, m.scoring].value() for m in metrics}
+        for answer, own in tallies.items()
+    }
+
+
+def _check_counts(
+    benchmark: Benchmark, dataset: Dataset, survey: _Survey, root: Path, findings: Findings
+) -> None:
+    for name in find_duplicate_ids(dataset)[:SHOWN]:
+        findings.add("failure", "ids", "the id stands more than once in the data", instance=name)
+    if dataset.data == "sample":
+        return
+    if dataset.split not in benchmark.expected_instances:
+        findings.add(
+            "warning", "declared", f"expected_instances says nothing of split {dataset.split!r}"
+        )
+    for split, expected in benchmark.expected_instances.items():
+        if split == dataset.split:
+            got = survey.instances
+        else:
+            other = open_dataset(benchmark, "full", split=split, root=root)
+            got = sum(1 for _ in other.instances())
+        if got != expected:
+            findings.add(
+                "failure",
+                "data",
+                f"split {split!r} has another number of instances than expected_instances says",
+                expected=str(expected),
+                got=str(got),
+            )
+
+
+def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> None:
+    """Check the means: the oracle is best on every metric, an empty or constant answer is not."""
+    for metric in metrics:
+        best = best_value(metric)
+        is_main = metric is metrics[0]
+        got = facts.scores["oracle"][metric.name]
+        if got is None or abs(got - best) > _TOLERANCE:
+            findings.add(
+                "failure" if is_main else "warning",
+                "oracle",
+                "the gold itself does not score the best value",
+                metric=metric.name,
+                expected=f"{best:g}",
+                got="no value" if got is None else f"{got:g}",
+            )
+    main = metrics[0]
+    for answer, values in facts.scores.items():
+        value = values[main.name]
+        if answer == "oracle" or value is None or abs(value - best_value(main)) > _TOLERANCE:
+            continue
+        findings.add(
+            "failure" if answer == "empty" else "warning",
+            "baseline",
+            f"the answer '{answer}' scores as well as the gold",
+            metric=main.name,
+            got=f"{value:g}",
+        )
+
+
+class _Grader:
+    """Grades the embedded answers on each instance and checks the instance on the way."""
+
+    def __init__(self, benchmark: Benchmark, data: Data, main: Metric, findings: Findings) -> None:
+        self._benchmark, self._main, self._findings = benchmark, main, findings
+        self._is_open = data == "sample" or benchmark.data_class == "public"
+        self.unscored = 0
+        self.digest = ""
+
+    def grade_all(
+        self, dataset: Dataset, answers: Mapping[str, _Answer], metrics: list[Metric]
+    ) -> dict[str, dict[tuple[str, str], _Tally]]:
+        """Return the sums of each answer under each metric."""
+        tallies = {a: {(m.name, m.scoring): _Tally(m) for m in metrics} for a in answers}
+        digest = hashlib.sha256()
+        for instance in dataset.instances():
+            digest.update(msgspec.json.encode(instance))
+            self._check_prompt(instance)
+            for name, answer in answers.items():
+                response = Response(instance_id=instance.id, text=answer(instance))
+                for tally in tallies[name].values():
+                    score = grade(tally.metric, instance, response)
+                    self._check_range(tally.metric, name, instance, score)
+                    tally.add(score)
+                    if name == "oracle" and tally.metric is self._main:
+                        self._check_oracle(instance, score)
+        self.digest = digest.hexdigest()
+        return tallies
+
+    def _check_oracle(self, instance: Instance, score: Score) -> None:
+        if score.outcome == "unscored":
+            self.unscored += 1
+            return
+        best = best_value(self._main)
+        is_best = score.value is not None and abs(score.value - best) <= _TOLERANCE
+        if score.outcome == "scored" and (is_best or self._main.aggregation != "mean"):
+            return
+        got = "no value" if score.value is None else f"{score.value:g}"
+        self._findings.add(
+            "failure",
+            "oracle",
+            f"the gold does not score the best value (outcome {score.outcome})",
+            instance=instance.id,
+            metric=self._main.name,
+            expected=f"{best:g} for {self._shown(instance.references[:1])}",
+            got=f"{got}, read as {self._shown((score.extracted,))}",
+        )
+
+    def _shown(self, texts: tuple[str, ...]) -> str:
+        if not self._is_open:
+            return f"[withheld: {self._benchmark.data_class} data]"
+        return repr(texts[0][:60]) if texts else "nothing"
+
+    def _check_range(self, metric: Metric, answer: str, instance: Instance, score: Score) -> None:
+        value = score.value
+        if value is None:
+            return
+        low, high = metric.minimum - _TOLERANCE, metric.maximum + _TOLERANCE
+        if not (math.isfinite(value) and low <= value <= high):
+            self._findings.add(
+                "failure",
+                "range",
+                f"the answer '{answer}' scores outside the metric's range",
+                instance=instance.id,
+                metric=metric.name,
+                expected=f"{metric.minimum:g} to {metric.maximum:g}",
+                got=f"{value:g}",
+            )
+
+    def _check_prompt(self, instance: Instance) -> None:
+        prompt = render_prompt(self._benchmark, instance)[-1].content
+        fault = prompt_fault(self._benchmark, instance, prompt)
+        if fault:
+            self._findings.add("failure", "prompt", fault, instance=instance.id)
+        if len(set(instance.choices)) < len(instance.choices):
+            self._findings.add(
+                "warning", "prompt", "two options have the same text", instance=instance.id
+            )
+        if self._benchmark.answer == "text" and not instance.choices:
+            text = plain(prompt)
+            if any(holds_gold(text, reference) for reference in instance.references):
+                self._findings.add(
+                    "warning",
+                    "gold in prompt",
+                    f"a gold of {LONG_GOLD} or more words stands verbatim in the prompt",
+                    instance=instance.id,
+                )
