@@ -21,7 +21,7 @@ import msgspec
 
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.readers import READERS, read_file, read_jsonl
-from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row
+from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
 from medhelm.sources import check_file, file_sha256, hub_folder, load_hub
 
 MAX_CHOICES = len(ascii_uppercase)
@@ -186,7 +186,7 @@ class _Hashes:
     """A set of 64-bit hashes in an open-addressing table: 10 to 20 bytes a member."""
 
     def __init__(self) -> None:
-        self._table = array("Q", bytes(8 * 1024))
+        self._table = array("Q", [0]) * 1024
         self._used = 0
 
     def add(self, key: int) -> bool:
@@ -210,7 +210,7 @@ class _Hashes:
 
     def _grow(self) -> None:
         old = self._table
-        self._table = array("Q", bytes(16 * len(old)))
+        self._table = array("Q", [0]) * (2 * len(old))
         for key in old:
             if key:
                 self._table[self._place(key)] = key
@@ -302,8 +302,11 @@ def _open_hub(
     if not paths:
         rows = load_hub(benchmark, dataset, split, root)
         return digest.hexdigest(), lambda: ((f"row {n}", row) for n, row in enumerate(rows, 1))
-    if not fetched:  # nothing says which revision they are of: their bytes decide
-        for path in paths:
+    for path in paths:
+        if fetched:
+            name = f"{path.parent.name}/{path.name}"
+            check_file(benchmark, SourceFile(name=name, url=dataset.repo), root)
+        else:  # nothing says which revision they are of: their bytes decide
             digest.update(f"{file_sha256(path)}  {path.name}\n".encode())
     return digest.hexdigest(), lambda: _locate(benchmark, paths, read_file)
 

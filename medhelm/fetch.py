@@ -179,7 +179,7 @@ class _Download:
             found = hash_file(self._part)
             if not self._expected or found != self._expected:
                 found = self._transfer(file)
-            if self._is_resumed and found != self._expected:
+            if self._expected and found != self._expected and self._is_resumed:
                 file.truncate(0)  # the first part may have been of another file
                 found = self._transfer(file)
             if self._expected and found != self._expected:
@@ -240,8 +240,10 @@ class _Download:
             if self._etag:
                 headers["If-Range"] = self._etag
         request = urllib.request.Request(self._source.url, headers=headers)
+        # urlopen would keep the proxies of the process's first request
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=_ca()))
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=_ca()) as reply:
+            with opener.open(request, timeout=_TIMEOUT_S) as reply:
                 self._receive(reply, file, have)
         except urllib.error.HTTPError as e:
             with e:
