@@ -19,7 +19,15 @@ from medhelm.stats import AGGREGATIONS
 
 Level = Literal["failure", "warning"]
 Check = Literal[
-    "data", "declared", "ids", "prompt", "gold in prompt", "oracle", "baseline", "range", "manifest"
+    "data",
+    "declared",
+    "ids",
+    "prompt",
+    "gold in prompt",
+    "metric",
+    "oracle",
+    "baseline",
+    "manifest",
 ]
 
 LONG_GOLD = 8

@@ -47,6 +47,7 @@ from medhelm.schema import (
     ModelSpec,
     Response,
     Score,
+    Scoring,
 )
 from medhelm.stats import AGGREGATIONS
 
@@ -190,6 +191,9 @@ def _answers(benchmark: Benchmark, dataset: Dataset, survey: _Survey) -> dict[st
 # Second reading ----------------------------------------------------------------------------
 
 
+_Key = tuple[str, Scoring]
+
+
 @dataclass
 class _Tally:
     """One answer under one metric."""
@@ -199,8 +203,8 @@ class _Tally:
 
     def add(self, score: Score) -> None:
         if score.value is not None:
-            stats = score.stats
-            self.sums = [a + b for a, b in zip(self.sums, stats, strict=True)] or list(stats)
+            before = self.sums or [0.0] * len(score.stats)
+            self.sums = [a + b for a, b in zip(before, score.stats, strict=True)]
 
     def value(self) -> float | None:
         if not self.sums:
@@ -246,7 +250,7 @@ def _measure(
 
 
 def _values(
-    tallies: Mapping[str, Mapping[tuple[str, str], _Tally]], metrics: list[Metric]
+    tallies: Mapping[str, Mapping[_Key, _Tally]], metrics: list[Metric]
 ) -> dict[str, dict[str, float | None]]:
     return {
         answer: {m.name: own[m.name, m.scoring].value() for m in metrics}
@@ -321,7 +325,7 @@ class _Grader:
 
     def grade_all(
         self, dataset: Dataset, answers: Mapping[str, _Answer], metrics: list[Metric]
-    ) -> dict[str, dict[tuple[str, str], _Tally]]:
+    ) -> dict[str, dict[_Key, _Tally]]:
         """Return the sums of each answer under each metric."""
         tallies = {a: {(m.name, m.scoring): _Tally(m) for m in metrics} for a in answers}
         digest = hashlib.sha256()
@@ -331,13 +335,23 @@ class _Grader:
             for name, answer in answers.items():
                 response = Response(instance_id=instance.id, text=answer(instance))
                 for tally in tallies[name].values():
-                    score = grade(tally.metric, instance, response)
-                    self._check_range(tally.metric, name, instance, score)
-                    tally.add(score)
-                    if name == "oracle" and tally.metric is self._main:
-                        self._check_oracle(instance, score)
+                    self._grade(tally, name, instance, response)
         self.digest = digest.hexdigest()
         return tallies
+
+    def _grade(self, tally: _Tally, answer: str, instance: Instance, response: Response) -> None:
+        metric = tally.metric
+        try:
+            score = grade(metric, instance, response)
+        except MedhelmError as e:
+            message = f"the answer '{answer}' cannot be graded: {e}"
+            self._findings.add(
+                "failure", "metric", message, instance=instance.id, metric=metric.name
+            )
+            return
+        tally.add(score)
+        if answer == "oracle" and metric is self._main:
+            self._check_oracle(instance, score)
 
     def _check_oracle(self, instance: Instance, score: Score) -> None:
         if score.outcome == "unscored":
@@ -362,22 +376,6 @@ class _Grader:
         if not self._is_open:
             return f"[withheld: {self._benchmark.data_class} data]"
         return repr(texts[0][:60]) if texts else "nothing"
-
-    def _check_range(self, metric: Metric, answer: str, instance: Instance, score: Score) -> None:
-        value = score.value
-        if value is None:
-            return
-        low, high = metric.minimum - _TOLERANCE, metric.maximum + _TOLERANCE
-        if not (math.isfinite(value) and low <= value <= high):
-            self._findings.add(
-                "failure",
-                "range",
-                f"the answer '{answer}' scores outside the metric's range",
-                instance=instance.id,
-                metric=metric.name,
-                expected=f"{metric.minimum:g} to {metric.maximum:g}",
-                got=f"{value:g}",
-            )
 
     def _check_prompt(self, instance: Instance) -> None:
         prompt = render_prompt(self._benchmark, instance)[-1].content

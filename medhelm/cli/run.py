@@ -17,9 +17,10 @@ from typing import Any
 
 import msgspec
 
+from medhelm.cli.options import open_registry
 from medhelm.config import Job, convert
 from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
-from medhelm.registry import Registry, load_registry
+from medhelm.registry import Registry
 from medhelm.schema import ModelSpec
 
 DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample", "seed=0")
@@ -38,12 +39,15 @@ def run(argv: list[str]) -> int:
             "model.\n"
         )
         argv = list(DEMO)
-    _refuse_keys(argv)
-    registry = load_registry(_plugin_files(argv))
-    for broken in registry.broken:
-        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
-    _compose(argv, registry, lambda configs: execute(configs, registry, argv))
+    registry = load_plugins(argv)
+    compose(argv, registry, lambda configs: execute(configs, registry, argv))
     return 0
+
+
+def load_plugins(argv: Sequence[str]) -> Registry:
+    """Return the registry that a command line asks for; a key on it is refused."""
+    _refuse_keys(argv)
+    return open_registry(_plugin_files(argv))
 
 
 def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> None:
@@ -104,7 +108,7 @@ def _plugin_files(argv: Sequence[str]) -> list[str]:
     return []
 
 
-def _compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]) -> None:
+def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]) -> None:
     """Let Hydra compose the jobs and call `run_all` with them."""
     import hydra
     from hydra.errors import HydraException

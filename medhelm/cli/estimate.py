@@ -1,0 +1,90 @@
+"""`medhelm estimate`: what `medhelm run` with the same arguments would cost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from medhelm.cli.options import add_format, make_console, print_json
+from medhelm.estimate import RunEstimate, Totals, estimate_runs, sum_up, without_keys
+from medhelm.planning import plan_runs
+from medhelm.registry import Registry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
+    )
+    parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
+    add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; no key is needed, nothing is sent or written."""
+    from medhelm.cli.run import compose, load_plugins
+
+    registry = load_plugins(args.arguments)
+    argv = [*(["-m"] if args.multirun else []), *args.arguments]
+    compose(argv, registry, lambda configs: _show(configs, registry, args.format))
+    return 0
+
+
+def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
+    from medhelm.cli.run import to_job
+
+    jobs = [to_job(config) for config in configs]
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs))
+    estimates = estimate_runs(runs, Path(jobs[0].results_dir))
+    totals = sum_up(estimates)
+    if format == "json":
+        print_json("estimate", {"runs": estimates, "total": totals})
+    else:
+        _print(estimates, totals)
+
+
+def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("model", "benchmark"):
+        table.add_column(name)
+    for name in ("instances", "to ask", "tokens in", "out, expected", "out, at most"):
+        table.add_column(name, justify="right")
+    for name in ("USD expected", "USD at most"):
+        table.add_column(name, justify="right")
+    for e in estimates:
+        table.add_row(e.model, e.benchmark, f"{e.instances:,}", *_numbers(e))
+    table.add_row("total", "", "", *_numbers(totals), style="bold")
+    make_console().print(table)
+    for basis in dict.fromkeys(e.basis for e in estimates if e.to_ask and e.basis != "embedded"):
+        print(f"Expected output: {_BASIS.get(basis, basis)}.")
+    if answered := sum(e.answered for e in estimates):
+        print(f"{answered:,} requests are answered already and not counted.")
+    if totals.unpriced:
+        names = ", ".join(totals.unpriced)
+        print(f"Price unknown: {names}; set model.price (input, output, date).")
+
+
+_BASIS = {"rule": "by rule, 3 x the tokens of the gold + 5, and 1,000 for a model that thinks"}
+
+
+def _numbers(e: RunEstimate | Totals) -> list[str]:
+    return [
+        f"{e.to_ask:,}",
+        f"{e.input_tokens:,}",
+        f"{e.output_tokens_expected:,}",
+        f"{e.output_tokens_limit:,}",
+        _usd(e.usd_expected),
+        _usd(e.usd_limit),
+    ]
+
+
+def _usd(value: float | None) -> str:
+    return "price unknown" if value is None else f"{value:,.4f}"
