@@ -89,7 +89,8 @@ def read_lines(path: Path) -> Iterator[Line]:
 
     red = RGBColor(255, 0, 0)
     for paragraph in Document(str(path)).paragraphs:
-        is_heading = (paragraph.style.name or "").startswith("Heading")
+        style = paragraph.style.name if paragraph.style else None
+        is_heading = (style or "").startswith("Heading")
         lines, bold = [Line()], [True]
         for part in paragraph.iter_inner_content():
             for run in getattr(part, "runs", [part]):

@@ -1,11 +1,31 @@
-"""The real upstream files, where they are."""
+"""The benchmarks, and the real upstream files where they are."""
 
+import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import medhelm_benchmarks
 import pytest
 
+from medhelm.dataset import open_dataset
+from medhelm.prompts import render_prompt
+from medhelm.schema import Benchmark, Instance
+
+NAMES = ("headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias")
+SAMPLES = Path(medhelm_benchmarks.__path__[0]) / "samples"
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
+
+
+def load(name: str) -> Benchmark:
+    (benchmark,) = importlib.import_module(f"medhelm_benchmarks.{name}").medhelm_benchmarks()
+    assert isinstance(benchmark, Benchmark)
+    return benchmark
+
+
+def prompt(benchmark: Benchmark, instance: Instance) -> str:
+    (message,) = render_prompt(benchmark, instance)
+    return message.content
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +34,18 @@ def real_data() -> Path:
     if not (root / "headqa").is_dir():
         pytest.skip(f"no upstream files in {root}; name their folder in MEDHELM_DATA_DIR")
     return root
+
+
+@pytest.fixture(scope="session")
+def real_instances(real_data: Path) -> Callable[..., list[Instance]]:
+    """All instances of a split of the real files, whose pinned hashes are checked on opening."""
+
+    def instances(name: str, split: str | None = None) -> list[Instance]:
+        benchmark = load(name)
+        dataset = open_dataset(benchmark, "full", split=split, root=real_data)
+        found = list(dataset.instances())
+        assert len(found) == benchmark.expected_instances[dataset.split]
+        assert len({i.id for i in found}) == len(found)
+        return found
+
+    return instances
