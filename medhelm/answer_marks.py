@@ -82,12 +82,12 @@ def unify(text: str) -> str:
 
 def tokens(text: str) -> tuple[str, ...]:
     """Return the words, numbers, comparisons and signs of a text, in lower case."""
-    return tuple(fold_token(token) for token in TOKEN.findall(unify(text)))
+    return tuple(TOKEN.findall(fold(unify(text))))
 
 
-def fold_token(token: str) -> str:
-    """Return a token of `TOKEN` as it is compared."""
-    return token.casefold().replace("\u2212", "-")
+def fold(text: str) -> str:
+    """Return `text` without case, with plain minus signs."""
+    return text.casefold().replace("\u2212", "-")
 
 
 def last_mark(text: str) -> Mark | None:

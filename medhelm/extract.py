@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from medhelm.answer_marks import TOKEN, fold_token, last_mark, tokens, unify, visible_text
+from medhelm.answer_marks import TOKEN, fold, last_mark, tokens, unify, visible_text
 from medhelm.answer_marks import final_answer as final_answer
 from medhelm.extract_sets import extract_codes as extract_codes
 from medhelm.extract_sets import extract_labels as extract_labels
@@ -31,16 +32,20 @@ _UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
 _SHORT = 400
 """Characters of a completion in which a mere mention of an option is its answer."""
-_LINE = 2000
+_LINE = 1000
 """Characters that are looked at where a value begins."""
-_MANY = 200
-"""Statements of one kind that are looked at."""
+_REACH = 300
+"""Characters after the words of a statement in which its value stands."""
+_HEAD, _TAIL = 2_000, 14_000
+"""Characters at both ends of a long completion in which statements are looked for."""
+_MANY = 50
+"""Statements of one kind that are looked at, the last ones."""
 
 _LEAD = re.compile(
-    r"(?:[\s\"'\u201c\u201d\u2018\u2019({\[<$:=>*_#`|]|\\[(\[]|-+(?!\d)"
+    r"(?:[\s\"'\u201c\u201d\u2018\u2019({\[<$:=>*_#`|]+|\\[(\[]|-+(?!\d)"
     r"|\\(?:text|textbf|mathrm|mathbf|f?boxed)\s{0,9}\{"
     r"|(?:the|correct|best|option|choice|letter|answer|is|that|it(?:['\u2019]s)?|clearly|therefore"
-    r"|definitely|probably|likely|most|thus|hence|so|then|indeed|actually)\b(?!['\u2019-]),?)+",
+    r"|definitely|probably|likely|most|thus|hence|so|then|indeed|actually)\b(?!['\u2019-]),?){1,16}",
     re.IGNORECASE,
 )
 _CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|"
@@ -50,13 +55,15 @@ _AFTER_TEXT = re.compile(
 )
 _AFTER_LETTER = re.compile(
     rf"[,;:!=]|\s{{0,9}}(?:$|\n|\(|[-\u2013\u2014=]+>?\s|{_REASON})"
-    r"|\.(?=$|[\s\"'\u201d\u2019)*\]}$|])(?!\s*[a-z])",
+    r"|\.(?=$|[\s\"'\u201d\u2019)*\]}$|])(?!\s*(?-i:[a-z]))",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"[A-Za-z](?![\w'\u2019])")
+_ARTICLE = re.compile(r"(?:an?|the)\s", re.IGNORECASE)
+_LISTED = re.compile(r"[.)]{1,2}\s{1,3}\(?([A-Z])[.)]")
 _SECOND = re.compile(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\b(?:or|and|versus|vs|to)\b|[-\u2013])\.?\s{0,3}"
-    r"(?:(?:and|or|option|choice)\s)?[(\[*\"']{0,3}([A-Za-z])(?![\w'\u2019-])(?!\s+[a-z])"
+    r"(?:(?:and|or|option|choice)\s)?[(\[*\"']{0,3}([A-Za-z])(?![\w'\u2019-])(?!\s+(?!(?:and|or)\b)[a-z])"
 )
 _OTHER_LETTER = re.compile(r"\s{0,3}[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]")
 _DISMISSED = re.compile(
@@ -97,7 +104,7 @@ _THEREFORE = re.compile(
 )
 _LETTERED = re.compile(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
-    r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(])[^\n]{0,2000})",
+    r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(])[^\n]{0,1000})",
     re.MULTILINE,
 )
 _BOLD = re.compile(r"\*\*\(?([A-Z][.):]\)?\s{0,3}[^*\n]{1,300})\*\*")
@@ -149,9 +156,13 @@ def _plain(text: str) -> str:
 
 
 def _line_at(text: str, start: int) -> str:
-    """Return the rest of the line, up to where no value is looked for any more."""
-    end = text.find("\n", start, start + _LINE)
-    return text[start : end if end >= 0 else start + _LINE]
+    """Return the rest of the line, as far as a stated value can reach."""
+    end = text.find("\n", start, start + _REACH)
+    return text[start : end if end >= 0 else start + _REACH]
+
+
+def _last_ones(pattern: re.Pattern[str], text: str) -> Iterable[re.Match[str]]:
+    return deque(pattern.finditer(text), maxlen=_MANY)
 
 
 def _without_lead(value: str) -> str:
@@ -207,15 +218,21 @@ class _Options:
 
     def stated(self, text: str) -> str:
         """Return the option that `text` states without marking it as final."""
+        if len(text) > _HEAD + _TAIL:
+            text = f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
         plain = _plain(text)
-        votes = set(self._statements(text, plain))
+        votes: set[str] = set()
+        for reading in self._statements(text, plain):
+            votes.add(reading)
+            if len(votes) > 1:
+                return _UNCLEAR
         if not votes and len(text) <= _SHORT and not _HEDGE.search(plain):
             votes = self._mentions(text, plain)
         return votes.pop() if len(votes) == 1 else _UNCLEAR if votes else ""
 
     def answers(self, plain: str, word: str = "") -> Iterator[str]:
         """Yield the readings of `answer is ...`, or of those with one `word` for is."""
-        for match in islice(_ANSWER_IS.finditer(plain), _MANY):
+        for match in _last_ones(_ANSWER_IS, plain):
             if word and not re.search(rf"\b{word}\W*$", match[0]):
                 continue
             value = _line_at(plain, match.end())
@@ -225,20 +242,20 @@ class _Options:
     def _statements(self, text: str, plain: str) -> Iterator[str]:
         yield from self._lines(plain)
         yield from self.answers(plain)
-        for match in islice(_MOST_IS.finditer(plain), _MANY):
+        for match in _last_ones(_MOST_IS, plain):
             if (reading := self.read(_line_at(plain, match.end()))) in self._own:
                 yield reading
-        for match in islice(_CHOOSE.finditer(plain), _MANY):
+        for match in _last_ones(_CHOOSE, plain):
             before = plain[max(0, match.start() - 40) : match.start()]
             if _CHOOSER.search(before) and not _DOUBT.search(before):
                 yield from self._if_any(self.read(_line_at(plain, match.end())))
-        for match in islice(_IS_RIGHT.finditer(plain), _MANY):
+        for match in _last_ones(_IS_RIGHT, plain):
             yield from self._if_any(
                 self._subject(plain[max(0, match.start() - 200) : match.start()])
             )
-        for match in islice(_THEREFORE.finditer(plain), _MANY):
+        for match in _last_ones(_THEREFORE, plain):
             yield from self._if_any(match[1] if match[1] in self._own else "")
-        for match in islice(_BOLD.finditer(text), _MANY):
+        for match in _last_ones(_BOLD, text):
             if text[match.start() - 1 : match.start()] not in ("", "\n") and self._is_own(match[1]):
                 yield match[1][0]
 
@@ -279,7 +296,7 @@ class _Options:
         if not _LETTER.match(rest):
             return ""
         letter, tail = rest[0].upper(), rest[1:]
-        second = _SECOND.match(tail)
+        second = _SECOND.match(tail) or _LISTED.match(tail)
         if second and second[1].isupper() == rest[0].isupper():
             other = second[1].upper()
             if other in self._own and other != letter:
@@ -288,11 +305,12 @@ class _Options:
             return letter
         after = tail.lstrip(_CLOSERS)
         is_closed = len(after) < len(tail)
-        if _DISMISSED.match(after) or not (
-            _AFTER_LETTER.match(after) or (is_closed and after[:1].isspace())
-        ):
+        if (is_closed or after[:1] in (".", ":", ",", ";")) and self._text_at(after)[0]:
+            return _UNCLEAR
+        if _DISMISSED.match(after):
             return ""
-        return _UNCLEAR if self._text_at(after)[0] else self._known(letter)
+        stands = _AFTER_LETTER.match(after) or (is_closed and after[:1].isspace())
+        return self._known(letter) if stands else ""
 
     def _known(self, letter: str) -> str:
         return letter.upper() if letter.upper() in self._own else _UNCLEAR
@@ -308,10 +326,10 @@ class _Options:
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
         found = list(islice(TOKEN.finditer(text[:_LINE]), len(own) + 1))
-        articles = 1 if found and found[0][0].lower() in ("a", "an", "the") else 0
-        for skip in range(articles + 1):
+        has_article = _ARTICLE.match(text[found[0].start() :]) if found else None
+        for skip in (0, 1) if has_article else (0,):
             words = found[skip : skip + len(own)]
-            if own and tuple(fold_token(w[0]) for w in words) == own:
+            if own and tuple(fold(w[0]) for w in words) == own:
                 end = words[-1].end()
                 return end if _AFTER_TEXT.match(text[end:]) else None
         return None

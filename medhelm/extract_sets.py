@@ -8,13 +8,16 @@ from collections.abc import Sequence
 
 from medhelm.answer_marks import last_mark, tokens, unify, visible_text
 
+_MOST = 1_000
+"""Items of a list that are read."""
+
 _SEPARATOR = re.compile(r"[,;\n|]")
 _BULLET = re.compile(r"\s*(?:[-*\u2022>\u2013]+\s*|\(?\d{1,3}[.)]\s+|and\s+|&\s*)*")
 _AROUND = " \t\r\n.\"'`*_[]{}()<>\u201c\u201d\u2018\u2019"
 _NOTHING = re.compile(
-    r"\W*(?:none(?: of the (?:above|labels|codes))?|nothing|n/?a|not applicable|empty"
+    r"\W{0,9}(?:none(?: of the (?:above|labels|codes))?|nothing|n/?a|not applicable|empty"
     r"|(?:there (?:are|is) )?no (?:\w+ ){0,2}(?:labels?|codes?|categor(?:y|ies))"
-    r"(?: apply| applies| found)?)\W*",
+    r"(?: apply| applies| found)?)\W{0,9}",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
@@ -39,9 +42,9 @@ def extract_labels(text: str, labels: Sequence[str] | None = None) -> tuple[str,
     body = _body(text)
     listed = _json_list(body)
     if labels is not None:
-        found = _known_labels(body.split("\n") if listed is None else listed, labels)
+        found = _known_labels(body.split("\n", _MOST)[:_MOST] if listed is None else listed, labels)
     else:
-        items = _SEPARATOR.split(body) if listed is None else listed
+        items = _SEPARATOR.split(body, _MOST)[:_MOST] if listed is None else listed
         found = [item for item in map(_strip_item, items) if item]
         if len(found) == 1 and _NOTHING.fullmatch(found[0]):
             found = []
@@ -60,8 +63,9 @@ def extract_codes(text: str) -> tuple[str, ...] | None:
     body = _body(text)
     listed = _json_list(body)
     found: list[str] = []
-    for item in _SEPARATOR.split(body) if listed is None else listed:
-        found += _codes_of_item(_HEADER.sub("", item, count=1))
+    for item in _SEPARATOR.split(body, _MOST)[:_MOST] if listed is None else listed:
+        header = _HEADER.match(item)
+        found += _codes_of_item(item[header.end() :] if header else item)
     if not found:
         found = _CODES.findall(body)
     if found:
@@ -134,5 +138,5 @@ def _codes_of_item(item: str) -> list[str]:
         at = gap.end() if gap else match.end()
     if found:
         return found
-    ending = _TRAILING.search(rest)
+    ending = _TRAILING.search(rest[-30:])
     return [ending[1]] if ending else []

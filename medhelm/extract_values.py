@@ -9,12 +9,19 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 from medhelm.answer_marks import last_mark, unify, visible_text
 
 T = TypeVar("T")
+
+_LONGEST = 2_000
+"""Characters of a one-line completion that is read like a marked answer."""
+_MOST = 500
+"""Repetitions of one unmarked value, beyond which a completion states nothing."""
 
 _RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
 _LOWERED = str.maketrans(_RAISED, "0123456789-+")
@@ -82,15 +89,15 @@ def extract_number(text: str) -> float | None:
         if _numbers(mark.value):
             return _number_of(mark.value)
         visible = visible[mark.start :]
-    said = [_sentence(visible, match.end()) for match in _ANSWER_IS.finditer(visible)]
-    if stated := [value for value in said if _numbers(value)]:
-        return _single(map(_number_of, stated[-50:]))
+    ends = deque((match.end() for match in _ANSWER_IS.finditer(visible)), maxlen=50)
+    if stated := [value for at in ends if _numbers(value := _sentence(visible, at))]:
+        return _single(map(_number_of, stated))
     lines = visible.splitlines() or [""]
-    if len(lines) == 1:
+    if len(lines) == 1 and len(visible) <= _LONGEST:
         return _number_of(visible)
     if bare := [line for line in (lines[0], lines[-1]) if _BARE_LINE.fullmatch(line)]:
         return _single(map(_number_of, bare))
-    return _single(_numbers(visible))
+    return _single(value for _, value in _numerals(visible))
 
 
 def extract_date(text: str) -> datetime.date | None:
@@ -127,8 +134,8 @@ def _sentence(text: str, start: int) -> str:
 def _single(values: Iterable[T | None]) -> T | None:
     """Return the one value that all agree on; an unreadable one (None) agrees with nothing."""
     found = None
-    for value in values:
-        if value is None or (found is not None and value != found):
+    for i, value in enumerate(values):
+        if value is None or i == _MOST or (found is not None and value != found):
             return None
         found = value
     return found
@@ -172,7 +179,8 @@ def _number_of(value: str) -> float | None:
 
 
 def _dates(text: str) -> list[datetime.date | None]:
-    return [_to_date(match) for match in _DATE.finditer(text) if _names_month(match)]
+    matches = islice(_DATE.finditer(text), _MOST + 1)
+    return [_to_date(match) for match in matches if _names_month(match)]
 
 
 def _names_month(match: re.Match[str]) -> bool:
@@ -195,7 +203,7 @@ def _durations(text: str) -> list[tuple[int, int] | None]:
     whole = _ONLY_WEEKS.fullmatch(text) or _PAIR.fullmatch(text)
     if whole:
         return [(int(whole[1]), int(whole[2]) if whole.re is _PAIR else 0)]
-    groups = (match.groups() for match in _WEEKS_DAYS.finditer(text))
+    groups = (match.groups() for match in islice(_WEEKS_DAYS.finditer(text), _MOST + 1))
     pairs = ([int(g) for g in group if g is not None] for group in groups)
     return [(weeks, days) for weeks, days in pairs]
 

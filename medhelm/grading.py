@@ -7,6 +7,7 @@ and `unparsed` count with the metric's floor and keep their names.
 from __future__ import annotations
 
 import math
+from typing import SupportsFloat
 
 import msgspec
 
@@ -37,7 +38,7 @@ def grade(metric: Metric, instance: Instance, response: Response) -> Score:
         raise
     except Exception as e:  # the border to plugins: whatever they raise is theirs
         raise _fault(metric, instance, f"raised {type(e).__name__}") from None
-    if score.outcome == "unparsed":
+    if isinstance(score, Score) and score.outcome == "unparsed":
         floored = _floor(metric, instance, ended or "unparsed", score.reason)
         return msgspec.structs.replace(floored, extracted=score.extracted)
     return _checked(metric, instance, score, ("scored", "unscored"))
@@ -71,6 +72,8 @@ def _checked(
     metric: Metric, instance: Instance, score: Score, allowed: tuple[Outcome, ...]
 ) -> Score:
     """Return `score` with its value in range and its statistics filled."""
+    if not isinstance(score, Score):
+        raise _fault(metric, instance, f"returned {type(score).__name__}, not a Score")
     if score.outcome not in allowed:
         raise _fault(metric, instance, f"gave the outcome {score.outcome!r}")
     if score.value is None:
@@ -79,6 +82,8 @@ def _checked(
         return msgspec.structs.replace(score, stats=())
     if score.outcome == "unscored":
         raise _fault(metric, instance, "gave a value for the outcome 'unscored'")
+    if not isinstance(score.value, SupportsFloat):
+        raise _fault(metric, instance, f"gave a {type(score.value).__name__} as value")
     value = _in_range(metric, instance, float(score.value))
     if not score.stats and metric.aggregation != "mean":
         raise _fault(metric, instance, f"gave no stats, which {metric.aggregation} is made of")
