@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from medhelm.config import DEFAULT_POLICY, DEFAULT_RESULTS, BenchmarkChoice, Job, PrivacyPolicy
+from medhelm.config import DEFAULT_RESULTS, BenchmarkChoice, Job, PrivacyPolicy
 from medhelm.costs import Ledger
 from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.models import ModelPool
@@ -34,7 +34,7 @@ def evaluate(
     scoring: Scoring = "fixed",
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
-    privacy: PrivacyPolicy = DEFAULT_POLICY,
+    privacy: PrivacyPolicy | None = None,
     plugins: Sequence[str] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
@@ -58,7 +58,7 @@ def evaluate(
             scoring=scoring,
             budget_usd=budget_usd,
             budget_tokens=budget_tokens,
-            privacy=privacy,
+            privacy=privacy or {},
         )
         for model in _models(models, registry)
     ]

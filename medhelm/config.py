@@ -19,12 +19,6 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 PrivacyPolicy = dict[DataClass, tuple[EndpointClass, ...]]
 
-DEFAULT_POLICY: PrivacyPolicy = {
-    "public": ("local", "contracted", "external"),
-    "gated": ("local", "contracted"),
-    "private": ("local",),
-}
-
 
 class BenchmarkChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A benchmark and the split of its data; None: the benchmark's default split."""
@@ -47,7 +41,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     scoring: Scoring = "fixed"
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
-    privacy: PrivacyPolicy = DEFAULT_POLICY
+    privacy: PrivacyPolicy = {}
+    """Endpoint classes that data of a class may go to, beyond the default policy."""
 
 
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:

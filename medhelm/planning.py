@@ -76,7 +76,13 @@ def plan_runs(
         check_model(job.model, environ)
         for choice in job.benchmarks:
             benchmark = registry.benchmark(choice.name)
-            privacy.check(benchmark, job.model, job.privacy)
+            privacy.check(
+                benchmark.name,
+                benchmark.data_class,
+                job.model.name,
+                job.model.endpoint_class,
+                job.privacy,
+            )
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
             if key not in datasets:

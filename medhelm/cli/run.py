@@ -6,6 +6,7 @@ registry, lets Hydra compose the jobs, and turns Hydra's errors into one line ea
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shlex
@@ -23,10 +24,11 @@ from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
 from medhelm.registry import Registry
 from medhelm.schema import ModelSpec
 
-DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample", "seed=0")
+DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
 _HYDRA_OPTIONS = ("--cfg", "-c", "--info", "-i", "--help", "-h", "--hydra-help", "-sc")
 _HYDRA_OPTIONS += ("--shell-completion", "--shell_completion", "--package", "-p")
 _KEYLIKE = re.compile(r"(^|[._])(api_?key|key|token|secret|password)$", re.IGNORECASE)
+_MODEL_GLOB = re.compile(r"model=glob\(['\"]?([^'\",()]+)['\"]?\)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -54,6 +56,8 @@ def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> 
     """Run the composed jobs together and show the tables; raises the gravest error of a run."""
     from medhelm.cli.sweep import run_jobs
 
+    if not configs:
+        raise UsageError("the sweep is empty: a glob(...) on the command line matches nothing")
     run_jobs([to_job(config) for config in configs], registry, "medhelm run " + shlex.join(argv))
 
 
@@ -111,9 +115,11 @@ def _plugin_files(argv: Sequence[str]) -> list[str]:
 def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]) -> None:
     """Let Hydra compose the jobs and call `run_all` with them."""
     import hydra
+    from hydra.core.plugins import Plugins
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    Plugins.instance()  # its scan imports Hydra's own plugins anew: ours build on the new ones
     from hydra_plugins.medhelm_launcher import register
 
     register()
@@ -123,6 +129,7 @@ def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any
         run_all([config])
 
     task.run_all = run_all  # type: ignore[attr-defined]
+    argv = [_expand_glob(a, names["model"]) for a in argv]
     application = hydra.main(
         version_base="1.3", config_path="pkg://medhelm.conf", config_name="config"
     )
@@ -180,6 +187,17 @@ def _fill_groups(argv: Sequence[str], registry: Registry) -> dict[str, list[str]
         node = msgspec.to_builtins(spec)
         store.store(group="model", name=name, node=node, provider="medhelm")
     return {"benchmark": list(registry.benchmarks), "model": list(models)}
+
+
+def _expand_glob(argument: str, models: Sequence[str]) -> str:
+    """Spell out model=glob(PATTERN): Hydra's own glob does not see names with a slash."""
+    match = _MODEL_GLOB.fullmatch(argument)
+    if match is None:
+        return argument
+    chosen = fnmatch.filter(models, match[1])
+    if not chosen:
+        raise UsageError(f"{argument} matches no model (`medhelm list models` shows all)")
+    return f"model={','.join(chosen)}"
 
 
 def _asked(argv: Sequence[str], group: str) -> list[str]:
