@@ -1,0 +1,82 @@
+"""A made-up benchmark of any size, and the command line as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medhelm import records
+from medhelm.schema import RunRecord
+
+PLUGIN = Path(__file__).parent / "plugins" / "quiz.py"
+
+
+def write_quiz(folder: Path, n: int, *, context: str = "Case {i}.", start: int = 0) -> Path:
+    """Write data_dir/quiz/quiz.jsonl with n instances; returns data_dir."""
+    path = folder / "data" / "quiz" / "quiz.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lines:
+        for i in range(start, start + n):
+            row = {
+                "id": f"q{i}",
+                "context": context.replace("{i}", str(i)),
+                "question": f"Which drug for patient {i}?",
+                "gold": "ABCD"[i * 7 % 4],
+                "ward": ("icu", "er")[i % 2],
+            }
+            lines.write(json.dumps(row) + "\n")
+    return folder / "data"
+
+
+def arguments(folder: Path, base_url: str, **settings: Any) -> list[str]:
+    """Return what follows `medhelm` to run the quiz against a server."""
+    given = {
+        "model": "openai/test",
+        "model.base_url": base_url,
+        "benchmark": "quiz",
+        "data": "full",
+        "data_dir": folder / "data",
+        "results_dir": folder / "results",
+        "plugins": f"[{PLUGIN}]",
+    } | {k.replace("__", "."): v for k, v in settings.items()}
+    return ["run", *(f"{k}={v}" for k, v in given.items())]
+
+
+def medhelm(
+    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        command(*argv), capture_output=True, text=True, env=environment(env), cwd=cwd, timeout=300
+    )
+
+
+def command(*argv: str | Path) -> list[str]:
+    """Return the command line as a list."""
+    return [sys.executable, "-m", "medhelm", *map(str, argv)]
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment without keys, and with a wide terminal."""
+    kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    return kept | {"COLUMNS": "200", "OPENAI_API_KEY": "test-key"} | (more or {})
+
+
+def record_of(folder: Path) -> RunRecord:
+    """Return the only record below a results folder."""
+    (grading,) = records.find_gradings(folder / "results")
+    return records.read_record(grading)
+
+
+def scores_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the only grading, by instance and repeat, without its order."""
+    import pyarrow.parquet as pq
+
+    (grading,) = records.find_gradings(folder / "results")
+    rows: list[dict[str, Any]] = pq.read_table(grading / "scores.parquet").to_pylist()
+    return sorted(rows, key=lambda r: (r["instance_id"], r["repeat"], r["metric"]))
