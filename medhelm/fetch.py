@@ -24,6 +24,7 @@ from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
 from medhelm.sources import (
     expected_sha256,
+    fetch_command,
     file_path,
     hash_file,
     hub_folder,
@@ -94,7 +95,7 @@ def fetch(
         elif status.status in ("missing", "mismatch") and source.url:
             with _disk_errors(benchmark.name, path):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                _Download(benchmark.name, source, path, report, pause_s).run()
+                _Download(benchmark, source, root, report, pause_s).run()
         elif status.status in ("missing", "mismatch"):
             by_hand.append(path)
     if by_hand:
@@ -159,14 +160,18 @@ class _Download:
     """Brings one file, over as many attempts as it takes and `ATTEMPTS` allow."""
 
     def __init__(
-        self, benchmark: str, source: SourceFile, path: Path, report: Report, pause_s: float
+        self, benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
     ) -> None:
         if urlsplit(source.url).scheme not in ("http", "https"):
-            raise PluginError(f"benchmark {benchmark!r}: {source.url} is no http or https address")
-        self._benchmark, self._source, self._path = benchmark, source, path
+            raise PluginError(
+                f"benchmark {benchmark.name!r}: {source.url} is no http or https address"
+            )
+        self._benchmark, self._source = benchmark.name, source
+        self._command = fetch_command(benchmark.name, root)
+        self._path = file_path(benchmark, source, root)
         self._report, self._pause_s = report, pause_s
-        self._part = _part(path)
-        self._expected = expected_sha256(source, path)
+        self._part = _part(self._path)
+        self._expected = expected_sha256(source, self._path)
         self._etag = ""
         self._is_resumed = False
 
@@ -224,7 +229,7 @@ class _Download:
                 if attempt == ATTEMPTS:
                     raise DataError(
                         f"{self._benchmark}: {self._source.url} could not be fetched ({e}, "
-                        f"{ATTEMPTS} attempts); run `medhelm data fetch {self._benchmark}` to go on"
+                        f"{ATTEMPTS} attempts); run `{self._command}` to go on"
                     ) from None
                 wait = self._pause_s * 2 ** (attempt - 1) if e.wait_s is None else e.wait_s
                 time.sleep(min(wait, _LONGEST_WAIT_S))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from medhelm.config import data_root
 from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
 
@@ -43,10 +45,16 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def fetch_command(benchmark: str, root: Path) -> str:
+    """Return the command that fetches a benchmark's files into `root`."""
+    where = "" if root == data_root(None) else f" --data-dir {shlex.quote(str(root))}"
+    return f"medhelm data fetch {benchmark}{where}"
+
+
 def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     """Return the path of a file that is there and has its hash; raises DataError with the fix."""
     path = file_path(benchmark, source, root)
-    command = f"medhelm data fetch {benchmark.name}"
+    command = fetch_command(benchmark.name, root)
     if not path.is_file():
         fix = f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"
         raise DataError(f"{benchmark.name}: {path} is missing; {fix}")

@@ -160,7 +160,7 @@ def test_a_later_call_goes_on(server: Server, tmp_path: Path, ranges: bool) -> N
     server.plan = [500_000] + [0] * (ATTEMPTS - 1)
     told = failure(bench(server.url), tmp_path)
     assert f"bytes early, {ATTEMPTS} attempts" in told
-    assert told.endswith("run `medhelm data fetch bench` to go on")
+    assert told.endswith(f"run `medhelm data fetch bench --data-dir {tmp_path}` to go on")
     assert names(tmp_path) == ["file.csv.part"], "no half file under the final name"
     assert verify(bench(server.url), tmp_path)[0].status == "missing"
     server.asked.clear()
@@ -370,5 +370,5 @@ def test_a_hub_data_set_is_stored_by_revision(
     assert [row["context"] for row in opened.rows()] == ["from the hub"]
     path.write_bytes(b"damaged")
     assert [s.status for s in verify(benchmark, root)] == ["mismatch"]
-    with pytest.raises(DataError, match="run `medhelm data fetch bench` to replace it"):
+    with pytest.raises(DataError, match="to replace it"):
         open_dataset(benchmark, "full", root=root)
