@@ -81,7 +81,7 @@ class Dataset:
         except DataError as e:
             raise _Fault(str(e)) from None
         except Exception as e:  # the border to a plugin; its text could hold clinical text
-            raise _Fault(f"to_instance failed: {_blame(e)}") from None
+            raise _Fault(f"to_instance failed: {_blame(self.benchmark, e)}") from None
 
 
 class _Fault(Exception):
@@ -240,9 +240,13 @@ def _hash64(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
-def _blame(e: Exception) -> str:
-    """Return the kind of an exception and the line that raised it, not its text."""
-    frame = traceback.extract_tb(e.__traceback__)[-1]
+def _blame(benchmark: Benchmark, e: Exception) -> str:
+    """Return what an exception of a plugin is and where it arose, without its text."""
+    if isinstance(e, UnicodeDecodeError):
+        return f"not UTF-8 at byte {e.start}"
+    frames = traceback.extract_tb(e.__traceback__)
+    own = [frame for frame in frames if frame.filename == benchmark.origin]
+    frame = (own or frames)[-1]
     return f"{type(e).__name__} at {Path(frame.filename).name} line {frame.lineno}"
 
 
@@ -350,5 +354,5 @@ def _guard(
     except Exception as e:  # the border to a plugin
         names = ", ".join(p.name for p in paths)
         raise DataError(
-            f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(e)}"
+            f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(benchmark, e)}"
         ) from None

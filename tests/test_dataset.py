@@ -404,14 +404,18 @@ def test_the_hash_of_a_data_set(tmp_path: Path) -> None:
 def test_a_benchmarks_own_reader_that_fails(tmp_path: Path) -> None:
     def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
         yield {"context": "x"}
-        json.loads("secret")
+        yield from json.loads(paths[0].read_text(encoding="utf-8"))
 
-    put(tmp_path, "a.txt", "")
-    files = (SourceFile(name="a.txt"),)
-    own = benchmark(dataset=FileDataset(files=files, read=read))
-    dataset = open_dataset(own, "full", root=tmp_path)
-    told = failure(lambda: list(dataset.instances()))
-    assert told.startswith("bench: a.txt cannot be read behind row 1: JSONDecodeError at ")
+    def told(content: bytes) -> str:
+        put(tmp_path, "a.txt", content)
+        files = (SourceFile(name="a.txt"),)
+        own = benchmark(dataset=FileDataset(files=files, read=read), origin=__file__)
+        dataset = open_dataset(own, "full", root=tmp_path)
+        return failure(lambda: list(dataset.instances()))
+
+    begin = "bench: a.txt cannot be read behind row 1: "
+    assert told(b"secret").startswith(begin + "JSONDecodeError at test_dataset.py line ")
+    assert told(b"secret \xff") == begin + "not UTF-8 at byte 7"
 
 
 # Samples and hub ---------------------------------------------------------------------------
