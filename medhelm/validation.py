@@ -175,15 +175,17 @@ def _answers(benchmark: Benchmark, dataset: Dataset, survey: _Survey) -> dict[st
         return lambda _: text
 
     if survey.most_choices:
-        constants = list(ascii_uppercase[: survey.most_choices])
+        constants = {c: c for c in ascii_uppercase[: survey.most_choices]}
     elif benchmark.answer == "number":
-        constants = ["0", "2"]
-    else:
-        constants = [*benchmark.labels[:1]] or [survey.common_gold()]
+        constants = {"0": "0", "2": "2"}
+    elif benchmark.labels:
+        constants = {benchmark.labels[0]: benchmark.labels[0]}
+    else:  # not by its text, which may be of data that is not public
+        constants = {"commonest gold": survey.common_gold()}
     return {
         "oracle": baseline("oracle"),
         "empty": constant(""),
-        **{f"constant {text}": constant(text) for text in constants if text},
+        **{f"constant {name}": constant(text) for name, text in constants.items() if text},
         "random": baseline("random"),
     }
 
