@@ -21,6 +21,7 @@ import msgspec
 from medhelm.cli.options import open_registry
 from medhelm.config import Job, convert
 from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
+from medhelm.models.catalogue import find_model, load_models
 from medhelm.registry import Registry
 from medhelm.schema import ModelSpec
 
@@ -61,12 +62,9 @@ def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> 
     run_jobs([to_job(config) for config in configs], registry, "medhelm run " + shlex.join(argv))
 
 
-def to_job(config: Any) -> Job:
+def to_job(config: Mapping[str, Any]) -> Job:
     """Return the job that a composed config asks for; raises UsageError naming what is missing."""
-    from omegaconf import OmegaConf
-
-    values = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(values, dict)
+    values = dict(config)
     for ours in ("hydra", "plugins", "experiment"):
         values.pop(ours, None)
     benchmark, suite = values.pop("benchmark"), values.pop("suite")
@@ -82,7 +80,7 @@ def to_job(config: Any) -> Job:
             "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
             "'benchmark=glob(*)' or suite=NAME"
         )
-    return convert({str(k): v for k, v in values.items()} | {"benchmarks": chosen}, Job, "config")
+    return convert(values | {"benchmarks": chosen}, Job, "config")
 
 
 def _refuse_keys(argv: Sequence[str]) -> None:
@@ -117,6 +115,7 @@ def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any
     import hydra
     from hydra.core.plugins import Plugins
     from hydra.errors import HydraException
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     Plugins.instance()  # its scan imports Hydra's own plugins anew: ours build on the new ones
@@ -126,7 +125,7 @@ def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any
     names = _fill_groups(argv, registry)
 
     def task(config: Any) -> None:  # one job: what other launchers call, each in its process
-        run_all([config])
+        run_all([OmegaConf.to_container(config, resolve=True)])
 
     task.run_all = run_all  # type: ignore[attr-defined]
     argv = [_expand_glob(a, names["model"]) for a in argv]
@@ -177,15 +176,14 @@ def _fill_groups(argv: Sequence[str], registry: Registry) -> dict[str, list[str]
     store.store(name="suite_defaults", node={"name": None, "benchmarks": []}, provider="medhelm")
     for name in registry.benchmarks:
         store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
-    models = dict(registry.models)
+    models, packaged = dict(registry.models), load_models()
     for name in _asked(argv, "model"):
         if name not in models and name.startswith("openai/"):
-            from medhelm.models.catalogue import find_model
-
             models[name] = find_model(name, models)
     for name, spec in models.items():
-        node = msgspec.to_builtins(spec)
-        store.store(group="model", name=name, node=node, provider="medhelm")
+        if name not in packaged:  # those Hydra finds as files; it copies all nodes for each job
+            node = msgspec.to_builtins(spec)
+            store.store(group="model", name=name, node=node, provider="medhelm")
     return {"benchmark": list(registry.benchmarks), "model": list(models)}
 
 
