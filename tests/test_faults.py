@@ -23,6 +23,8 @@ from tests.quiz import (
 )
 from tests.server import Faults, Reply, letter, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 N = 2000
 
 
@@ -32,7 +34,6 @@ def run_quiz(folder: Path, n: int = N, **settings: object) -> subprocess.Complet
         return medhelm(*arguments(folder, server.base_url, **settings))
 
 
-@pytest.mark.slow
 def test_faults_change_no_score(tmp_path: Path) -> None:
     clean, faulty = tmp_path / "clean", tmp_path / "faulty"
     assert run_quiz(clean).returncode == 0
@@ -51,7 +52,6 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
     assert record_of(clean).usage.lost == 0
 
 
-@pytest.mark.slow
 def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:
     clean, killed = tmp_path / "clean", tmp_path / "killed"
     assert run_quiz(clean).returncode == 0

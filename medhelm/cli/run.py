@@ -183,7 +183,8 @@ def _fill_groups(argv: Sequence[str], registry: Registry) -> dict[str, list[str]
     for name, spec in models.items():
         if name not in packaged:  # those Hydra finds as files; it copies all nodes for each job
             node = msgspec.to_builtins(spec)
-            store.store(group="model", name=name, node=node, provider="medhelm")
+            vendor, slash, short = name.rpartition("/")
+            store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
     return {"benchmark": list(registry.benchmarks), "model": list(models)}
 
 
