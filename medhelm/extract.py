@@ -49,7 +49,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|"
-_REASON = r"(?:because|since|as|due|given|based|which)\b"
+_REASON = r"(?:because|since|as|due|given|based|which|rather)\b"
 _AFTER_TEXT = re.compile(
     rf"\s{{0,9}}(?:$|[.,;:)\]}}\"'\u201d\u2019!(\n|*]|[-\u2013\u2014]\s|{_REASON})", re.IGNORECASE
 )
@@ -60,6 +60,7 @@ _AFTER_LETTER = re.compile(
 )
 _LETTER = re.compile(r"[A-Za-z](?![\w'\u2019])")
 _ARTICLE = re.compile(r"(?:an?|the)\s", re.IGNORECASE)
+_MARK = re.compile(r"\s{0,3}[.:,;(=\u2013\u2014-]")
 _LISTED = re.compile(r"[.)]{1,2}\s{1,3}\(?([A-Z])[.)]")
 _SECOND = re.compile(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\b(?:or|and|versus|vs|to)\b|[-\u2013])\.?\s{0,3}"
@@ -67,7 +68,7 @@ _SECOND = re.compile(
 )
 _OTHER_LETTER = re.compile(r"\s{0,3}[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]")
 _DISMISSED = re.compile(
-    r"\W{0,6}(?:(?:this|it)\s)?(?:(?:option|choice)\s)?(?:is\s|would\sbe\s)?"
+    r"(?:[^\w,]{0,6}|,\s{1,3}which\s)(?:(?:this|it)\s)?(?:(?:option|choice)\s)?(?:is\s|would\sbe\s)?"
     r"(?:incorrect|wrong|not\b|false|unlikely|less\slikely|ruled\sout|excluded)",
     re.IGNORECASE,
 )
@@ -287,9 +288,9 @@ class _Options:
         begun = {letter for line in lines[:50] if (letter := self._text_at(line)[0])}
         if len(begun) > 1:
             return ""
+        is_text = not _LETTER.match(_without_lead(lines[0])) and not self._whole(lines[0])
         tells = any(letter == reading for _, letter in self._telling)
-        is_whole = bool(self._whole(lines[0]))
-        return "" if tells and not is_whole and _DOUBT.search(lines[0]) else reading
+        return "" if is_text and tells and _DOUBT.search(lines[0]) else reading
 
     def _letter_at(self, rest: str) -> str:
         """Return the letter that `rest` begins with, if it stands there as a letter."""
@@ -305,7 +306,7 @@ class _Options:
             return letter
         after = tail.lstrip(_CLOSERS)
         is_closed = len(after) < len(tail)
-        if (is_closed or after[:1] in (".", ":", ",", ";")) and self._text_at(after)[0]:
+        if (is_closed or _MARK.match(after)) and self._text_at(after)[0]:
             return _UNCLEAR
         if _DISMISSED.match(after):
             return ""

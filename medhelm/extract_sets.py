@@ -24,11 +24,21 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|without|except|excluding|unlikely)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-_CODE = r"(?:[A-Z]\d[\dAB](?:\.?[\dA-Z]{1,4})?|(?=[\dA-Z]{0,6}\d)(?=\d{0,6}[A-Z])[\dA-HJ-NP-Z]{7})"
+# CM codes, then PCS codes. No category is called B12, a vitamin; and the third character is a
+# letter only in a few (C4A, C7B, D3A, M1A, O9A, Z3A), so that A1C and H1N1 are no codes.
+_CODE = (
+    r"(?:(?!B12\b)[A-Z]\d[\dAB](?:\.?[\dA-Z]{1,4})?"
+    r"|(?=[\dA-Z]{0,6}\d)(?=\d{0,6}[A-Z])[\dA-HJ-NP-Z]{7})"
+)
 _CODES = re.compile(rf"(?<![\w.-]){_CODE}(?![\w-]|\.\w)")
 _LEADING = re.compile(rf"{_CODE}(?![\w-]|\.\w)", re.IGNORECASE)
 _TRAILING = re.compile(rf"[\s(:\[]({_CODE})[)\].]{{0,3}}$")
 _GAP = re.compile(r"[\s/&+()]*(?:and\s+)?")
+_TITLE = re.compile(
+    r"[\w\s-]{0,40}\b(?:labels?|codes?|categor(?:y|ies)|diagnos[ie]s|conditions?|tags?)\b"
+    r"[\w\s]{0,20}:\s",
+    re.IGNORECASE,
+)
 _HEADER = re.compile(r"[^:\n]{0,80}:(?!\S)\s*")
 
 
@@ -41,10 +51,12 @@ def extract_labels(text: str, labels: Sequence[str] | None = None) -> tuple[str,
     """
     body = _body(text)
     listed = _json_list(body)
-    if labels is not None:
+    if labels:
         found = _known_labels(body.split("\n", _MOST)[:_MOST] if listed is None else listed, labels)
     else:
-        items = _SEPARATOR.split(body, _MOST)[:_MOST] if listed is None else listed
+        title = _TITLE.match(body)
+        items = _SEPARATOR.split(body[title.end() if title else 0 :], _MOST)[:_MOST]
+        items = items if listed is None else listed
         found = [item for item in map(_strip_item, items) if item]
         if len(found) == 1 and _NOTHING.fullmatch(found[0]):
             found = []
@@ -115,8 +127,10 @@ def _strip_item(item: str) -> str:
 
 def _known_labels(lines: Sequence[str], labels: Sequence[str]) -> list[str]:
     """Return the labels in the lines, the longest where one contains another."""
-    keys = {" ".join(tokens(label)): label for label in labels}
-    longest_first = sorted(filter(None, keys), key=len, reverse=True)
+    keys = {key: label for label in labels if (key := " ".join(tokens(label)))}
+    if not keys:
+        return []
+    longest_first = sorted(keys, key=len, reverse=True)
     pattern = re.compile(rf"(?<= )(?:{'|'.join(map(re.escape, longest_first))})(?= )")
     found: list[str] = []
     for line in lines:
@@ -128,7 +142,7 @@ def _known_labels(lines: Sequence[str], labels: Sequence[str]) -> list[str]:
 
 
 def _codes_of_item(item: str) -> list[str]:
-    """Return the codes with which an item of a list begins, else the one that ends it."""
+    """Return the codes with which an item of a list begins, or all if it ends with one."""
     rest = _strip_item(item)
     found = []
     at = 0
@@ -138,5 +152,4 @@ def _codes_of_item(item: str) -> list[str]:
         at = gap.end() if gap else match.end()
     if found:
         return found
-    ending = _TRAILING.search(rest[-30:])
-    return [ending[1]] if ending else []
+    return _CODES.findall(rest) if _TRAILING.search(rest[-30:]) else []

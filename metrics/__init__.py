@@ -1,0 +1,1 @@
+"""The metrics that come with medhelm; each file is a plugin."""

@@ -1,0 +1,82 @@
+"""Exact match: the stated option, or the stated text, is a reference."""
+
+from dataclasses import dataclass
+
+from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SHOWN = 200
+"""Characters of a free-text answer that the score keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactMatch(Metric):
+    """1 where the stated answer is a reference, else 0.
+
+    With choices the references are letters and the answer is the option that the completion
+    states in any usual way. Without, it is what is marked as final, else the whole completion,
+    compared without regard to case, spaces and enclosing punctuation.
+    """
+
+    name: str = "exact_match"
+    source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return 0 or 1, or `unparsed` where no single option is stated."""
+        if not instance.choices:
+            answer = extract.final_answer(response.text)
+            is_right = _plain(answer) in {_plain(r) for r in _references(instance)}
+            return Score(value=float(is_right), extracted=answer[:_SHOWN])
+        letters = _letters(instance)
+        letter = extract.extract_choice(response.text, instance.choices)
+        if letter is None:
+            return Score(value=None, outcome="unparsed", reason="no single option is stated")
+        return Score(value=float(letter in letters), extracted=letter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedExactMatch(ExactMatch):
+    """The published rule: the whole completion, stripped, is the bare letter (or the text)."""
+
+    scoring: schema.Scoring = "helm"
+    source: str = "HELM, basic_metrics exact_match with the multiple-choice adapter"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return 0 or 1; a completion that is no bare letter of an option is `unparsed`."""
+        text = response.text.strip()
+        if not instance.choices:
+            is_right = text in {r.strip() for r in _references(instance)}
+            return Score(value=float(is_right), extracted=text[:_SHOWN])
+        gold = {instance.choices[_LETTERS.index(r)].strip() for r in _letters(instance)}
+        if len(text) != 1 or text not in _LETTERS[: len(instance.choices)]:
+            return Score(value=None, outcome="unparsed", reason="not a bare letter")
+        chosen = instance.choices[_LETTERS.index(text)].strip()
+        return Score(value=float(chosen in gold), extracted=text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .,;:!\"'*`()")
+
+
+def _references(instance: Instance) -> tuple[str, ...]:
+    if not instance.references:
+        raise DataError(f"instance {instance.id!r} has no reference; exact_match needs one")
+    return instance.references
+
+
+def _letters(instance: Instance) -> tuple[str, ...]:
+    """Return the references, each the letter of an option; raises DataError."""
+    allowed = _LETTERS[: len(instance.choices)]
+    for reference in _references(instance):
+        if len(reference) != 1 or reference not in allowed:
+            raise DataError(
+                f"instance {instance.id!r} has choices and a reference that is no letter of "
+                f"{', '.join(allowed)}; to_instance must give option letters as references"
+            )
+    return instance.references
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return exact match by both rules."""
+    return [ExactMatch(), PublishedExactMatch()]

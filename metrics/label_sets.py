@@ -1,0 +1,187 @@
+"""Precision, recall and F1 of label sets (ICD codes, specialties): pooled, per note, per label.
+
+The references of an instance are the labels of its set, all of them; none means that no label
+applies. How an answer is read depends on what is known of the labels: `answer_key["labels"]`, a
+JSON list of all labels of the task, names them; else gold labels in the form of ICD-10 codes say
+that codes are asked for; else every item of the answer's list is a label.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+
+_PUBLISHED_CODE = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
+_SHOWN = 100
+"""Labels of an answer that the score keeps."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many labels are right (tp), too many (fp) and missed (fn)."""
+
+    tp: int
+    fp: int
+    fn: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSetMetric(Metric):
+    """A statistic of how many labels are right, too many and missed.
+
+    A score's value is the statistic of one note; `aggregation` makes the run's value, the mean
+    over notes or the statistic of counts summed over notes (micro), labels apart (macro). A note
+    whose answer cannot be read counts as one for which nothing was predicted.
+    """
+
+    statistic: Callable[[Counts], float]
+    source: str = "Sokolova and Lapalme 2009, doi 10.1016/j.ipm.2009.03.002"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return the note's statistic and the counts, or `unparsed` where no label is listed."""
+        gold = _gold(instance)
+        found = _predicted(instance, response.text)
+        if found is None:
+            return Score(value=None, outcome="unparsed", reason="no label is listed")
+        return Score(
+            value=self.statistic(_count(gold, found)),
+            extracted=", ".join(sorted(found)[:_SHOWN]),
+            stats=self._stats(instance, gold, found),
+        )
+
+    def floor_score(self, instance: Instance, outcome: schema.Outcome, reason: str = "") -> Score:
+        """Return the floor, with the counts of a prediction without labels."""
+        stats = self._stats(instance, _gold(instance), frozenset())
+        return Score(value=self.floor, outcome=outcome, reason=reason, stats=stats)
+
+    def _stats(
+        self, instance: Instance, gold: frozenset[str], found: frozenset[str]
+    ) -> tuple[float, ...]:
+        """Return (tp, fp, fn), for macro of each label in the order of the list; () for a mean."""
+        if self.aggregation == "mean":
+            return ()
+        if self.aggregation != "macro_f1":
+            parts = [_count(gold, found)]
+        elif labels := _labels(instance):
+            keys = [frozenset([_key(label)]) for label in labels]
+            parts = [_count(gold & key, found & key) for key in keys]
+        else:
+            raise DataError(
+                f"instance {instance.id!r} has no list of all labels, which {self.name} needs; "
+                "to_instance must set answer_key['labels'] to a JSON list, the same everywhere"
+            )
+        return tuple(float(n) for part in parts for n in (part.tp, part.fp, part.fn))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedLabelSetMetric(LabelSetMetric):
+    """The published scorer of ICD-10 codes: a narrow pattern, applied to gold and answer alike.
+
+    Codes with letters after the first place are cut or lost on both sides, lower case is not
+    read, and a note without any code counts 0. It knows codes only: where the gold has none of
+    their form the mended rule applies.
+    """
+
+    scoring: schema.Scoring = "helm"
+    source: str = "HELM, mimiciv_billing_code_metrics"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return the note's statistic; an answer without codes counts as an empty prediction."""
+        if not all(map(extract.is_code, instance.references)):
+            return super().score(instance, response)
+        gold = frozenset(code for r in instance.references for code in _published_codes(r))
+        found = _published_codes(response.text)
+        value = self.statistic(_count(gold, found)) if gold or found else 0.0
+        return Score(value=value, extracted=", ".join(sorted(found)[:_SHOWN]))
+
+
+def precision(counts: Counts) -> float:
+    """Return the share of the predicted labels that are right, in [0, 1].
+
+    Here and below: 1 where there is neither a gold nor a predicted label, 0 where the statistic
+    is otherwise undefined.
+    """
+    return _share(counts.tp, counts.tp + counts.fp, counts)
+
+
+def recall(counts: Counts) -> float:
+    """Return the share of the gold labels that are predicted, in [0, 1]."""
+    return _share(counts.tp, counts.tp + counts.fn, counts)
+
+
+def f1(counts: Counts) -> float:
+    """Return the harmonic mean of precision and recall, in [0, 1]."""
+    return _share(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn, counts)
+
+
+def _share(part: int, whole: int, counts: Counts) -> float:
+    if counts == Counts(0, 0, 0):
+        return 1.0
+    return part / whole if whole else 0.0
+
+
+def _count(gold: frozenset[str], found: frozenset[str]) -> Counts:
+    return Counts(len(gold & found), len(found - gold), len(gold - found))
+
+
+def _key(label: str) -> str:
+    """Return what makes two spellings one label: codes without point, words without case."""
+    if extract.is_code(label.upper()):
+        return label.upper().replace(".", "")
+    return " ".join(label.casefold().split())
+
+
+def _gold(instance: Instance) -> frozenset[str]:
+    gold = frozenset(map(_key, instance.references))
+    labels = _labels(instance)
+    if labels and (unknown := gold - set(map(_key, labels))):
+        raise DataError(
+            f"instance {instance.id!r} has {len(unknown)} gold labels that are not in "
+            "answer_key['labels']; the list must hold all labels of the task"
+        )
+    return gold
+
+
+def _labels(instance: Instance) -> tuple[str, ...]:
+    """Return all labels of the task, () where they are not given; raises DataError."""
+    text = instance.answer_key.get("labels")
+    if text is None:
+        return ()
+    try:
+        labels = json.loads(text)
+    except ValueError:
+        labels = None
+    is_list = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not is_list or not labels or len(set(map(_key, labels))) < len(labels):
+        raise DataError(
+            f"instance {instance.id!r}: answer_key['labels'] must be a JSON list of different texts"
+        )
+    return tuple(labels)
+
+
+def _predicted(instance: Instance, text: str) -> frozenset[str] | None:
+    labels = _labels(instance)
+    if not labels and instance.references and all(map(extract.is_code, instance.references)):
+        found = extract.extract_codes(text)
+    else:
+        found = extract.extract_labels(text, labels or None)
+    return None if found is None else frozenset(map(_key, found))
+
+
+def _published_codes(text: str) -> frozenset[str]:
+    found = _PUBLISHED_CODE.findall(text.replace("**", ""))
+    return frozenset(code.rstrip(".") for code in found)
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return the statistics of label sets; the published ones are means over notes."""
+    pooled = {"micro_precision": precision, "micro_recall": recall, "micro_f1": f1, "macro_f1": f1}
+    per_note = {"label_precision": precision, "label_recall": recall, "mean_f1": f1}
+    return [
+        *(LabelSetMetric(name=n, statistic=s, aggregation=n) for n, s in pooled.items()),
+        *(LabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
+        *(PublishedLabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
+    ]
