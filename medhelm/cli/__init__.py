@@ -33,7 +33,7 @@ COMMANDS = {
 def run_command(argv: Sequence[str]) -> int:
     """Return the exit code of one command; errors go to stderr as one line."""
     try:
-        return _dispatch(list(argv))
+        return _dispatch([*argv])  # `list` is a module of this package
     except MedhelmError as e:
         print(f"medhelm: {e}", file=sys.stderr)
         return e.exit_code

@@ -133,8 +133,9 @@ def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any
         version_base="1.3", config_path="pkg://medhelm.conf", config_name="config"
     )
     shown = any(a.partition("=")[0] in _HYDRA_OPTIONS for a in argv)
-    multirun = [] if shown or {"-m", "--multirun"} & set(argv) else ["--multirun"]
-    with tempfile.TemporaryDirectory() as scratch, _arguments([*multirun, *argv], scratch):
+    if not shown:  # argparse takes options before or behind all overrides, not between them
+        argv = ["--multirun", *(a for a in argv if a not in ("-m", "--multirun"))]
+    with tempfile.TemporaryDirectory() as scratch, _arguments(argv, scratch):
         try:
             application(task)()
         except HydraException as e:
@@ -150,7 +151,7 @@ def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any
 def _arguments(argv: list[str], scratch: str) -> Iterator[None]:
     """Hand Hydra its command line; what its sweeper writes goes to a scratch folder."""
     is_ours = not any(a.startswith(("hydra/launcher=", "hydra.sweep.dir=")) for a in argv)
-    if is_ours and "--multirun" in argv or "-m" in argv:
+    if is_ours and argv[0] == "--multirun":
         argv = [*argv, f"hydra.sweep.dir={scratch}"]
     before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv = ["medhelm run", *argv]
