@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from medhelm.errors import RecordError
 from medhelm.schema import MetricRef, RunRecord
 from medhelm.selection import GradedRun
-from medhelm.stats import Floats
+from medhelm.stats import Floats, is_fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,14 +120,18 @@ def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
     if len(np.unique(places.astype(np.int64) * width + repeats)) < len(ids):
         raise ValueError("an instance and repeat stands there twice")
     value = np.asarray(_array(part, "value"), dtype=np.float64)
-    valued = ~np.isnan(value)
-    value, ids = value[valued], ids[valued]
+    # Sorted, so that sums of floats do not depend on the order in which answers arrived.
+    order = np.lexsort((repeats, places))
+    order = order[~np.isnan(value[order])]
+    value, ids = value[order], ids[order]
     slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
     if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
         raise ValueError(f"a value outside {metric.minimum:g} to {metric.maximum:g}")
-    stats = _stats(part.column("stats").combine_chunks().filter(_mask(valued)), len(value))
+    stats = _stats(part.column("stats").combine_chunks().take(_places(order)), len(value))
+    if len(value) and not is_fit(metric.aggregation, stats.shape[1]):
+        raise ValueError(f"{stats.shape[1]} statistics, which {metric.aggregation!r} cannot take")
     unique, first, item = np.unique(ids, return_index=True, return_inverse=True)
-    clusters = _array(part, "cluster")[valued][first]
+    clusters = _array(part, "cluster")[order][first]
     of = np.bincount(item, minlength=len(unique)).astype(np.float64)
     means = np.bincount(item, weights=value, minlength=len(unique)) / of
     low, high = np.full(len(unique), np.inf), np.full(len(unique), -np.inf)
@@ -159,10 +163,10 @@ def _array(part: pa.Table, column: str) -> NDArray[Any]:
     return found
 
 
-def _mask(valued: NDArray[np.bool_]) -> Any:
+def _places(order: NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
-    return pa.array(valued)
+    return pa.array(order)
 
 
 def _stats(column: Any, rows: int) -> Floats:

@@ -196,10 +196,7 @@ def _correlation(left: Floats, right: Floats) -> float:
 def _interval(draws: Floats, clusters: int, settings: Settings) -> Interval:
     if clusters < 2:
         return Interval(None, None, "none (one cluster)")
-    found = percentile(draws, settings.confidence, clusters)
-    if found.low is not None and found.high is not None and found.high - found.low <= TIE:
-        return Interval(None, None, "none (all draws equal)")
-    return found
+    return percentile(draws, settings.confidence, clusters)
 
 
 def _overall(pairs: list[Paired], settings: Settings) -> Row:

@@ -25,7 +25,38 @@ if TYPE_CHECKING:
 
 FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
-MISSING = "–"
+_MISSING = {
+    ("compare", "benchmark"): "overall",
+    ("categories", "subcategory"): "all",
+    ("slices", "value"): "(none)",
+}
+"""What stands for a missing value where it is not a dash."""
+
+_SPARE = {
+    "overall": (
+        "benchmarks",
+        "cost_upper_usd",
+        "win_rate_half",
+        "cost_usd",
+        "coverage",
+        "macro_sd",
+        "win_sd",
+    ),
+    "benchmarks": ("interval_method", "normalised", "not_scored", "worst_case", "coverage"),
+    "mde": ("metric", "method", "pairs"),
+    "cost": ("cached_tokens", "cost_upper_usd", "usage_unknown", "reasoning_tokens", "runs"),
+    "slices": ("share", "normalised"),
+    "compare": ("correlation", "test", "n"),
+}
+"""Columns that a narrow terminal leaves out, the first one first."""
+
+_QUIET = frozenset({"flags", "not_scored"})
+"""Columns whose missing values stay empty."""
+
+_GAP = 2
+
+_FOLD = 20
+"""Text columns are not made narrower than this on a terminal."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -40,7 +71,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    MISSING: "--",
+    "–": "--",
 }
 _MARKDOWN = {c: f"\\{c}" for c in "\\|`*_[]#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _ESCAPED_LATEX = str.maketrans(_LATEX)
@@ -54,30 +85,27 @@ def clean(text: str) -> str:
 
 def shown(table: Table) -> list[Column]:
     """Return the columns of text formats; one that is missing in every row is left out."""
-    return [
-        c
-        for c in table.columns
-        if c.heading
-        and (not table.rows or any(row[c.name] not in (None, "") for row in table.rows))
-    ]
+    full = {c.name for c in table.columns if any(r[c.name] not in (None, "") for r in table.rows)}
+    return [c for c in table.columns if c.heading and (c.name in full or not table.rows)]
 
 
-def cell_text(column: Column, row: Mapping[str, Value]) -> str:
+def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
     """Return a cell as people read it: rounded, with its interval or its whole."""
-    text = _number_text(column, row[column.name])
-    if column.of:
-        return f"{text}/{_number_text(column, row[column.of])}"
-    if column.interval is None or row[column.name] is None:
-        return text
-    low, high = (row[name] for name in column.interval)
-    if low is None or high is None:
-        return text
-    return f"{text} [{_number_text(column, low)}, {_number_text(column, high)}]"
-
-
-def _number_text(column: Column, value: Value) -> str:
+    value = row[column.name]
     if value is None:
-        return MISSING
+        return _MISSING.get((table.name, column.name), "" if column.name in _QUIET else "–")
+    text = _value_text(column, value)
+    if column.of:
+        whole = row[column.of]
+        return text if whole is None else f"{text}/{_value_text(column, whole)}"
+    if column.interval is not None:
+        low, high = (row[name] for name in column.interval)
+        if low is not None and high is not None:
+            return f"{text} [{_value_text(column, low)}, {_value_text(column, high)}]"
+    return text
+
+
+def _value_text(column: Column, value: str | int | float | bool) -> str:
     if column.name == "flags":
         return "".join(FLAGS[word][0] for word in str(value).split())
     if isinstance(value, bool):
@@ -142,7 +170,7 @@ def to_markdown(table: Table) -> str:
 
     lines = [f"### {_markdown(table.title)}", "", line([_markdown(c.heading) for c in columns])]
     lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
-    lines += [line([_markdown(cell_text(c, row)) for c in columns]) for row in table.rows]
+    lines += [line([_markdown(cell_text(table, c, row)) for c in columns]) for row in table.rows]
     lines += ["", *(f"- {_markdown(note)}" for note in _all_notes(table))]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -164,7 +192,7 @@ def to_latex(table: Table) -> str:
     ]
     # Braces keep a cell that begins with [ from being read as the option of the \\ before it.
     lines += [
-        " & ".join(f"{{{_latex(cell_text(c, row))}}}" for c in columns) + r" \\"
+        " & ".join(f"{{{_latex(cell_text(table, c, row))}}}" for c in columns) + r" \\"
         for row in table.rows
     ]
     lines += [r"\hline", r"\end{tabular}"]
@@ -196,7 +224,7 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
     out = console or Console()
     said: set[str] = set()
     for table in tables:
-        out.print(_grid(table))
+        out.print(_grid(table, out.width))
         for note in _all_notes(table):
             if note not in said:
                 out.print(Text(clean(note), style="dim"))
@@ -204,27 +232,48 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
         out.print()
 
 
-def _grid(table: Table) -> RichTable:
+def _grid(table: Table, width: int) -> RichTable:
+    """Return a table for a screen: groups under headings, spare columns dropped until it fits."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    columns = shown(table)
-    grid = RichTable(title=Text(clean(table.title)), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    columns = [c for c in shown(table) if c.name not in table.group]
+    texts = {c.name: [cell_text(table, c, row) for row in table.rows] for c in columns}
+    needs = {c.name: _needed(c, texts[c.name], bool(table.group)) for c in columns}
+    spare = list(_SPARE.get(table.name, ()))
+    while spare and sum(needs[c.name] + _GAP for c in columns) > width:
+        columns = [c for c in columns if c.name != spare[0]]
+        del spare[0]
+    grid = RichTable(
+        title=Text(clean(table.title)), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left"
+    )
     for c in columns:
-        is_text = c.type == "string"
-        justify: Literal["left", "right"] = "left" if is_text else "right"
-        grid.add_column(Text(c.heading), justify=justify, no_wrap=not is_text, overflow="fold")
-    before: Value = None
+        justify: Literal["left", "right"] = "left" if c.type == "string" else "right"
+        is_number = c.type != "string"
+        least = needs[c.name]
+        grid.add_column(
+            c.heading, justify=justify, no_wrap=is_number, min_width=least, overflow="fold"
+        )
+    heads = {c.name: c for c in table.columns}
+    before = ""
     for i, row in enumerate(table.rows):
-        group = row.get(table.group) if table.group else None
-        is_same = bool(table.group) and i > 0 and group == before
-        if table.group and i > 0 and not is_same:
-            grid.add_section()
-        before = group
-        texts = ["" if is_same and c.name == table.group else cell_text(c, row) for c in columns]
-        grid.add_row(*(Text(t) for t in texts))
+        group = " / ".join(cell_text(table, heads[name], row) for name in table.group)
+        if group != before:
+            if before:
+                grid.add_section()
+            grid.add_row(Text(group, style="bold"))
+            before = group
+        first, *others = (texts[c.name][i] for c in columns)
+        grid.add_row(Text(f"  {first}" if group else first), *(Text(t) for t in others))
     return grid
+
+
+def _needed(column: Column, texts: list[str], is_indented: bool) -> int:
+    """Return the least width of a column: text may be folded, numbers not."""
+    longest = max(len(t) for t in [*texts, column.heading])
+    is_text = column.type == "string"
+    return min(longest + 2 * is_indented, _FOLD) if is_text else longest
 
 
 def to_terminal(tables: Sequence[Table], width: int = 80) -> str:

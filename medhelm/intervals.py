@@ -107,7 +107,7 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def percentile(draws: Floats, confidence: float, clusters: int | None = None) -> Interval:
-    """Return the percentile interval of bootstrap draws, NaN draws left out.
+    """Return the percentile interval of bootstrap draws, NaN draws left out; none without width.
 
     With a number of clusters C the percentiles are the expanded ones, Phi(-+ sqrt(C/(C-1)) t[C-1]):
     plain ones are too short by that factor, 25 % at 8 clusters and nothing from some hundreds on.
@@ -121,6 +121,8 @@ def percentile(draws: Floats, confidence: float, clusters: int | None = None) ->
     if not len(known):
         return Interval(None, None, "none (undefined in every draw)")
     low, high = np.quantile(known, [tail, 1 - tail])
+    if high - low <= TIE:
+        return Interval(None, None, "none (all draws equal)")
     return Interval(float(low), float(high), "bootstrap")
 
 
@@ -178,7 +180,4 @@ def score_interval(
         below, above = wilson(top / len(values), trials, confidence)
         method = "wilson, clustered" if is_clustered else "wilson"
         return Interval(low + (high - low) * below, low + (high - low) * above, method)
-    found = percentile(draws, confidence, count)
-    if found.low is not None and found.high is not None and found.high - found.low <= TIE:
-        return Interval(None, None, "none (all draws equal)")
-    return found
+    return percentile(draws, confidence, count)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from medhelm.cells import MIN_COVERAGE, Cell
 from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.study import Study
 from medhelm.table import Value
+
+_MANY = 10
 
 FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
@@ -38,6 +40,20 @@ def flag_legend(used: Iterable[str]) -> list[str]:
     words = {flag for text in used for flag in text.split()}
     marks = [f"{mark} {flag}: {why}" for flag, (mark, why) in FLAGS.items() if flag in words]
     return [f"Flags. {'; '.join(marks)}."] if marks else []
+
+
+def worst_cases(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note with coverage and worst case of the runs that cover too little."""
+    parts = []
+    for row in rows:
+        if "coverage" in str(row.get("flags", "")).split():
+            worst = row["worst_case"]
+            at_worst = f", at worst {worst:.3f}" if isinstance(worst, float) else ""
+            parts.append(f"{row['benchmark']} x {row['model']} ({row['coverage']:.1%}{at_worst})")
+    more = f" and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return (
+        [f"Coverage below {MIN_COVERAGE:.0%}: {', '.join(parts[:_MANY])}{more}."] if parts else []
+    )
 
 
 def settings(study: Study) -> dict[str, Value]:

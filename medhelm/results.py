@@ -14,8 +14,9 @@ from medhelm.cells import COLUMNS, Cell, read_cell, read_metadata
 from medhelm.compare import compare
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.records import find_gradings, read_record
-from medhelm.schema import Scoring
+from medhelm.schema import RunRecord, Scoring
 from medhelm.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.stats import AGGREGATIONS
 from medhelm.study import Study
 from medhelm.table import RankBy, Settings, Table
 
@@ -179,11 +180,21 @@ def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:
         except RecordError as e:
             damaged.append(str(e))
             continue
-        if record.grading.metrics:
-            runs.append(GradedRun(path, folder, record))
+        if fault := _fault(record):
+            damaged.append(f"{folder} {fault}")
         else:
-            damaged.append(f"{folder} names no metric")
+            runs.append(GradedRun(path, folder, record))
     return runs, damaged
+
+
+def _fault(record: RunRecord) -> str:
+    """Return what makes a record useless for tables; empty if nothing does."""
+    for metric in record.grading.metrics:
+        if not metric.minimum < metric.maximum:
+            return f"gives {metric.name} the empty range {metric.minimum:g} to {metric.maximum:g}"
+        if metric.aggregation not in AGGREGATIONS:
+            return f"aggregates {metric.name} by {metric.aggregation!r}, unknown to this medhelm"
+    return "" if record.grading.metrics else "names no metric"
 
 
 def _damage(damaged: list[str]) -> list[str]:

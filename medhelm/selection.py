@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -161,9 +162,9 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
-        _same(having, f"metric {name}", lambda r, n=name: _metric_text(r, n), _REGRADE)  # type: ignore[misc]
+        _same(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
     prompted = [r for r in runs if r.record.spec.model.provider != "baseline"]
-    _same(prompted, "prompt", lambda r: _prompt_text(r), _RERUN)
+    _same(prompted, "prompt", _prompt_text, _RERUN)
     by_system: dict[str | None, list[GradedRun]] = defaultdict(list)
     for run in prompted:
         by_system[run.record.spec.model.system_prompt].append(run)

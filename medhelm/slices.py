@@ -44,7 +44,7 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
             *([f"Without the key {by}: {', '.join(without)}."] if without else []),
         ],
         notes.settings(study),
-        group="value",
+        group=("benchmark", "value"),
     )
 
 

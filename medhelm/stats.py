@@ -92,6 +92,13 @@ AGGREGATIONS: Mapping[str, Callable[[Floats], Floats]] = {
 """How the sums (..., k) of the statistics of instances make the value (...) of a run."""
 
 
+def is_fit(aggregation: str, width: int) -> bool:
+    """Return whether an aggregation is known and takes that many statistics per instance."""
+    if aggregation == "macro_f1":
+        return width > 0 and width % 3 == 0
+    return aggregation in AGGREGATIONS and width == (2 if aggregation == "mean" else 3)
+
+
 def normalise(
     values: Floats, minimum: float, maximum: float, higher_is_better: bool = True
 ) -> Floats:

@@ -123,17 +123,18 @@ def _placed(scores: MetricScores, panel: Panel) -> tuple[Floats, Floats, Strings
 def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
     """Return each model's estimate; all share the bootstrap's counts, seeded by `names`."""
     value = stats.AGGREGATIONS[panel.metric.aggregation]
+    found = dict.fromkeys(panel.cells, _nothing(settings))
     placed = {m: _placed(panel.scores(m), panel) for m in panel.cells}
-    keys = np.unique(np.concatenate([p[2] for p in placed.values()])) if placed else panel.ids
-    if not len(keys):
-        return {m: _nothing(settings) for m in placed}
+    placed = {m: p for m, p in placed.items() if len(p[0])}
+    if not placed:
+        return found
+    keys = np.unique(np.concatenate([p[2] for p in placed.values()]))
     codes = {m: np.searchsorted(keys, p[2]).astype(np.int64) for m, p in placed.items()}
-    sums = {m: cluster_sums(p[1], codes[m], len(keys)) for m, p in placed.items()}
+    sums = [cluster_sums(p[1], codes[m], len(keys)) for m, p in placed.items()]
     seed = seed_of(settings.bootstrap_seed, *names)
-    drawn = bootstrap(np.concatenate(list(sums.values()), axis=1), settings.draws, seed)
-    ends = np.cumsum([s.shape[1] for s in sums.values()])
-    found = {}
-    for (model, own), draws in zip(sums.items(), np.split(drawn, ends[:-1], axis=1), strict=True):
+    drawn = bootstrap(np.concatenate(sums, axis=1), settings.draws, seed)
+    ends = np.cumsum([s.shape[1] for s in sums])[:-1]
+    for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
         score = float(value(own.sum(0)))
         found[model] = _estimate(
             panel, placed[model][0], codes[model], score, value(draws), settings
@@ -150,8 +151,6 @@ def _nothing(settings: Settings) -> Estimate:
 def _estimate(
     panel: Panel, values: Floats, codes: Ints, score: float, draws: Floats, settings: Settings
 ) -> Estimate:
-    if not len(values):
-        return _nothing(settings)
     is_mean = panel.metric.aggregation == "mean"
     count = len(np.unique(codes))
     known = draws[~np.isnan(draws)]

@@ -80,8 +80,8 @@ class Table:
     rows: tuple[Mapping[str, Value], ...]
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
-    group: str = ""
-    """The column whose equal values belong together; the terminal shows them once."""
+    group: tuple[str, ...] = ()
+    """Columns whose equal values belong together; the terminal makes a heading of them."""
 
     def frame(self) -> pd.DataFrame:
         """Return a DataFrame; its `attrs` hold title, notes and settings."""
@@ -128,7 +128,7 @@ def make_table(
     rows: Iterable[Mapping[str, object]],
     notes: Iterable[str],
     settings: Mapping[str, Value],
-    group: str = "",
+    group: tuple[str, ...] = (),
 ) -> Table:
     """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
     known = {c.name: c.type for c in columns}

@@ -140,11 +140,12 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
         [
             *notes.common(study),
             *notes.ranking(study),
-            f"Intervals at {study.settings.confidence:.0%}: {', '.join(methods)}.",
+            *notes.worst_cases(rows),
+            f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.flag_legend(used),
         ],
         notes.settings(study),
-        group="benchmark",
+        group=("benchmark", "metric"),
     )
 
 
@@ -201,10 +202,8 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     if planned > rows:
         others["not run"] = planned - rows
     usage, cost = record.usage, spend(record)
-    score_all = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
     row: Row = {
-        "score_all": score_all if scores.counted else None,
         "worst_case": bound if is_mean else None,
         "planned": planned,
         "counted": scores.counted,
@@ -220,6 +219,8 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "run": cell.run.folder,
         **usage_columns(usage),
     }
+    if scores.counted:
+        row["score_all"] = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))
     if planned:
         row |= {f"share_{o}": scores.outcomes.get(o, 0) / planned for o in OUTCOMES}
         row["share_not_run"] = (planned - rows) / planned
@@ -256,7 +257,7 @@ def categories(study: Study) -> Table:
         rows,
         [*notes.common(study), *notes.ranking(study)],
         notes.settings(study),
-        group="subcategory",
+        group=("category", "subcategory"),
     )
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
 WORK = """
 import resource, sys, time
@@ -38,7 +38,7 @@ print(f"  all tables       {seconds:6.2f} s, peak {peak:.0f} MiB (target 10 s, 1
 
 def main() -> None:
     """Write the folders, then measure a process of its own."""
-    from build_runs import write_suite
+    from tests.build_runs import write_suite
 
     models, benchmarks, instances = (int(a) for a in sys.argv[1:4] or ("9", "35", "1000"))
     with tempfile.TemporaryDirectory() as folder:

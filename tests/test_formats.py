@@ -1,0 +1,221 @@
+"""Formats: every column at full precision in data formats; escaped, rounded text elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medhelm import formats
+from medhelm.errors import UsageError
+from medhelm.results import load_results
+from medhelm.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
+from tests.build_runs import items, write_run, write_suite
+
+COLUMNS = (
+    Column(name="model", type="string", description="name", heading="model"),
+    Column(
+        name="score",
+        type="number",
+        description="score",
+        unit="metric",
+        heading="score",
+        interval=("low", "high"),
+    ),
+    Column(name="low", type="number", description="lower end"),
+    Column(name="high", type="number", description="upper end"),
+    Column(name="n", type="integer", description="instances", heading="n", of="planned"),
+    Column(name="planned", type="integer", description="planned"),
+    Column(name="share", type="number", description="share", heading="share", is_percent=True),
+    Column(name="ranked", type="boolean", description="ranked", heading="ranked"),
+    Column(name="flags", type="string", description="flags", heading="flag"),
+)
+ROWS = [
+    {
+        "model": "a_b/50%",
+        "score": 1 / 3,
+        "low": 0.3,
+        "high": 0.41,
+        "n": 9_000,
+        "planned": 10_000,
+        "share": 0.9,
+        "ranked": True,
+        "flags": "coverage partial",
+    },
+    {"model": "c|d<script>", "score": float("nan"), "ranked": False},
+]
+
+
+def table(rows: list[dict[str, object]] | None = None, **more: object) -> Table:
+    settings = {"draws": 1000, "bootstrap_seed": 0, "confidence": 0.95, "scoring": "fixed"}
+    settings["data"] = "full"
+    return make_table(
+        "demo", "A & B", COLUMNS, ROWS if rows is None else rows, ["note_1"], settings, **more
+    )  # type: ignore[arg-type]
+
+
+def test_text_cells() -> None:
+    t = table()
+    texts = [[formats.cell_text(t, c, row) for c in formats.shown(t)] for row in t.rows]
+    assert texts[0] == ["a_b/50%", "0.33 [0.30, 0.41]", "9,000/10,000", "90.00 %", "yes", "CP"]
+    assert texts[1] == ["c|d<script>", "–", "–", "–", "no", ""]
+
+
+def test_not_a_number_is_missing() -> None:
+    assert table().rows[1]["score"] is None
+    inf = table([{"model": "a", "score": math.inf}])
+    assert inf.rows[0]["score"] is None
+
+
+def test_an_unknown_column_is_a_defect() -> None:
+    with pytest.raises(KeyError, match="sore"):
+        table([{"sore": 1}])
+
+
+def test_json_is_the_published_form_and_comes_back_whole() -> None:
+    text = formats.to_json(table())
+    raw = json.loads(text)
+    assert raw["schema"] == SCHEMA == "medhelm.table/1" and raw["table"] == "demo"
+    assert raw["columns"][1] == {
+        "name": "score",
+        "type": "number",
+        "description": "score",
+        "unit": "metric",
+    }
+    assert raw["rows"][0]["score"] == 1 / 3 and raw["rows"][1]["score"] is None
+    assert raw["notes"] == ["note_1"] and raw["settings"]["draws"] == 1000
+    assert "NaN" not in text
+    document = msgspec.json.decode(text, type=Document)
+    assert document.rows == tuple(dict(r) for r in table().rows)
+
+
+def test_several_tables_are_an_array_of_documents() -> None:
+    assert [d["table"] for d in json.loads(formats.to_json(table(), table()))] == ["demo", "demo"]
+
+
+def test_the_schema_names_every_key_of_a_document() -> None:
+    found = json_schema()["$defs"]["Document"]
+    assert set(found["properties"]) == set(json.loads(formats.to_json(table())))
+
+
+def test_every_number_of_real_tables_is_finite_or_null(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=2, benchmarks=4, instances=12)
+    results = load_results(tmp_path)
+    for t in results.tables.values():
+        assert t.columns and all(set(row) == {c.name for c in t.columns} for row in t.rows)
+        assert len({c.name for c in t.columns}) == len(t.columns)
+        assert all(c.description for c in t.columns)
+        for row in t.rows:
+            assert all(math.isfinite(v) for v in row.values() if isinstance(v, float))
+
+
+def test_csv_comes_back() -> None:
+    rows = list(csv.DictReader(io.StringIO(formats.to_csv(table()))))
+    assert float(rows[0]["score"]) == 1 / 3 and rows[0]["ranked"] == "true"
+    assert rows[1] == {
+        "model": "c|d<script>",
+        "ranked": "false",
+        **dict.fromkeys(("score", "low", "high", "n", "planned", "share", "flags"), ""),
+    }
+
+
+def test_parquet_comes_back_with_its_notes() -> None:
+    found = pq.read_table(pa.BufferReader(formats.to_parquet(table())))
+    assert found.to_pylist() == [dict(r) for r in table().rows]
+    assert found.schema.field("n").type == pa.int64()
+    about = msgspec.json.decode(found.schema.metadata[b"medhelm.table"], type=Document)
+    assert about.notes == ("note_1",) and about.settings["draws"] == 1000
+
+
+def test_a_frame_has_types_and_carries_the_notes() -> None:
+    frame = table().frame()
+    assert str(frame["n"].dtype) == "Int64" and str(frame["ranked"].dtype) == "boolean"
+    assert frame["score"][0] == 1 / 3 and pd.isna(frame["score"][1]) and pd.isna(frame["n"][1])
+    assert frame.attrs["notes"] == ["note_1"] and frame.attrs["title"] == "A & B"
+    assert len(table([]).frame()) == 0
+
+
+def test_markdown_is_escaped() -> None:
+    lines = formats.to_markdown(table()).splitlines()
+    assert lines[0] == "### A &amp; B"
+    assert lines[3] == "| --- | ---: | ---: | ---: | ---: | --- |"
+    assert lines[4].startswith(r"| a\_b/50% | 0.33 \[0.30, 0.41\] | 9,000/10,000 |")
+    assert r"c\|d&lt;script&gt;" in lines[5] and r"- note\_1" in lines
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines[2:6]} == {7}
+
+
+def test_latex_is_escaped() -> None:
+    text = formats.to_latex(table())
+    assert r"\caption{A \& B}" in text and r"{a\_b/50\%} & {0.33 [0.30, 0.41]}" in text
+    assert r"{c|d\textless{}script\textgreater{}} & {--}" in text and r"note\_1" in text
+    hostile = formats.to_latex(table([{"model": r"\input{/etc/passwd}^~#$"}]))
+    assert r"\input" not in hostile
+    assert r"\textbackslash{}input\{/etc/passwd\}\textasciicircum{}\textasciitilde{}\#\$" in hostile
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    text = formats.to_terminal([table([{"model": "a\x1b[31mred\x07\nb\u202ec", "score": 1.0}])])
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", text)
+
+
+def test_rich_markup_in_names_is_shown_as_it_is() -> None:
+    assert "[bold]x[/bold]" in formats.to_terminal([table([{"model": "[bold]x[/bold]"}])])
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_real_tables_fit_the_terminal(tmp_path: Path, width: int) -> None:
+    write_suite(tmp_path, models=2, benchmarks=4, instances=25)
+    write_run(tmp_path, "benchmark_00", "organisation/a-model-of-a-rather-long-name", items([None]))
+    results = load_results(tmp_path)
+    tables = [results.typed(n, Settings(draws=50)) for n in results.tables]
+    tables.append(results.typed("slices", Settings(draws=50), by="difficulty"))
+    tables.append(results.compare("provider/model-0", "provider/model-1", Settings(draws=50)))
+    for t in tables:
+        text = formats.to_terminal([t], width)
+        assert max(len(line) for line in text.splitlines()) <= width
+        for row in t.rows:  # a number is whole or left out with its column, never cut
+            for c in t.columns:
+                if c.interval and c.heading and row[c.name] is not None:
+                    assert formats.cell_text(t, c, row) in text
+
+
+def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=2, benchmarks=2, instances=25)
+    t = load_results(tmp_path).typed("overall", Settings(draws=50))
+    assert " half " in formats.to_terminal([t], 160) and " half " not in formats.to_terminal(
+        [t], 80
+    )
+
+
+def test_notes_of_several_tables_are_said_once() -> None:
+    assert formats.to_terminal([table(), table()]).count("note_1") == 1
+
+
+def test_settings_stand_below_text_tables() -> None:
+    line = "95% intervals from 1,000 bootstrap draws, seed 0; scoring=fixed, data=full."
+    assert line in formats.to_terminal([table()])
+    assert line in formats.to_markdown(table())
+
+
+def test_render_refuses_two_tables_where_one_fits() -> None:
+    for form in ("csv", "parquet"):
+        with pytest.raises(UsageError, match="holds one table"):
+            formats.render([table(), table()], form)
+    for form in formats.FORMATS:
+        assert formats.render([table()], form)
+    assert formats.render([table(), table()], "markdown").count(b"### A") == 2
+
+
+def test_text_of_groups_stands_once_on_a_terminal() -> None:
+    rows = [{"model": "g", "score": i / 10} for i in range(3)]
+    text = formats.to_terminal([table(rows, group=("model",))])
+    assert text.count("g\n") <= 1 and len(re.findall(r"\bg\b", text)) == 1
