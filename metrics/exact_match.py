@@ -1,8 +1,9 @@
 """Exact match: the stated option, or the stated text, is a reference."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+from medhelm import DataError, Instance, Metric, Response, Score, extract_choice, hookimpl
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SHOWN = 200
@@ -23,12 +24,14 @@ class ExactMatch(Metric):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where no single option is stated."""
+        from medhelm.extract import final_answer
+
         if not instance.choices:
-            answer = extract.final_answer(response.text)
+            answer = final_answer(response.text)
             is_right = _plain(answer) in {_plain(r) for r in _references(instance)}
             return Score(value=float(is_right), extracted=answer[:_SHOWN])
         letters = _letters(instance)
-        letter = extract.extract_choice(response.text, instance.choices)
+        letter = extract_choice(response.text, instance.choices)
         if letter is None:
             return Score(value=None, outcome="unparsed", reason="no single option is stated")
         return Score(value=float(letter in letters), extracted=letter)
@@ -38,7 +41,7 @@ class ExactMatch(Metric):
 class PublishedExactMatch(ExactMatch):
     """The published rule: the whole completion, stripped, is the bare letter (or the text)."""
 
-    scoring: schema.Scoring = "helm"
+    scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, basic_metrics exact_match with the multiple-choice adapter"
 
     def score(self, instance: Instance, response: Response) -> Score:

@@ -6,12 +6,19 @@ JSON list of all labels of the task, names them; else gold labels in the form of
 that codes are asked for; else every item of the answer's list is a label.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+from medhelm import DataError, Instance, Metric, Response, Score, hookimpl
+
+if TYPE_CHECKING:
+    from medhelm.schema import Outcome
 
 _PUBLISHED_CODE = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
 _SHOWN = 100
@@ -51,7 +58,7 @@ class LabelSetMetric(Metric):
             stats=self._stats(instance, gold, found),
         )
 
-    def floor_score(self, instance: Instance, outcome: schema.Outcome, reason: str = "") -> Score:
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return the floor, with the counts of a prediction without labels."""
         stats = self._stats(instance, _gold(instance), frozenset())
         return Score(value=self.floor, outcome=outcome, reason=reason, stats=stats)
@@ -84,12 +91,12 @@ class PublishedLabelSetMetric(LabelSetMetric):
     their form the mended rule applies.
     """
 
-    scoring: schema.Scoring = "helm"
+    scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, mimiciv_billing_code_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the note's statistic; an answer without codes counts as an empty prediction."""
-        if not all(map(extract.is_code, instance.references)):
+        if not _asks_for_codes(instance):
             return super().score(instance, response)
         gold = frozenset(code for r in instance.references for code in _published_codes(r))
         found = _published_codes(response.text)
@@ -128,7 +135,9 @@ def _count(gold: frozenset[str], found: frozenset[str]) -> Counts:
 
 def _key(label: str) -> str:
     """Return what makes two spellings one label: codes without point, words without case."""
-    if extract.is_code(label.upper()):
+    from medhelm.extract import is_code
+
+    if is_code(label.upper()):
         return label.upper().replace(".", "")
     return " ".join(label.casefold().split())
 
@@ -147,26 +156,41 @@ def _gold(instance: Instance) -> frozenset[str]:
 def _labels(instance: Instance) -> tuple[str, ...]:
     """Return all labels of the task, () where they are not given; raises DataError."""
     text = instance.answer_key.get("labels")
-    if text is None:
-        return ()
-    try:
-        labels = json.loads(text)
-    except ValueError:
-        labels = None
-    is_list = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
-    if not is_list or not labels or len(set(map(_key, labels))) < len(labels):
+    labels = () if text is None else _parse_labels(text)
+    if labels is None:
         raise DataError(
             f"instance {instance.id!r}: answer_key['labels'] must be a JSON list of different texts"
         )
+    return labels
+
+
+@lru_cache(maxsize=16)
+def _parse_labels(text: str) -> tuple[str, ...] | None:
+    """Return the labels of a JSON list; None if it is none, empty, or holds one twice."""
+    try:
+        labels = json.loads(text)
+    except ValueError:
+        return None
+    is_list = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not is_list or not labels or len(set(map(_key, labels))) < len(labels):
+        return None
     return tuple(labels)
 
 
+def _asks_for_codes(instance: Instance) -> bool:
+    from medhelm.extract import is_code
+
+    return bool(instance.references) and all(is_code(r.upper()) for r in instance.references)
+
+
 def _predicted(instance: Instance, text: str) -> frozenset[str] | None:
+    from medhelm.extract import extract_codes, extract_labels
+
     labels = _labels(instance)
-    if not labels and instance.references and all(map(extract.is_code, instance.references)):
-        found = extract.extract_codes(text)
+    if not labels and _asks_for_codes(instance):
+        found = extract_codes(text)
     else:
-        found = extract.extract_labels(text, labels or None)
+        found = extract_labels(text, labels or None)
     return None if found is None else frozenset(map(_key, found))
 
 

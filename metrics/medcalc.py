@@ -3,8 +3,9 @@
 import datetime
 import re
 from dataclasses import dataclass
+from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+from medhelm import DataError, Instance, Metric, Response, Score, extract_number, hookimpl
 
 _CATEGORIES = frozenset(
     {
@@ -39,6 +40,8 @@ class MedCalcAccuracy(Metric):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where no single value is stated."""
+        from medhelm.extract import extract_date, extract_weeks_days
+
         gold = _gold(instance)
         category = instance.answer_key.get("category", "")
         if category and category not in _CATEGORIES:
@@ -46,19 +49,19 @@ class MedCalcAccuracy(Metric):
                 f"instance {instance.id!r} has the unknown category {category!r}; known are "
                 f"{', '.join(sorted(_CATEGORIES))}"
             )
-        if (duration := extract.extract_weeks_days(gold)) is not None:
-            pair = extract.extract_weeks_days(response.text)
+        if (duration := extract_weeks_days(gold)) is not None:
+            pair = extract_weeks_days(response.text)
             if pair is None:
                 return _unread("number of weeks and days")
             is_right = _days(pair) == _days(duration)
             return Score(value=float(is_right), extracted=f"{pair[0]} weeks, {pair[1]} days")
-        if (gold_date := extract.extract_date(gold)) is not None:
-            date = extract.extract_date(response.text)
+        if (gold_date := extract_date(gold)) is not None:
+            date = extract_date(response.text)
             if date is None:
                 return _unread("date")
             return Score(value=float(date == gold_date), extracted=f"{date:%m/%d/%Y}")
         low, high = _range(instance, gold)
-        number = extract.extract_number(response.text)
+        number = extract_number(response.text)
         if number is None:
             return _unread("number")
         return Score(value=float(low <= number <= high), extracted=f"{number:.10g}")
@@ -73,7 +76,7 @@ class PublishedMedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    scoring: schema.Scoring = "helm"
+    scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medcalc_bench_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:

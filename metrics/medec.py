@@ -1,9 +1,15 @@
 """Medec: is there an error in a note, and in which sentence (Ben Abacha et al., 2024)?"""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract, hookimpl, schema
+from medhelm import DataError, Instance, Metric, Response, Score, hookimpl
+
+if TYPE_CHECKING:
+    from medhelm.schema import Outcome
 
 _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
@@ -97,7 +103,7 @@ class PublishedFlagAccuracy(Metric):
     """
 
     name: str = "medec_flag_accuracy"
-    scoring: schema.Scoring = "helm"
+    scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medec_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -106,7 +112,7 @@ class PublishedFlagAccuracy(Metric):
         shown = _ERROR if says_error else _CORRECT
         return Score(value=float(says_error == _has_error(instance)), extracted=shown)
 
-    def floor_score(self, instance: Instance, outcome: schema.Outcome, reason: str = "") -> Score:
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return what the published rule gives an answer without text: it claims an error."""
         return Score(value=float(_has_error(instance)), outcome=outcome, reason=reason)
 
@@ -119,7 +125,7 @@ class PublishedSentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
-    scoring: schema.Scoring = "helm"
+    scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medec_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -133,7 +139,9 @@ def _read(text: str) -> _Claim | None:
 
     Whole lines count first (CORRECT, or a sentence number that leads the line), then prose.
     """
-    answer = extract.final_answer(text)[:_LONGEST].replace("*", "")
+    from medhelm.extract import final_answer
+
+    answer = final_answer(text)[:_LONGEST].replace("*", "")
     lines = [line for line in answer.split("\n") if line.strip()]
     claims = {_Claim(True, int(m[1])) for m in _NUMBERED.finditer(answer)}
     claims |= {_Claim(False) for line in lines if _ALL_RIGHT.fullmatch(line)}
