@@ -170,8 +170,7 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     import numpy as np
 
     ordered = np.sort(np.frombuffer(keys, dtype=np.uint64))
-    if (ordered[1:] == ordered[:-1]).any():
-        repeated = find_duplicate_ids(dataset)
+    if (ordered[1:] == ordered[:-1]).any() and (repeated := find_duplicate_ids(dataset)):
         raise DataError(
             f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
             f"the first is {repeated[0]!r}; ids must be unique"
