@@ -201,10 +201,10 @@ def test_text_of_data_that_is_not_public_is_in_no_report(tmp_path: Path) -> None
     gold, note = "metastatic sarcoma", "Mrs. Quill, born in 1950."
     wrong = Same(wrong_for=("i0",), raise_for=("i1",))
     bench = text_bench(tmp_path, gold, gold, context=note, data_class="private")
-    for report in (bench.validate(wrong, data="full"),):
-        text = msgspec.json.encode(report.findings).decode()
-        assert report.state == "failed" and "withheld: private data" in text
-        assert "sarcoma" not in text and "Quill" not in text
+    report = bench.validate(wrong, data="full")
+    text = msgspec.json.encode(report).decode()
+    assert report.state == "failed" and "withheld: private data" in text
+    assert "sarcoma" not in text and "Quill" not in text
     shown = msgspec.json.encode(bench.validate(wrong).findings).decode()
     assert "metastatic sarcoma" in shown  # bundled samples are synthetic
 
@@ -266,7 +266,7 @@ def test_a_metric_must_declare_range_floor_and_aggregation(
     assert any(reason in f.message and f.metric == "same" for f in report.findings)
 
 
-def test_a_metric_that_raises_or_leaves_its_range_is_named_once_for_each_instance(
+def test_a_metric_that_raises_is_named_with_the_instance_and_without_its_text(
     tmp_path: Path,
 ) -> None:
     report = choice_bench(tmp_path).validate(Same(raise_for=("i1",)))
@@ -274,8 +274,10 @@ def test_a_metric_that_raises_or_leaves_its_range_is_named_once_for_each_instanc
     assert {f.instance for f in findings} == {"i1"}
     assert "raised KeyError" in findings[0].message
     assert "A note." not in findings[0].message  # the exception's text was the note
-    beyond = choice_bench(tmp_path / "b" if (tmp_path / "b").mkdir() is None else tmp_path)
-    report = beyond.validate(Same(floor_for_empty=1.5))
+
+
+def test_a_value_outside_the_declared_range_is_a_failure(tmp_path: Path) -> None:
+    report = choice_bench(tmp_path).validate(Same(floor_for_empty=1.5))
     assert "1.5, which is not in [0, 1]" in report.findings[0].message
 
 

@@ -82,9 +82,9 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
         print(f" on {report.data} data")
     else:
         unscored = f" ({facts.unscored} unscored)" if facts.unscored else ""
+        data = "bundled samples" if report.data == "sample" else f"full data, split {facts.split}"
         print(
-            f" on {report.data} data, split {facts.split}: {facts.instances} instances{unscored}; "
-            f"{_of_manifest(report, benchmark)}"
+            f" on {data}: {facts.instances} instances{unscored}; {_of_manifest(report, benchmark)}"
         )
         _print_scores(facts)
     for finding in report.findings:
