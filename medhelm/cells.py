@@ -114,48 +114,62 @@ def read_cell(run: GradedRun, scores: pa.Table) -> Cell:
 
 def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
     ids, repeats = _array(part, "instance_id"), _array(part, "repeat")
-    names, counts = np.unique(_array(part, "outcome"), return_counts=True)
     _, places = np.unique(ids, return_inverse=True)
-    width = int(repeats.max()) + 1 if len(repeats) else 1
-    if len(np.unique(places.astype(np.int64) * width + repeats)) < len(ids):
-        raise ValueError("an instance and repeat stands there twice")
-    value = np.asarray(_array(part, "value"), dtype=np.float64)
     # Sorted, so that sums of floats do not depend on the order in which answers arrived.
     order = np.lexsort((repeats, places))
+    is_next = (np.diff(places[order]) != 0) | (np.diff(repeats[order]) != 0)
+    if not is_next.all():
+        raise ValueError("an instance and repeat stands there twice")
+    value = np.asarray(_array(part, "value"), dtype=np.float64)
     order = order[~np.isnan(value[order])]
-    value, ids = value[order], ids[order]
+    value = value[order]
     slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
     if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
         raise ValueError(f"a value outside {metric.minimum:g} to {metric.maximum:g}")
     stats = _stats(part.column("stats").combine_chunks().take(_places(order)), len(value))
     if len(value) and not is_fit(metric.aggregation, stats.shape[1]):
         raise ValueError(f"{stats.shape[1]} statistics, which {metric.aggregation!r} cannot take")
-    unique, first, item = np.unique(ids, return_index=True, return_inverse=True)
-    clusters = _array(part, "cluster")[order][first]
-    of = np.bincount(item, minlength=len(unique)).astype(np.float64)
-    means = np.bincount(item, weights=value, minlength=len(unique)) / of
-    low, high = np.full(len(unique), np.inf), np.full(len(unique), -np.inf)
-    np.minimum.at(low, item, value)
-    np.maximum.at(high, item, value)
-    squares = np.bincount(item, weights=(value - means[item]) ** 2, minlength=len(unique))
+    _, first, item = np.unique(places[order], return_index=True, return_inverse=True)
+    unique = ids[order][first]
     return MetricScores(
         ids=unique,
-        values=means,
-        stats=np.stack(
-            [np.bincount(item, weights=column, minlength=len(unique)) / of for column in stats.T],
-            axis=1,
-        ),
         clusters=np.array(
-            [f"i:{i}" if c is None else f"c:{c}" for i, c in zip(unique, clusters, strict=True)],
+            [
+                f"i:{i}" if c is None else f"c:{c}"
+                for i, c in zip(unique, _array(part, "cluster")[order][first], strict=True)
+            ],
             dtype=object,
         ),
-        low=low,
-        high=high,
-        spread=np.sqrt(squares / np.maximum(of - 1, 1)),
+        **_over_repeats(value, item, len(unique)),
+        stats=np.stack([_means(column, item, len(unique)) for column in stats.T], axis=1),
         total=float(value.sum()),
         counted=len(value),
-        outcomes=dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        outcomes=_outcomes(part),
     )
+
+
+def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
+    """Return the mean of a column for each of `count` items."""
+    of = np.bincount(item, minlength=count)
+    return np.asarray(np.bincount(item, weights=column, minlength=count) / of, dtype=np.float64)
+
+
+def _over_repeats(value: Floats, item: NDArray[np.int64], count: int) -> dict[str, Floats]:
+    """Return mean, ends and SD of each item's values, under the names of `MetricScores`."""
+    values = _means(value, item, count)
+    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(low, item, value)
+    np.maximum.at(high, item, value)
+    squares = np.bincount(item, weights=(value - values[item]) ** 2, minlength=count)
+    spread = np.sqrt(squares / np.maximum(np.bincount(item, minlength=count) - 1, 1))
+    return {"values": values, "low": low, "high": high, "spread": spread}
+
+
+def _outcomes(part: pa.Table) -> dict[str, int]:
+    import pyarrow.compute as pc
+
+    found = pc.value_counts(part.column("outcome"))
+    return {str(pair["values"]): int(pair["counts"]) for pair in found.to_pylist()}
 
 
 def _array(part: pa.Table, column: str) -> NDArray[Any]:

@@ -112,33 +112,55 @@ def restrict(panel: Panel, ids: Strings) -> Panel:
     return replace(panel, ids=ids, clusters=panel.clusters[np.searchsorted(panel.ids, ids)])
 
 
-def _placed(scores: MetricScores, panel: Panel) -> tuple[Floats, Floats, Strings]:
-    """Return values, statistics and cluster keys of a model on the panel's instances."""
+@dataclass(frozen=True)
+class _Placed:
+    """A model's scores on the panel's instances, with codes of their clusters."""
+
+    values: Floats
+    stats: Floats
+    codes: Ints
+
+
+def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
+    """Return each model's scores on the compared instances, and the number of clusters.
+
+    Where runs share no instance, all of each model's own are taken.
+    """
+    found = {}
     if not len(panel.ids):
-        return scores.values, scores.stats, scores.clusters
-    at = scores.among(panel.ids)
-    return scores.values[at], scores.stats[at], scores.clusters[at]
+        all_scores = {m: panel.scores(m) for m in panel.cells}
+        keys = np.unique(np.concatenate([s.clusters for s in all_scores.values()]))
+        for model, scores in all_scores.items():
+            codes = np.searchsorted(keys, scores.clusters).astype(np.int64)
+            found[model] = _Placed(scores.values, scores.stats, codes)
+        return found, len(keys)
+    keys, shared = np.unique(panel.clusters, return_inverse=True)
+    shared = shared.astype(np.int64)
+    for model in panel.cells:
+        scores = panel.scores(model)
+        at = scores.among(panel.ids)
+        own = shared
+        if np.count_nonzero(at) < len(panel.ids):
+            own = shared[np.searchsorted(panel.ids, scores.ids[at])]
+        found[model] = _Placed(scores.values[at], scores.stats[at], own)
+    return found, len(keys)
 
 
 def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
     """Return each model's estimate; all share the bootstrap's counts, seeded by `names`."""
     value = stats.AGGREGATIONS[panel.metric.aggregation]
     found = dict.fromkeys(panel.cells, _nothing(settings))
-    placed = {m: _placed(panel.scores(m), panel) for m in panel.cells}
-    placed = {m: p for m, p in placed.items() if len(p[0])}
+    placed, count = _place(panel)
+    placed = {m: p for m, p in placed.items() if len(p.values)}
     if not placed:
         return found
-    keys = np.unique(np.concatenate([p[2] for p in placed.values()]))
-    codes = {m: np.searchsorted(keys, p[2]).astype(np.int64) for m, p in placed.items()}
-    sums = [cluster_sums(p[1], codes[m], len(keys)) for m, p in placed.items()]
+    sums = [cluster_sums(p.stats, p.codes, count) for p in placed.values()]
     seed = seed_of(settings.bootstrap_seed, *names)
     drawn = bootstrap(np.concatenate(sums, axis=1), settings.draws, seed)
     ends = np.cumsum([s.shape[1] for s in sums])[:-1]
     for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
         score = float(value(own.sum(0)))
-        found[model] = _estimate(
-            panel, placed[model][0], codes[model], score, value(draws), settings
-        )
+        found[model] = _estimate(panel, placed[model], score, value(draws), settings)
     return found
 
 
@@ -149,8 +171,9 @@ def _nothing(settings: Settings) -> Estimate:
 
 
 def _estimate(
-    panel: Panel, values: Floats, codes: Ints, score: float, draws: Floats, settings: Settings
+    panel: Panel, placed: _Placed, score: float, draws: Floats, settings: Settings
 ) -> Estimate:
+    values, codes = placed.values, placed.codes
     is_mean = panel.metric.aggregation == "mean"
     count = len(np.unique(codes))
     known = draws[~np.isnan(draws)]

@@ -8,12 +8,14 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from medhelm import intervals, stats
 from medhelm.intervals import Interval
+
+law = settings(max_examples=40, deadline=None)
 
 
 def values(n: int, seed: int = 0) -> np.ndarray:
@@ -50,6 +52,7 @@ def test_predicting_nothing_or_finding_nothing_counts_zero() -> None:
     assert stats.micro_recall(np.array([0.0, 5.0, 0.0])) == 0
 
 
+@law
 @given(st.integers(0, 2**32 - 1))
 def test_label_set_scores_agree_with_scikit_learn(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -90,6 +93,7 @@ def test_lower_is_better_is_turned_round() -> None:
     assert stats.normalise(np.array([0.0, 25.0]), 0, 25, higher_is_better=False).tolist() == [1, 0]
 
 
+@law
 @given(
     st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.lists(st.floats(0, 1), min_size=1), st.booleans()
 )
@@ -177,6 +181,7 @@ matrices = st.integers(2, 6).flatmap(
 )
 
 
+@law
 @given(matrices)
 def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> None:
     shares = stats.win_shares(np.array(rows), "half")
@@ -185,6 +190,7 @@ def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> 
     assert (shares + shares.T)[off] == pytest.approx(1)
 
 
+@law
 @given(matrices, st.randoms(use_true_random=False))
 def test_win_rates_do_not_depend_on_order(rows: list[list[float]], rng: object) -> None:
     scores = np.array(rows)
@@ -195,6 +201,7 @@ def test_win_rates_do_not_depend_on_order(rows: list[list[float]], rng: object) 
         assert after == pytest.approx(before[models])
 
 
+@law
 @given(matrices)
 def test_paper_win_rates_are_never_below_half_ones(rows: list[list[float]]) -> None:
     paper, half = (stats.win_rates(stats.win_shares(np.array(rows), d)) for d in ("paper", "half"))
@@ -270,12 +277,14 @@ def test_holm_by_hand() -> None:
     assert stats.holm([]) == []
 
 
+@law
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_lies_between_the_p_and_bonferroni(p: list[float]) -> None:
     adjusted = stats.holm(p)
     assert all(a <= q <= min(1, a * len(p)) + 1e-12 for a, q in zip(p, adjusted, strict=True))
 
 
+@law
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemar_agrees_with_the_binomial_test(b: int, c: int) -> None:
     expected = scipy.stats.binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
