@@ -15,7 +15,6 @@ from medhelm.prompts import letter_choices, render_prompt
 from medhelm.readers import READERS
 from medhelm.schema import Benchmark, HubDataset, Instance, Metric
 from medhelm.sources import file_path, hub_folder
-from medhelm.stats import AGGREGATIONS
 
 Level = Literal["failure", "warning"]
 Check = Literal[
@@ -76,6 +75,8 @@ def best_value(metric: Metric) -> float:
 
 def declaration_faults(metric: Metric) -> list[str]:
     """Return what is wrong with the range, floor or aggregation that a metric declares."""
+    from medhelm.stats import AGGREGATIONS  # numpy waits: `medhelm list` needs this module
+
     numbers = (metric.minimum, metric.maximum, metric.floor)
     where = f"metric {metric.name} ({metric.scoring})"
     if not all(math.isfinite(n) for n in numbers):

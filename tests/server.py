@@ -19,6 +19,7 @@ import hashlib
 import json
 import random
 import re
+import ssl
 import sys
 import threading
 from collections import Counter
@@ -123,6 +124,7 @@ class FaultServer:
         key: str | None = None,
         max_parallel: int | None = None,
         log: Path | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answer = ANSWERS.get(answer, lambda _: answer) if isinstance(answer, str) else answer
         self.faults = faults or Faults()
@@ -145,6 +147,7 @@ class FaultServer:
         self.headers: list[Mapping[str, str]] = []
         """Their headers."""
         self._port = port
+        self._tls = tls
         self._log_path = log
         self._log: TextIO | None = None
         self._runner: web.AppRunner | None = None
@@ -153,7 +156,7 @@ class FaultServer:
     @property
     def base_url(self) -> str:
         """Return what a model's `base_url` is set to."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}/v1"
 
     @property
     def duplicates(self) -> dict[str, int]:
@@ -168,7 +171,9 @@ class FaultServer:
         app.router.add_post("/v1/chat/completions", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=1024)
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self._port, backlog=1024, ssl_context=self._tls
+        )
         await site.start()
         self._port = self._runner.addresses[0][1]
         return self

@@ -149,7 +149,7 @@ def describe_model(spec: ModelSpec) -> Facts:
 def _print(facts: Mapping[str, Any], indent: str) -> None:
     for key, value in facts.items():
         label = key.replace("_", " ")
-        if value in (None, "", [], {}):
+        if value is None or (not value and not isinstance(value, int | float)):
             continue
         if isinstance(value, Mapping):
             print(f"{indent}{label}:")
@@ -162,5 +162,10 @@ def _print(facts: Mapping[str, Any], indent: str) -> None:
             print(f"{indent}{label}:")
             print("\n".join(f"{indent}  | {line}" for line in value.splitlines()))
         else:
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            print(f"{indent}{label}: {shown}")
+            print(f"{indent}{label}: {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

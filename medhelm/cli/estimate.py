@@ -69,7 +69,11 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         print(f"{answered:,} requests are answered already and not counted.")
     if totals.unpriced:
         names = ", ".join(totals.unpriced)
-        print(f"Price unknown: {names}; set model.price (input, output, date).")
+        priced = sum_up([e for e in estimates if e.usd_limit is not None])
+        print(
+            f"Price unknown: {names}; set model.price (input, output, date). All others: "
+            f"{_usd(priced.usd_expected)} USD expected, {_usd(priced.usd_limit)} at most."
+        )
 
 
 _BASIS = {"rule": "by rule, 3 x the tokens of the gold + 5, and 1,000 for a model that thinks"}
