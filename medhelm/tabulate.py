@@ -44,12 +44,17 @@ def overall(study: Study) -> Table:
     by = {"paper": "win rate", "half": "win rate (half)", "macro": "macro-average"}
     return make_table(
         "overall",
-        f"Models over {len(ranking.benchmarks)} common benchmarks, by {by[study.settings.rank_by]}",
+        f"Models over {_plural(len(ranking.benchmarks), 'common benchmark')}, by "
+        f"{by[study.settings.rank_by]}",
         OVERALL,
         [rows[m] for m in ordered],
         [*notes.common(study), *notes.ranking(study), *notes.flag_legend(used)],
         notes.settings(study),
     )
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _place(row: Row) -> tuple[float, float]:
