@@ -142,10 +142,15 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def is_data_present(benchmark: Benchmark, root: Path) -> bool:
-    """Return whether the full data lies on this machine; nothing is read or asked for."""
+def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) -> bool:
+    """Return whether a split of the full data (None: the default) lies on this machine.
+
+    Nothing is read, and no network is asked.
+    """
     dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset):
-        folders = (hub_folder(benchmark, dataset, root), root / benchmark.name)
-        return any(p.suffix in READERS for folder in folders for p in folder.glob("*"))
-    return all(file_path(benchmark, source, root).is_file() for source in dataset.files)
+    if not isinstance(dataset, HubDataset):
+        return all(file_path(benchmark, source, root).is_file() for source in dataset.files)
+    named = re.compile(rf"{re.escape(split or dataset.splits[0])}(?![a-z0-9])")
+    folders = (hub_folder(benchmark, dataset, root), root / benchmark.name)
+    found = [p for folder in folders for p in folder.glob("*") if p.suffix in READERS]
+    return any(len(dataset.splits) == 1 or named.match(p.stem) for p in found)

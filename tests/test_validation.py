@@ -339,6 +339,15 @@ def test_missing_files_are_no_failure_and_nothing_is_asked_of_the_network(tmp_pa
     assert bench.validate(data="full").state == "no data"
 
 
+def test_a_hub_data_set_is_checked_on_the_splits_that_are_here(tmp_path: Path) -> None:
+    dataset = HubDataset("a/b", revision="0" * 40, splits=("test", "dev"))
+    counts = {"test": 4, "dev": 9}
+    bench = choice_bench(tmp_path, dataset=dataset, expected_instances=counts)
+    assert bench.validate(data="full").state == "passed"  # bench/test.jsonl, no dev
+    bench.full.rename(bench.full.with_name("dev.jsonl"))
+    assert bench.validate(data="full").state == "no data"
+
+
 def test_data_that_cannot_be_used_fails_with_its_reason(tmp_path: Path) -> None:
     bench = choice_bench(tmp_path)
     bench.write([{"id": "x", "gold": "D", "choices": ["rest", "tea"]}])

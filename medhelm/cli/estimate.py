@@ -54,15 +54,14 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("model", "benchmark"):
-        table.add_column(name)
-    for name in ("instances", "to ask", "tokens in", "out, expected", "out, at most"):
-        table.add_column(name, justify="right")
-    for name in ("USD expected", "USD at most"):
+        table.add_column(name, overflow="fold")
+    for name in ("n", "to ask", "in", "out exp.", "out max", "USD exp.", "USD max"):
         table.add_column(name, justify="right")
     for e in estimates:
         table.add_row(e.model, e.benchmark, f"{e.instances:,}", *_numbers(e))
     table.add_row("total", "", "", *_numbers(totals), style="bold")
     make_console().print(table)
+    print("in, out: tokens of what is left to ask; exp.: as expected; max: at the output budget.")
     for basis in dict.fromkeys(e.basis for e in estimates if e.to_ask and e.basis != "embedded"):
         print(f"Expected output: {_BASIS.get(basis, basis)}.")
     if answered := sum(e.answered for e in estimates):

@@ -182,7 +182,9 @@ def _show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for n, name in enumerate(columns):
+        table.add_column(name, no_wrap=n == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     make_console().print(table)

@@ -109,13 +109,14 @@ def _of_manifest(report: Report, benchmark: Benchmark) -> str:
 def _print_scores(facts: Facts) -> None:
     from rich.table import Table
 
-    table = Table("answer", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("answer", no_wrap=True)
     columns = [(name, "", facts.scores) for name in facts.metrics]
     columns += [
         (name, " (helm)", facts.scores_helm) for name in facts.scores_helm.get("oracle", {})
     ]
     for name, mark, _ in columns:
-        table.add_column(name + mark, justify="right")
+        table.add_column(name + mark, justify="right", overflow="fold")
     for answer in facts.scores:
         values = [scores[answer][name] for name, _, scores in columns]
         table.add_row(answer, *("no value" if v is None else f"{v:.4f}" for v in values))
