@@ -210,7 +210,8 @@ def read_scores(grading: Path, columns: Iterable[str] | None = None) -> pa.Table
     path = grading / "scores.parquet"
     wanted = None if columns is None else list(columns)
     try:
-        return pq.read_table(path, columns=wanted, use_threads=False, partitioning=None)
+        with pq.ParquetFile(path) as file:  # read_table would load pandas, half a second
+            table = file.read(columns=wanted, use_threads=False)
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
     except (OSError, pa.ArrowException) as e:
@@ -218,6 +219,10 @@ def read_scores(grading: Path, columns: Iterable[str] | None = None) -> pa.Table
         raise RecordError(
             f"{path} cannot be read ({kind}); `medhelm score` writes it again"
         ) from None
+    missing = set(wanted or ()) - set(table.column_names)
+    if missing:
+        raise RecordError(f"{path} has no column {min(missing)!r}; `medhelm score` writes it again")
+    return table
 
 
 def _metadata(cell: Cell) -> dict[str, dict[str, str]]:

@@ -14,38 +14,15 @@ PACKAGE = ROOT / "medhelm"
 
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
-    1: {"schema", "config", "durable"},
-    2: {
-        "answer_marks",
-        "costs",
-        "dataset",
-        "extract",
-        "fetch",
-        "hookspecs",
-        "intervals",
-        "models",
-        "privacy",
-        "prompts",
-        "readers",
-        "records",
-        "stats",
-        "taxonomy",
-        "yaml_benchmark",
-    },
-    3: {
-        "cells",
-        "evaluate_metric",
-        "formats",
-        "grading",
-        "protocols",
-        "registry",
-        "results",
-        "selection",
-        "table",
-        "tabulate",
-    },
-    4: {"api", "estimate", "planning", "runner", "scoring", "validation"},
-    5: {"cli", "__main__"},
+    1: {"config", "durable", "schema"},
+    2: {"answer_marks", "costs", "dataset", "extract", "extract_sets", "extract_values", "fetch"}
+    | {"hookspecs", "intervals", "models", "privacy", "prompts", "readers", "records", "sources"}
+    | {"stats", "taxonomy", "yaml_benchmark"},
+    3: {"cells", "columns", "compare", "evaluate_metric", "formats", "grading", "notes", "power"}
+    | {"protocols", "registry", "results", "selection", "slices", "spending", "study", "table"}
+    | {"tabulate"},
+    4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "validation"},
+    5: {"__main__", "cli"},
 }
 LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}
 HEAVY = {"datasets", "docx", "evaluate", "nltk", "pandas", "plotly", "pyarrow", "rouge_score"}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from medhelm.config import Job
 from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.errors import BudgetReached, MedhelmError, UsageError
 from medhelm.models import ModelPool
-from medhelm.planning import Run, plan_runs
+from medhelm.planning import plan_runs
 from medhelm.registry import Registry
 from medhelm.runner import INTERRUPTED, SweepEnd, run_sweep
 
@@ -33,11 +33,11 @@ def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     ledger.check([run.spec.model for run in runs])
     with Display(runs) as display:
         end = asyncio.run(run_sweep(runs, ledger, display, ModelPool(os.environ)))
-    _print_tables(runs, end, Path(jobs[0].results_dir))
+    _print_tables(end, Path(jobs[0].results_dir))
     _raise_worst(end, command)
 
 
-def _print_tables(runs: Sequence[Run], end: SweepEnd, results: Path) -> None:
+def _print_tables(end: SweepEnd, results: Path) -> None:
     from medhelm.formats import print_tables
     from medhelm.results import load_gradings
 
@@ -45,12 +45,11 @@ def _print_tables(runs: Sequence[Run], end: SweepEnd, results: Path) -> None:
         e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
     ]
     if graded:
-        loaded = load_gradings(graded)
-        print_tables([loaded.tables[name] for name in ("overall", "benchmarks", "mde", "cost")])
-    if any(run.spec.data == "sample" for run in runs):
-        print("Bundled samples are synthetic: these scores say nothing about medical ability.")
-    if any(run.spec.model.provider == "baseline" for run in runs):
-        print("Models named baseline/* are fixed rules, not language models.")
+        try:
+            loaded = load_gradings(graded)
+            print_tables([loaded.tables[n] for n in ("overall", "benchmarks", "mde", "cost")])
+        except UsageError as e:  # a sweep over settings has several runs for one cell
+            print(f"No common table: {e}")
     print(f"Runs: {results.resolve() / 'runs'}")
     print(f"Tables again: medhelm tables --results-dir {results}")
 
