@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_DROPPED = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-_CHARACTERS = _DROPPED | dict.fromkeys([0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029], "\n")
+_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]+")
+_LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 
 # Spaces are counted up to a bound: two unbounded runs side by side would be quadratic.
@@ -60,7 +60,9 @@ def visible_text(text: str) -> str:
     Thinking is also what stands before a closing tag without an opening one, and what stands
     after an opening tag that is never closed.
     """
-    text = text.replace("\r\n", "\n").translate(_CHARACTERS)
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+    text = _LINE_END.sub("\n", text)
     kept: list[str] = []
     start, is_hidden = 0, False
     for tag in _THINKING.finditer(text):

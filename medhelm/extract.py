@@ -297,13 +297,13 @@ class _Options:
         if not _LETTER.match(rest):
             return ""
         letter, tail = rest[0].upper(), rest[1:]
+        if self._is_own(rest):
+            return letter
         second = _SECOND.match(tail) or _LISTED.match(tail)
         if second and second[1].isupper() == rest[0].isupper():
             other = second[1].upper()
             if other in self._own and other != letter:
                 return _UNCLEAR
-        if self._is_own(rest):
-            return letter
         after = tail.lstrip(_CLOSERS)
         is_closed = len(after) < len(tail)
         if (is_closed or _MARK.match(after)) and self._text_at(after)[0]:

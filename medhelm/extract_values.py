@@ -28,9 +28,10 @@ _LOWERED = str.maketrans(_RAISED, "0123456789-+")
 _POWER_OF_TEN = re.compile(rf"(?<=10)[{_RAISED}]{{1,4}}")
 _PLAIN = {0xFF10 + d: str(d) for d in range(10)}
 _PLAIN |= {0xFF0E: ".", 0xFF0C: ",", 0xFF0D: "-", 0x2212: "-", 0x2010: "-", 0x2011: "-"}
-_PLAIN |= {ord("*"): "", ord("`"): "", 0x00A0: " ", 0x202F: " ", 0x2009: " "}
+_PLAIN |= {0x00A0: " ", 0x202F: " ", 0x2009: " "}
+_UNUSUAL = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN)))}]+")
 _BODY_SURFACE = re.compile(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}m", re.IGNORECASE)
-_OUT_OF = re.compile(r"(?<=\w)\s{1,3}(?:out\s{1,3})?of\s{1,3}\d+", re.IGNORECASE)
+_OUT_OF = re.compile(r"(?<=\w)\s{1,3}(?:out\s{1,3})?of\s{1,3}\d+")
 _ASIDE = re.compile(r"\([^()]{0,500}\)|\[[^\[\]]{0,500}\]")
 
 _NUMERAL = re.compile(
@@ -120,9 +121,13 @@ def extract_weeks_days(text: str) -> tuple[int, int] | None:
 
 def _normalise(text: str) -> str:
     """Return `text` with plain digits, minus signs and powers, without marks of emphasis."""
-    text = text.translate(_PLAIN)
-    text = _POWER_OF_TEN.sub(lambda match: "^" + match[0].translate(_LOWERED), text)
-    return _OUT_OF.sub("", _BODY_SURFACE.sub("/m", text))
+    text = text.replace("*", "").replace("`", "")
+    if not text.isascii():
+        text = _UNUSUAL.sub(lambda match: match[0].translate(_PLAIN), text)
+        text = _POWER_OF_TEN.sub(lambda match: "^" + match[0].translate(_LOWERED), text)
+    if "1.73" in text:
+        text = _BODY_SURFACE.sub("/m", text)
+    return _OUT_OF.sub("", text) if "of" in text else text
 
 
 def _sentence(text: str, start: int) -> str:
