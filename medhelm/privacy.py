@@ -15,13 +15,16 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
 }
 """Where the data of each class may go unless the user's configuration widens it."""
 
+Widened = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
+"""The user's setting `privacy`, checked or as it was read."""
+
 
 def check(
     benchmark: str,
     data_class: DataClass,
     model: str,
     endpoint_class: EndpointClass,
-    widened: Mapping[str, Iterable[str]] | None = None,
+    widened: Widened | None = None,
 ) -> None:
     """Refuse to send a benchmark's data to an endpoint that may not have it.
 
@@ -45,7 +48,7 @@ def is_publishable(data_class: DataClass, redistributable: bool) -> bool:
     return data_class == "public" and redistributable
 
 
-def _read(widened: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def _read(widened: Widened) -> dict[str, tuple[str, ...]]:
     policy = {}
     for data_class, classes in widened.items():
         if data_class not in POLICY:

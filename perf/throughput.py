@@ -77,9 +77,7 @@ class FixedServer(asyncio.Protocol):
 async def serve(latency_s: float) -> None:
     """Serve on a free loopback port and print the base URL."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: FixedServer(latency_s), "127.0.0.1", 0, backlog=1024
-    )
+    server = await loop.create_server(lambda: FixedServer(latency_s), "127.0.0.1", 0, backlog=1024)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
 

@@ -30,16 +30,7 @@ from typing import Any, NoReturn, TextIO
 
 from aiohttp import web
 
-KINDS = (
-    "429",
-    "429_retry_after",
-    "500",
-    "drop",
-    "hang",
-    "invalid_json",
-    "truncated",
-    "slow",
-)
+KINDS = ("429", "429_retry_after", "500", "drop", "hang", "invalid_json", "truncated", "slow")
 """Faults that go away: a later try of the same prompt is answered."""
 
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s", re.MULTILINE)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from medhelm.errors import UnknownName
 from medhelm.models.access import check_settings, resolve_access
@@ -16,12 +16,14 @@ from medhelm.models.scripted import open_scripted
 from medhelm.schema import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from medhelm.models.openai import Endpoint
 
 PROVIDERS = ("openai", "baseline", "scripted")
 
 
-def is_instance_model(model: Model | InstanceModel) -> TypeGuard[InstanceModel]:
+def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:
     """Return whether a model is handed the instance itself (a baseline)."""
     return hasattr(model, "answer")
 

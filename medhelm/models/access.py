@@ -159,9 +159,9 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
             f"{who} redirects ({what}), which is not followed because the key would go along:"
             " set model.base_url to the final address"
         )
-    if failure.kind == "endpoint" and status in (401, 403) and access.key_env is None:
+    if status in (401, 403) and access.key_env is None:
         return f"{who} wants a key ({what}): name the variable that holds it in model.api_key_env"
-    if failure.kind == "endpoint" and status in (401, 403):
+    if status in (401, 403):
         return f"{who} does not accept the key in {access.key_env} ({what}): set another, {again}"
     if failure.kind == "endpoint":
         return f"{who} has no credit or quota left ({what}): add some, {again}"

@@ -138,7 +138,7 @@ def _by_likeness(instance: Instance) -> list[str]:
 def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
     match _kind(benchmark, instance):
         case "choice":
-            return rng.choice(LETTERS[: len(instance.choices)])
+            return rng.choice(LETTERS[: len(instance.choices)]) if instance.choices else ""
         case "number":
             return str(rng.randint(*_RANDOM_NUMBERS))
         case "labels":
@@ -169,7 +169,7 @@ def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> st
     words = _words(_text(instance))
     if kind == "choice":
         shares = [_share(choice, words) for choice in instance.choices]
-        return LETTERS[shares.index(max(shares))]
+        return LETTERS[shares.index(max(shares))] if shares else ""
     whole = [label for label in benchmark.labels if _share(label, words) == 1.0]
     if whole:
         return ", ".join(whole)

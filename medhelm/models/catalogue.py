@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from medhelm.errors import UnknownName, UsageError, closest
-from medhelm.schema import ModelSpec, Sampling
+from medhelm.schema import ModelSpec, Price, Sampling
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _THINKING = re.compile(r"(o\d|gpt-5)(-|$)")
@@ -82,14 +82,28 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
         raise UsageError(f"{place} is no YAML{line}") from None
     if not isinstance(values, dict):
         raise UsageError(f"{place} must hold keys and values of a model")
-    fields = ModelSpec.__struct_fields__
-    for key in values:
-        if key not in fields:
-            nearest = closest(str(key), fields, n=1)
-            did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise UsageError(f"{place}: unknown key {str(key)!r}{did}")
     if values.setdefault("name", name) != name:
         raise UsageError(f"{place}: name is {values['name']!r} but the file is that of {name!r}")
+    return make_spec(values, place)
+
+
+def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
+    """Return the spec that plain values describe; `place` is where they stand, for messages.
+
+    Raises `UsageError` for an unknown key, also inside `sampling` and `price`, with the
+    nearest known one, and for a wrong type.
+    """
+    for prefix, part, struct in (
+        ("", values, ModelSpec),
+        ("sampling.", values.get("sampling"), Sampling),
+        ("price.", values.get("price"), Price),
+    ):
+        known = struct.__struct_fields__
+        for key in part if isinstance(part, Mapping) else ():
+            if key not in known:
+                nearest = closest(str(key), known, n=1)
+                did = f"; did you mean '{prefix}{nearest[0]}'?" if nearest else ""
+                raise UsageError(f"{place}: unknown key '{prefix}{key}'{did}")
     try:
         return msgspec.convert(values, ModelSpec)
     except msgspec.ValidationError as error:

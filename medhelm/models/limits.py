@@ -25,8 +25,8 @@ class AdaptiveLimiter:
     turn. A request that waits for its next try keeps its place and lends out its turn
     (`back_off`), so that retries respect a lowered limit and waiting costs no throughput.
     Each answer raises the limit: by one place below the last level that the endpoint refused
-    (doubling per round), above it by one place and a tenth per round. `throttled` (429,
-    time-out) halves it, at most once per round: what was sent before the last cut says
+    (doubling per round), above it by one place and a tenth per round. A 429 or a
+    time-out halves it, at most once per round: what was sent before the last cut says
     nothing about the present limit. First come, first served; retries before new requests.
     """
 
@@ -39,6 +39,7 @@ class AdaptiveLimiter:
         self._peak = 0
         self._cuts = 0
         self._failures = 0
+        self._outage_rounds = 0
         self._paused_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._new: deque[asyncio.Future[None]] = deque()
@@ -56,7 +57,7 @@ class AdaptiveLimiter:
 
     @property
     def round(self) -> int:
-        """Return the number of cuts so far; take it when sending, give it to `throttled`."""
+        """Return the number of cuts so far; take it when sending, give it to `failed`."""
         return self._cuts
 
     def lower(self, maximum: int) -> None:
@@ -102,23 +103,31 @@ class AdaptiveLimiter:
 
     def succeeded(self) -> None:
         """Raise the limit after an answer, to at most twice what has been tried since a cut."""
-        self._failures = 0
+        self._failures = self._outage_rounds = 0
         if self._limit >= 2 * self._peak:
             return
         step = 1.0 if self._limit < self._threshold else 0.1 + 1.0 / self._limit
         self._limit = min(self._limit + step, float(self.maximum))
         self._wake()
 
-    def throttled(self, sent_in_round: int) -> None:
-        """Halve the limit after a 429 or a time-out."""
-        if self._cut(sent_in_round):
-            self._threshold = self._limit
+    def failed(self, sent_in_round: int, *, is_load: bool) -> int:
+        """Halve the limit where a failed try is a sign of load (429, time-out) or of an outage.
 
-    def failed(self, sent_in_round: int) -> None:
-        """Halve the limit when a row of failures looks like an outage; it recovers fast."""
+        Returns how many rounds of an outage there have been, once in each, and 0 otherwise:
+        as long as it lasts one try a round is enough, and the caller pauses for longer
+        and longer. After an outage without load the limit recovers at once.
+        """
         self._failures += 1
-        if self._failures >= OUTAGE:
-            self._cut(sent_in_round)
+        is_outage = self._failures >= OUTAGE
+        if sent_in_round != self._cuts or not (is_load or is_outage):
+            return 0
+        self._cuts += 1
+        self._peak = self._sending
+        self._limit = max(1.0, self._limit / 2)
+        if is_load:
+            self._threshold = self._limit
+        self._outage_rounds += is_outage
+        return self._outage_rounds
 
     def pause(self, seconds: float) -> None:
         """Give no turn for `seconds`; a longer pause that is under way stays."""

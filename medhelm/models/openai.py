@@ -37,8 +37,11 @@ DEAD_AFTER = 20
 """Failed tries, or given-up requests, in a row after which an endpoint counts as dead."""
 PATIENCE_S = 60.0
 """A row of failed tries must last this long, so that a restart of a server is sat out."""
+OUTAGE_PAUSE_CAP_S = 10.0
+"""The longest pause between two tries while an endpoint is out."""
 # Servers close idle connections after 5 s at the earliest; a request on a closing one is lost.
 _KEEP_ALIVE_S = 4.0
+_OTHERS_CA = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _BACKOFF_BASE_S = 0.5
 _THROTTLE_BASE_S = 1.0
 
@@ -57,8 +60,8 @@ class Endpoint:
         self._url = URL(access.url, encoded=True)
         self._has_answered = False
         self._first_try: float | None = None
-        self._last_good = 0.0
         self._failed_tries = 0
+        self._failing_since = 0.0
         self._given_up = 0
 
     async def exchange(
@@ -67,7 +70,7 @@ class Endpoint:
         """Send one body once and return what came of it."""
         session = self._session or self._open()
         if self._first_try is None:
-            self._first_try = self._last_good = time.monotonic()
+            self._first_try = time.monotonic()
         try:
             async with session.post(
                 self._url, data=body, timeout=timeout, proxy=self._proxy, allow_redirects=False
@@ -100,24 +103,25 @@ class Endpoint:
     def spoke(self) -> None:
         """Note that the endpoint is there, though it did not take this request."""
         self._failed_tries = self._given_up = 0
-        self._last_good = time.monotonic()
 
-    def failed(self, failure: Failure, sent_in_round: int, attempt: int, patience_s: float) -> None:
+    def failed(self, failure: Failure, sent_in_round: int, attempt: int, timeout_s: float) -> None:
         """Note a failed try; declare the endpoint dead when nothing else has come for long."""
         if failure.wait_s is not None and failure.wait_s <= RETRY_AFTER_CAP_S:
             self.limiter.pause(failure.wait_s)
-        if failure.is_load:
-            self.limiter.throttled(sent_in_round)
-        else:
-            self.limiter.failed(sent_in_round)
+        outage = self.limiter.failed(sent_in_round, is_load=failure.is_load)
+        if outage:
+            self.limiter.pause(backoff(outage, self.rng, _BACKOFF_BASE_S, OUTAGE_PAUSE_CAP_S))
         now = time.monotonic()
         if failure.is_unreachable and not self._has_answered:
             waited = now - (self._first_try or now)
-            if attempt >= FIRST_CONNECT_TRIES or waited >= FIRST_CONNECT_S:
+            if max(attempt, outage) >= FIRST_CONNECT_TRIES or waited >= FIRST_CONNECT_S:
                 self._declare_dead(failure)
         if failure.wait_s is None:
+            if self._failed_tries == 0:
+                self._failing_since = now
             self._failed_tries += 1
-            if self._failed_tries >= DEAD_AFTER and now - self._last_good >= patience_s:
+            patience_s = max(PATIENCE_S, 2 * timeout_s) if failure.is_load else PATIENCE_S
+            if self._failed_tries >= DEAD_AFTER and now - self._failing_since >= patience_s:
                 self._declare_dead(failure)
 
     def gave_up(self, failure: Failure) -> None:
@@ -169,8 +173,9 @@ class OpenAIModel:
         self.spec = spec
         self._endpoint = endpoint
         self._owns_endpoint = owns_endpoint
-        self._timeout = aiohttp.ClientTimeout(total=spec.timeout_s, sock_connect=CONNECT_S)
-        self._patience_s = max(PATIENCE_S, 2 * spec.timeout_s)
+        # The connection gets less than the whole, so that a dead host is told from a slow answer.
+        connect_s = min(CONNECT_S, spec.timeout_s / 2)
+        self._timeout = aiohttp.ClientTimeout(total=spec.timeout_s, sock_connect=connect_s)
         self._fatal = ""
         self._fields = (
             *("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed"),
@@ -212,7 +217,7 @@ class OpenAIModel:
             lost += result.lost
             if result.kind != "retry":
                 return self._refused(request, result, attempt, lost)
-            endpoint.failed(result, sent_in_round, attempt, self._patience_s)
+            endpoint.failed(result, sent_in_round, attempt, self.spec.timeout_s)
             wait_s = result.wait_s or 0.0
             if attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S:
                 endpoint.gave_up(result)
@@ -306,19 +311,19 @@ def _proxy(access: Access) -> URL | None:
 
 
 def _tls_context(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context that trusts what the environment says; OpenSSL reads SSL_CERT_* itself."""
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        if not (value := environ.get(name)):
-            continue
-        path = Path(value)
-        if not path.exists():
+    """Return a context that trusts every authority that the environment names."""
+    named = {name: environ.get(name, "") for name in ("SSL_CERT_FILE", *_OTHERS_CA)}
+    for name, value in named.items():
+        if value and not Path(value).exists():
             raise ModelError(f"{name} names a file that does not exist: {value}")
-        if name.startswith("SSL_"):
-            break
-        try:
-            if path.is_dir():
-                return ssl.create_default_context(capath=value)
-            return ssl.create_default_context(cafile=value)
-        except ssl.SSLError:
-            raise ModelError(f"{name} names a file without PEM certificates: {value}") from None
-    return ssl.create_default_context()
+    context = ssl.create_default_context()  # OpenSSL reads SSL_CERT_FILE and SSL_CERT_DIR itself
+    for name in _OTHERS_CA:
+        if value := named[name]:
+            is_folder = Path(value).is_dir()
+            try:
+                context.load_verify_locations(
+                    cafile=None if is_folder else value, capath=value if is_folder else None
+                )
+            except ssl.SSLError:
+                raise ModelError(f"{name} names a file without PEM certificates: {value}") from None
+    return context

@@ -193,9 +193,9 @@ def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ())
         kind = "oversize"
     elif status in (400, 422) and code == "content_filter":
         kind = "refusal"
-    elif status in (404, 405) or (status in (400, 422) and param in sent_fields):
-        kind = "model"
-    elif status in (401, 403, 407) or 300 <= status < 400:
+    elif status in (403, 404, 405) or (status in (400, 422) and param in sent_fields):
+        kind = "model"  # 403 too: a key may be good for another model of the endpoint
+    elif status in (401, 407) or 300 <= status < 400:
         kind = "endpoint"
     elif status in _TRANSIENT or status >= 500 or status < 200:
         kind = "retry"

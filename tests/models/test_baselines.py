@@ -1,0 +1,199 @@
+"""What each embedded baseline writes, on instances small enough to work out by hand."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm.models import is_instance_model, open_model
+from medhelm.models.baselines import BASELINES, sentences
+from medhelm.schema import Benchmark, FileDataset, Instance, InstanceModel, ModelSpec
+
+
+def benchmark(answer: str, labels: tuple[str, ...] = ()) -> Benchmark:
+    return Benchmark(
+        name="b",
+        subcategory="s",
+        dataset=FileDataset(files=()),
+        to_instance=lambda row: None,
+        metrics=["exact_match"],
+        answer=answer,  # type: ignore[arg-type]
+        labels=labels,
+    )
+
+
+def baseline(name: str) -> InstanceModel:
+    model = open_model(ModelSpec(name=f"baseline/{name}", provider="baseline"))
+    assert is_instance_model(model)
+    return model
+
+
+def say(name: str, bench: Benchmark, instance: Instance, seed: int = 0) -> str:
+    return baseline(name).answer(bench, instance, seed)
+
+
+CHOICE = benchmark("choice")
+CHOSEN = Instance(
+    id="c",
+    context="He takes metformin for type 2 diabetes.",
+    question="Which drug lowers glucose?",
+    choices=("aspirin", "beta blocker", "metformin tablets", "Type 2 insulin"),
+    references=("C",),
+)
+NUMBER = benchmark("number")
+NUMBERED = Instance(
+    id="n",
+    context="Seen on day 3. The creatinine was 1,204.5 umol/l at night. Weight 70 kg.",
+    question="What is the creatinine?",
+    references=("1204.5", "1204"),
+)
+LABELS = benchmark("labels", ("kidney failure", "anemia", "heart failure"))
+LABELLED = Instance(
+    id="l",
+    context="Failure of the heart with anemia.",
+    references=("anemia", "heart failure"),
+)
+TEXT = benchmark("text")
+WRITTEN = Instance(
+    id="t",
+    context="Mr. Chu came in. He had a cough for 2.5 weeks. The cough is dry! Plan: rest",
+    question="How long did he have a cough?",
+    references=("2.5 weeks", "two and a half weeks"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "number", "labels", "text"),
+    [
+        ("first_option", "A", "0", "kidney failure", "None."),
+        # metformin tablets: 1 of 2 words stand there; Type 2 insulin: 2 of 3.
+        ("lexical", "D", "1204.5", "anemia, heart failure", "He had a cough for 2.5 weeks."),
+        # "metformin tablets" stands nowhere as a whole; no option does.
+        ("lead", "A", "3", "anemia", "Mr. Chu came in. He had a cough for 2.5 weeks."),
+        ("empty", "", "", "", ""),
+        ("oracle", "C", "1204.5", "anemia, heart failure", "2.5 weeks"),
+    ],
+)
+def test_the_rules(name: str, choice: str, number: str, labels: str, text: str) -> None:
+    assert say(name, CHOICE, CHOSEN) == choice
+    assert say(name, NUMBER, NUMBERED) == number
+    assert say(name, LABELS, LABELLED) == labels
+    assert say(name, TEXT, WRITTEN) == text
+
+
+def test_lead_takes_the_option_that_is_mentioned_first() -> None:
+    instance = Instance(
+        id="x", context="Neither asthma nor Anemia.", choices=("gout", "anemia", "Asthma")
+    )
+    assert say("lead", CHOICE, instance) == "C"
+
+
+def test_equals_are_won_by_the_earliest() -> None:
+    instance = Instance(id="x", context="fever and cough", choices=("rash", "cough", "fever"))
+    assert say("lexical", CHOICE, instance) == "B"
+
+
+@given(seed=st.integers(0, 2**63), order=st.permutations(range(8)))
+def test_draws_depend_on_seed_and_id_only(seed: int, order: list[int]) -> None:
+    model = baseline("random")
+    items = [Instance(id=str(i), choices=("a", "b", "c", "d")) for i in range(8)]
+    straight = [model.answer(CHOICE, item, seed) for item in items]
+    shuffled = {i: baseline("random").answer(CHOICE, items[i], seed) for i in order}
+    assert straight == [shuffled[i] for i in range(8)]
+
+
+def test_draws_are_even() -> None:
+    model = baseline("random")
+    drawn = Counter(
+        model.answer(CHOICE, Instance(id=str(i), choices=("a", "b", "c")), 0) for i in range(3000)
+    )
+    assert set(drawn) == {"A", "B", "C"}
+    assert all(abs(n - 1000) < 5 * 26 for n in drawn.values())  # 5 standard deviations of 26
+    numbers = {int(model.answer(NUMBER, Instance(id=str(i)), 0)) for i in range(1000)}
+    assert numbers == set(range(21))
+    labels = {model.answer(LABELS, Instance(id=str(i)), 0) for i in range(100)}
+    assert labels == set(LABELS.labels)
+
+
+def test_other_seeds_draw_otherwise() -> None:
+    items = [Instance(id=str(i), choices=("a", "b", "c", "d")) for i in range(50)]
+    draws = {tuple(say("random", CHOICE, item, seed) for item in items) for seed in range(5)}
+    assert len(draws) == 5
+
+
+def prepared(*golds: tuple[str, ...], choices: int = 0) -> InstanceModel:
+    model = baseline("majority")
+    model.prepare(
+        Instance(id=str(i), references=gold, choices=("x",) * choices)
+        for i, gold in enumerate(golds)
+    )
+    return model
+
+
+def test_majority_is_the_most_frequent_gold() -> None:
+    model = prepared(("B",), ("D",), ("D",), ("B",), ("D",), ("A",))
+    assert model.answer(CHOICE, Instance(choices=("1", "2", "3", "4")), 0) == "D"
+    # An instance without an option D gets the most frequent letter that it has.
+    assert model.answer(CHOICE, Instance(choices=("1", "2", "3")), 0) == "B"
+
+
+def test_majority_of_equals_is_the_smallest() -> None:
+    assert prepared(("7",), ("5",)).answer(NUMBER, Instance(), 0) == "5"
+    model = prepared(("C",), ("B",))
+    assert model.answer(CHOICE, Instance(choices=("1", "2", "3")), 0) == "B"
+
+
+def test_majority_of_label_sets_are_the_labels_that_most_instances_have() -> None:
+    model = prepared(("a", "b"), ("b", "a"), ("a", "c"))
+    assert model.answer(LABELS, Instance(), 0) == "a, b"
+    assert prepared(("a",), ("b",), ("c",), ("c",)).answer(LABELS, Instance(), 0) == "c"
+
+
+def test_majority_reads_every_set_of_instances_afresh() -> None:
+    model = prepared(("x",), ("x",))
+    model.prepare(iter([Instance(references=("y",))]))
+    assert model.answer(TEXT, Instance(), 0) == "y"
+
+
+def test_what_reads_the_gold_is_never_ranked() -> None:
+    assert {n for n in BASELINES if not baseline(n).ranked} == {"majority", "oracle"}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("bench", [CHOICE, NUMBER, LABELS, TEXT, benchmark("labels")])
+def test_nothing_to_read_is_no_failure(name: str, bench: Benchmark) -> None:
+    model = baseline(name)
+    model.prepare(iter([]))
+    assert isinstance(model.answer(bench, Instance(id="x"), 0), str)
+    assert isinstance(model.answer(bench, Instance(id="x", choices=("",)), 0), str)
+
+
+@pytest.mark.parametrize("name", sorted(set(BASELINES) - {"oracle", "majority"}))
+def test_only_the_ceiling_and_the_majority_see_the_gold(name: str) -> None:
+    for bench, instance in ((CHOICE, CHOSEN), (NUMBER, NUMBERED), (LABELS, LABELLED)):
+        blind = Instance(
+            id=instance.id,
+            context=instance.context,
+            question=instance.question,
+            choices=instance.choices,
+        )
+        assert say(name, bench, instance) == say(name, bench, blind)
+
+
+@given(st.text(max_size=300))
+def test_sentences_lose_no_word(text: str) -> None:
+    kept = "".join("".join(sentences(text)).split())
+    without = "".join(text.split())
+    assert Counter(c for c in kept if c.isalnum()) == Counter(c for c in without if c.isalnum())
+
+
+def test_long_texts_take_no_long_time() -> None:
+    rng = random.Random(0)
+    words = ["the", "patient", "had", "3.5", "mg.", "no!", "\n"]
+    text = " ".join(rng.choice(words) for _ in range(40_000)) + "." * 50_000
+    for name in BASELINES:
+        say(name, TEXT, Instance(id="x", context=text, question="What had the patient?"))

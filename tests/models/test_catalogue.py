@@ -1,0 +1,139 @@
+"""The packaged model files are complete and right; damaged ones name themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from medhelm.errors import UnknownName, UsageError
+from medhelm.models import open_model
+from medhelm.models.baselines import BASELINES
+from medhelm.models.catalogue import find_model, load_model_files, load_models, read_model
+from medhelm.schema import ModelSpec
+
+# Prices of table G5 of the paper (USD per million tokens, 2025-05-12).
+PAPER = {
+    "anthropic/claude-3-5-sonnet-20241022": (3.0, 15.0),
+    "anthropic/claude-3-7-sonnet-20250219": (3.0, 15.0),
+    "deepseek/deepseek-r1": (1.2, 4.84),
+    "google/gemini-1.5-pro-001": (1.25, 5.0),
+    "google/gemini-2.0-flash-001": (0.15, 0.6),
+    "meta/llama-3.3-70b-instruct": (0.71, 0.71),
+    "openai/gpt-4o-2024-05-13": (2.5, 10.0),
+    "openai/gpt-4o-mini-2024-07-18": (0.15, 0.6),
+    "openai/o3-mini-2025-01-31": (1.2, 4.84),
+}
+KEYS = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "TOGETHER_API_KEY"}
+
+
+def test_the_nine_models_of_the_paper_with_its_prices() -> None:
+    models = load_models()
+    for name, (price_in, price_out) in PAPER.items():
+        price = models[name].price
+        assert price is not None and price.date == "2025-05-12"
+        assert (price.input, price.output) == (price_in, price_out)
+        assert models[name].endpoint_class == "external"
+        assert open_model(models[name], environ=dict.fromkeys(KEYS, "k")).spec is models[name]
+    assert {n for n in PAPER if models[n].reasoning} == {
+        "deepseek/deepseek-r1",
+        "openai/o3-mini-2025-01-31",
+    }
+    assert {n for n in PAPER if models[n].weights == "open"} == {
+        "deepseek/deepseek-r1",
+        "meta/llama-3.3-70b-instruct",
+    }
+
+
+def test_a_model_that_takes_no_temperature_is_sent_none() -> None:
+    spec = load_models()["openai/o3-mini-2025-01-31"]
+    assert spec.sampling.temperature is None
+    assert spec.token_limit_field == "max_completion_tokens"
+
+
+@pytest.mark.parametrize("name", ["vllm/local", "ollama/local", "llamacpp/local"])
+def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None:
+    spec = load_models()[name]
+    assert spec.endpoint_class == "external" and spec.api_key_env is None
+    assert spec.base_url is not None and spec.base_url.startswith("http://localhost:")
+
+
+def test_ollama_declares_the_window_beyond_which_it_cuts() -> None:
+    assert load_models()["ollama/local"].context_window == 4096
+
+
+def test_every_baseline_has_its_file_and_is_local() -> None:
+    found = {n: s for n, s in load_models().items() if s.provider == "baseline"}
+    assert set(found) == {f"baseline/{name}" for name in BASELINES}
+    for spec in found.values():
+        assert (spec.endpoint_class, spec.weights) == ("local", "none")
+        open_model(spec)
+
+
+def test_names_are_the_paths_of_the_files() -> None:
+    assert all(name == spec.name for name, spec in load_models().items())
+
+
+def test_any_openai_name_needs_no_file() -> None:
+    spec = find_model("openai/my-model:7b")
+    assert (spec.name, spec.model, spec.provider) == ("openai/my-model:7b", "my-model:7b", "openai")
+    assert not spec.reasoning and spec.price is None and spec.sampling.temperature == 0.0
+    thinking = find_model("openai/o4-mini")
+    assert thinking.reasoning and thinking.sampling.temperature is None
+    assert thinking.token_limit_field == "max_completion_tokens"
+
+
+def test_models_of_the_user_come_first() -> None:
+    mine = ModelSpec(name="openai/gpt-4o-2024-05-13", model="mine")
+    assert find_model(mine.name, {mine.name: mine}) is mine
+
+
+@pytest.mark.parametrize("name", ["openai/", "gpt-4o", "baseline/randm", "vllm/other", ""])
+def test_an_unknown_name_is_an_error(name: str) -> None:
+    with pytest.raises(UnknownName):
+        find_model(name)
+
+
+def test_an_unknown_name_says_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="'baseline/randm'; did you mean 'baseline/random'"):
+        find_model("baseline/randm")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"nam: x", ["unknown key 'nam'", "'name'"]),
+        (b"timeout: 3", ["unknown key 'timeout'", "'timeout_s'"]),
+        (b"1: 2", ["unknown key '1'"]),
+        (b"model: [1", ["no YAML"]),
+        (b"model: \xff", ["no YAML"]),
+        (b"- a\n- b", ["must hold keys"]),
+        (b"", ["must hold keys"]),
+        (b"name: v/other", ["'v/other'", "'v/m'"]),
+        (b"timeout_s: soon", ["float", "timeout_s"]),
+        (b"timeout_s: .nan", []),
+        (b"sampling: {temprature: 0}", ["'sampling.temprature'", "'sampling.temperature'"]),
+        (b"price: {in: 1}", ["'price.in'"]),
+        (b"price: {input: 1, output: 2, date: 2025-05-12}", ["date"]),
+        (b"endpoint_class: lokal", ["lokal"]),
+        (b"x: !!python/object:os.system {}", ["no YAML"]),
+    ],
+)
+def test_a_damaged_file_names_itself_in_one_line(text: bytes, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        spec = read_model("v/m", text, "conf/model/v/m.yaml")
+        open_model(spec)
+    message = str(caught.value)
+    assert "\n" not in message and "v/m" in message
+    assert all(word in message for word in words)
+
+
+def test_a_folder_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "big.yaml").write_text("model: big\nbase_url: http://h/v1\n")
+    (tmp_path / "notes.txt").write_text("not a model")
+    models = load_model_files(tmp_path)
+    assert list(models) == ["lab/big"] and models["lab/big"].model == "big"
+    (tmp_path / "lab" / "bad.yaml").write_text("modell: x\n")
+    with pytest.raises(UsageError, match=r"bad\.yaml: unknown key 'modell'"):
+        load_model_files(tmp_path)

@@ -1,0 +1,469 @@
+"""The OpenAI provider against a server that fails for real, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from medhelm.errors import ModelError
+from medhelm.models import ModelPool, openai
+from medhelm.models.openai import OpenAIModel
+from medhelm.schema import Sampling
+from tests.models.asking import (
+    ask_all,
+    converse,
+    open_openai,
+    request,
+    spec_for,
+    without_timings,
+)
+from tests.server import KINDS, Faults, FaultServer, Reply
+
+KEY = "sk-test-4711-secret"
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_request_comes_back_with_text_usage_and_what_was_served() -> None:
+    (response,) = converse([request("a")], FaultServer(lambda prompt: "B"))
+    assert (response.instance_id, response.text, response.finish) == ("a", "B", "stop")
+    # The server counts a token per four bytes, and 7: 33 bytes are 9 tokens.
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (16, 1)
+    assert (response.served_model, response.fingerprint) == ("m", "fp_test")
+    assert (response.attempts, response.lost, response.error) == (1, 0, "")
+    assert abs(response.finished_at - time.time()) < 60 and 0 < response.latency_s < 5
+
+
+def test_repeat_and_settings_of_the_request_are_kept() -> None:
+    server = FaultServer()
+    hot = Sampling(temperature=0.8, stop=("END",))
+    (response,) = converse([request("a", repeat=3, seed=5, sampling=hot)], server)
+    assert response.repeat == 3
+    body = server.bodies[0]
+    assert (body["temperature"], body["seed"], body["stop"]) == (0.8, 5, ["END"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_fault_is_tried_again_and_lost_answers_are_counted(kind: str) -> None:
+    server = FaultServer(lambda prompt: "B", Faults(first=1, kinds=(kind,), hang_s=2, slow_s=0.05))
+    (response,) = converse([request("a")], server, timeout_s=0.3)
+    assert (response.text, response.finish) == ("B", "stop")
+    assert server.faulted == {kind: 1}
+    assert response.attempts == (1 if kind == "slow" else 2)
+    assert response.lost == (1 if kind in ("drop", "hang", "invalid_json", "truncated") else 0)
+
+
+def test_with_faults_the_answers_are_the_very_same() -> None:
+    requests = [request(i) for i in range(300)]
+    clean = converse(requests, FaultServer("mixed"), max_concurrency=50)
+    server = FaultServer("mixed", Faults(rate=0.1, hang_s=2, retry_after_s=0.01, slow_s=0.01))
+    faulty = converse(requests, server, max_concurrency=50, timeout_s=0.3)
+    assert sum(server.faulted.values()) > 15
+    assert [without_timings(r) for r in faulty] == [without_timings(r) for r in clean]
+    assert sum(r.lost for r in faulty) == sum(
+        server.faulted[kind] for kind in ("drop", "hang", "invalid_json", "truncated")
+    )
+    assert server.duplicates == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("429", "http 429"),
+        ("500", "http 500"),
+        ("drop", "connection dropped"),
+        ("hang", "timeout"),
+        ("invalid_json", "invalid json"),
+        ("truncated", "truncated body"),
+    ],
+)
+def test_tries_are_bounded_and_the_failure_is_named(kind: str, error: str) -> None:
+    server = FaultServer(faults=Faults(rate=1.0, kinds=(kind,), hang_s=2))
+    (response,) = converse([request("a")], server, max_attempts=3, timeout_s=0.1)
+    assert (response.finish, response.error, response.text) == ("error", error, "")
+    assert response.attempts == server.requests == 3
+    assert response.usage.input_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "finish"),
+    [
+        ("empty", "", "stop"),
+        ("refusal", "", "refusal"),
+        ("filtered", "", "refusal"),
+        ("length", "The answer would be", "length"),
+    ],
+)
+def test_endings_of_their_own(answer: str, text: str, finish: str) -> None:
+    (response,) = converse([request("a")], FaultServer(answer))
+    assert (response.text, response.finish, response.attempts) == (text, finish, 1)
+
+
+def test_retry_after_holds_the_whole_endpoint() -> None:
+    server = FaultServer(faults=Faults(first=1, kinds=("429_retry_after",), retry_after_s=0.3))
+    started = time.monotonic()
+    responses = converse([request(i) for i in range(4)], server, max_concurrency=4)
+    assert time.monotonic() - started >= 0.3
+    assert all(r.finish == "stop" and r.attempts == 2 for r in responses)
+    assert server.requests == 8
+    assert all(r.latency_s < 0.3 for r in responses)  # of the try that was answered
+
+
+def test_a_retry_after_of_an_hour_ends_the_request_and_says_so() -> None:
+    server = FaultServer(faults=Faults(rate=1.0, kinds=("429_retry_after",), retry_after_s=3600))
+    (response,) = converse([request("a")], server)
+    assert (response.finish, response.error) == ("error", "http 429, retry after 3600 s")
+    assert server.requests == 1
+
+
+def test_concurrency_settles_at_what_the_endpoint_takes() -> None:
+    server = FaultServer(latency_s=0.005, max_parallel=8)
+    requests = [request(i) for i in range(400)]
+    responses = converse(requests, server, max_concurrency=64, max_attempts=20)
+    assert all(r.finish == "stop" for r in responses)
+    assert server.in_flight_max <= 65  # a connection may close while the next one opens
+    assert server.faulted["429"] < 200  # 64 at once throughout would be refused 7 times in 8
+
+
+def test_never_more_in_flight_than_allowed() -> None:
+    server = FaultServer(latency_s=0.01)
+    converse([request(i) for i in range(60)], server, max_concurrency=6)
+    assert 4 <= server.in_flight_max <= 6
+
+
+def refusing(status: int, code: str = "", param: str | None = None, **headers: str) -> FaultServer:
+    error = {"message": "About Mrs Miller", "code": code, "param": param}
+    return FaultServer(lambda _: Reply(status=status, body={"error": error}, headers=headers))
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (refusing(401, "invalid_api_key"), ["does not accept the key in SOME_KEY", "http 401"]),
+        (refusing(403), ["does not accept the key in SOME_KEY", "http 403"]),
+        (refusing(404, "model_not_found"), ["knows no model 'm'", "model.base_url"]),
+        (refusing(402), ["no credit"]),
+        (refusing(429, "insufficient_quota"), ["no credit", "insufficient_quota"]),
+        (refusing(400, "unsupported_value", "temperature"), ["sampling.temperature: null"]),
+        (refusing(400, "unsupported_parameter", "max_tokens"), ["max_completion_tokens"]),
+        (refusing(308, Location="http://127.0.0.1:1/v1"), ["redirects", "model.base_url"]),
+    ],
+)
+def test_what_no_retry_can_mend_stops_the_run_at_once(
+    server: FaultServer, words: list[str]
+) -> None:
+    requests = [request(i) for i in range(100)]
+    with pytest.raises(ModelError) as caught:
+        converse(requests, server, {"SOME_KEY": KEY}, api_key_env="SOME_KEY", max_concurrency=4)
+    message = str(caught.value)
+    assert all(word in message for word in words)
+    assert "openai/m" in message and "127.0.0.1" in message
+    assert "\n" not in message and KEY not in message and "Miller" not in message
+    assert server.requests <= 8
+
+
+def test_a_server_that_wants_a_key_it_was_not_given() -> None:
+    with pytest.raises(ModelError, match=r"model\.api_key_env"):
+        converse([request("a")], FaultServer(key=KEY))
+
+
+def test_once_the_key_is_refused_nothing_more_is_sent() -> None:
+    async def run() -> int:
+        async with FaultServer(key="another") as server:
+            pool = ModelPool({"K": KEY})
+            models = [
+                pool.open(spec_for(server.base_url, name=name, api_key_env="K")) for name in "ab"
+            ]
+            for model in models:
+                assert isinstance(model, OpenAIModel)
+                with pytest.raises(ModelError):
+                    await ask_all(model, [request("x")])
+            await pool.close()
+            return server.requests
+
+    assert asyncio.run(run()) == 1
+
+
+def test_the_key_is_sent_and_shown_nowhere() -> None:
+    async def run() -> str:
+        async with FaultServer(key=KEY) as server:
+            model = open_openai(spec_for(server.base_url, api_key_env="K"), {"K": f" {KEY}\n"})
+            (response,) = await ask_all(model, [request("a")])
+            assert response.finish == "stop"
+            await model.close()
+            return f"{response} {model!r} {model.__dict__} {model._endpoint.__dict__}"
+
+    assert KEY not in asyncio.run(run())
+
+
+def test_a_key_goes_to_no_host_that_it_was_not_given_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    server = FaultServer()
+    converse([request("a")], server, {"OPENAI_API_KEY": KEY})
+    assert "Authorization" not in server.headers[0]
+
+
+def test_a_400_is_an_error_of_its_instance_only() -> None:
+    def answer(prompt: str) -> str | Reply:
+        return Reply(status=400, body={"error": {}}) if "Question 1?" in prompt else "A"
+
+    responses = converse([request(i) for i in range(3)], FaultServer(answer))
+    assert [r.finish for r in responses] == ["stop", "error", "stop"]
+    assert (responses[1].error, responses[1].attempts) == ("http 400", 1)
+
+
+def test_a_prompt_refused_as_too_long_is_oversize() -> None:
+    (response,) = converse([request("a")], refusing(400, "context_length_exceeded", "messages"))
+    assert (response.finish, response.attempts, response.lost) == ("oversize", 1, 0)
+
+
+def test_a_prompt_beyond_the_window_is_not_sent() -> None:
+    server = FaultServer()
+    long = "The patient was seen in clinic. " * 700  # 22 kB, about 5,000 tokens
+    responses = converse([request("a", long), request("b")], server, context_window=4096)
+    assert [r.finish for r in responses] == ["oversize", "stop"]
+    assert (responses[0].attempts, responses[0].text) == (0, "")
+    assert server.requests == 1
+    assert "patient" not in responses[0].error
+
+
+def test_the_answer_must_fit_into_the_window_too() -> None:
+    server = FaultServer()
+    responses = converse(
+        [request("a", max_output_tokens=4090), request("b", max_output_tokens=2000)],
+        server,
+        context_window=4096,
+    )
+    assert [r.finish for r in responses] == ["oversize", "stop"]
+
+
+def test_a_prompt_that_the_server_cut_is_oversize_and_not_scored() -> None:
+    usage = {"prompt_tokens": 2048, "completion_tokens": 1}
+    long = "The patient was seen in clinic. " * 1200
+    server = FaultServer(lambda _: Reply("B", usage=usage))
+    (response,) = converse([request("a", long)], server)
+    assert (response.finish, response.text) == ("oversize", "")
+    assert response.error == "prompt cut by the server"
+    assert response.usage.input_tokens == 2048  # it is billed all the same
+
+
+def test_large_and_odd_prompts_arrive_as_they_are() -> None:
+    texts = ["é\u2028\x00\U0001f600" * 25_000, '\\ " \n \t', ""]
+    server = FaultServer(lambda _: "A")
+    responses = converse([request(i, text) for i, text in enumerate(texts)], server)
+    assert [r.finish for r in responses] == ["stop"] * 3
+    assert sorted(b["messages"][0]["content"] for b in server.bodies) == sorted(texts)
+
+
+def test_a_prompt_that_is_not_unicode_is_an_error_of_its_instance() -> None:
+    server = FaultServer()
+    responses = converse([request("a", "half a pair \ud83d"), request("b")], server)
+    assert [r.finish for r in responses] == ["error", "stop"]
+    assert server.requests == 1
+
+
+def test_no_server_at_all_is_said_within_seconds() -> None:
+    async def run() -> None:
+        model = open_openai(spec_for(f"http://127.0.0.1:{closed_port()}/v1"))
+        try:
+            await ask_all(model, [request(i) for i in range(50)])
+        finally:
+            await model.close()
+
+    started = time.monotonic()
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1:\d+ does not answer \(no connection\)"):
+        asyncio.run(run())
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("patience_s", "errors"),
+    [
+        (60.0, openai.DEAD_AFTER - 1),  # by requests that were given up in a row
+        (0.0, openai.DEAD_AFTER // 2 - 1),  # by tries in a row, two for each request
+    ],
+)
+def test_a_server_that_dies_ends_requests_as_errors_and_then_the_sweep(
+    patience_s: float, errors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "PATIENCE_S", patience_s)
+
+    async def run() -> tuple[int, str]:
+        async with FaultServer() as server:
+            model = open_openai(spec_for(server.base_url, max_attempts=2, max_concurrency=4))
+            await ask_all(model, [request("first")])
+        ended = 0
+        with pytest.raises(ModelError) as caught:
+            for i in range(100):
+                (response,) = await ask_all(model, [request(i)])
+                assert (response.finish, response.error) == ("error", "no connection")
+                assert response.attempts == 2
+                ended += 1
+        await model.close()
+        return ended, str(caught.value)
+
+    ended, message = asyncio.run(run())
+    assert ended == errors
+    assert "does not answer" in message and "same command" in message
+
+
+def test_a_server_that_hangs_for_ever_does_not_hold_the_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(openai, "PATIENCE_S", 0.3)
+    server = FaultServer(faults=Faults(rate=1.0, kinds=("hang",), hang_s=30))
+    started = time.monotonic()
+    with pytest.raises(ModelError, match=r"does not answer \(timeout\)"):
+        converse(
+            [request(i) for i in range(1000)],
+            server,
+            timeout_s=0.05,
+            max_attempts=1000,
+            max_concurrency=16,
+        )
+    assert 0.3 <= time.monotonic() - started < 5
+
+
+def test_a_restart_of_the_server_is_sat_out() -> None:
+    async def run() -> list[str]:
+        server = FaultServer(lambda _: "A")
+        async with server as running:
+            model = open_openai(spec_for(running.base_url, max_concurrency=32, max_attempts=60))
+            await ask_all(model, [request("first")])
+            port = running._port
+        asking = asyncio.create_task(ask_all(model, [request(i) for i in range(60)]))
+        await asyncio.sleep(0.2)
+        assert not asking.done()
+        async with FaultServer(lambda _: "A", port=port):
+            responses = await asking
+        await model.close()
+        return [r.finish for r in responses]
+
+    assert asyncio.run(run()) == ["stop"] * 60
+
+
+def test_models_of_one_endpoint_share_its_limit_and_others_do_not() -> None:
+    async def run() -> tuple[int, int]:
+        async with FaultServer(latency_s=0.01) as one, FaultServer(latency_s=0.01) as other:
+            pool = ModelPool({"K": KEY})
+            specs = [
+                spec_for(one.base_url, name="a", max_concurrency=3),
+                spec_for(one.base_url, name="b", max_concurrency=8),
+                spec_for(other.base_url, name="c", max_concurrency=8),
+                spec_for(one.base_url, name="d", api_key_env="K", max_concurrency=5),
+            ]
+            models = [pool.open(spec) for spec in specs]
+            assert all(isinstance(model, OpenAIModel) for model in models)
+            a, b, c, d = (m._endpoint for m in models if isinstance(m, OpenAIModel))
+            assert a is b and a is not c and a is not d
+            shared = [m for m in models if isinstance(m, OpenAIModel)]
+            await asyncio.gather(
+                *(ask_all(m, [request(f"{m.spec.name}{i}") for i in range(30)]) for m in shared[:3])
+            )
+            await shared[0].close()  # what is shared stays open for the others
+            await ask_all(shared[1], [request("last")])
+            await pool.close()
+            return one.in_flight_max, other.in_flight_max
+
+    most, other = asyncio.run(run())
+    assert most <= 3 and 4 <= other <= 8
+
+
+def test_cancelled_requests_give_their_places_back() -> None:
+    async def run() -> int:
+        async with FaultServer(faults=Faults(rate=1.0, kinds=("429",)), latency_s=5) as server:
+            model = open_openai(spec_for(server.base_url, max_concurrency=4, max_attempts=1000))
+            asking = asyncio.create_task(ask_all(model, [request(i) for i in range(20)]))
+            await asyncio.sleep(0.1)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            await model.close()
+            return model._endpoint.limiter.in_flight
+
+    assert asyncio.run(run()) == 0
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[str]:
+        async with FaultServer(lambda _: "via proxy") as proxy:
+            monkeypatch.setenv("HTTP_PROXY", proxy.base_url.removesuffix("/v1"))
+            model = open_openai(spec_for("http://model.invalid/v1"))
+            (response,) = await ask_all(model, [request("a")])
+            await model.close()
+            return [response.text, proxy.headers[0]["Host"]]
+
+    assert asyncio.run(run()) == ["via proxy", "model.invalid"]
+
+
+def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
+    assert converse([request("a")])[0].finish == "stop"
+
+
+def test_a_proxy_of_another_kind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+
+    async def run() -> None:
+        await ask_all(open_openai(spec_for("http://model.invalid/v1")), [request("a")])
+
+    with pytest.raises(ModelError, match="socks5 proxy for model.invalid"):
+        asyncio.run(run())
+
+
+def test_the_environments_certificates_are_trusted(tmp_path: Path) -> None:
+    certifi = pytest.importorskip("certifi")
+    context = openai._tls_context({"REQUESTS_CA_BUNDLE": certifi.where()})
+    assert context.verify_mode is ssl.CERT_REQUIRED and len(context.get_ca_certs()) > 50
+    with pytest.raises(ModelError, match="SSL_CERT_FILE names a file that does not exist"):
+        openai._tls_context({"SSL_CERT_FILE": str(tmp_path / "none.pem")})
+    empty = tmp_path / "empty.pem"
+    empty.write_text("nothing")
+    with pytest.raises(ModelError, match="REQUESTS_CA_BUNDLE names a file without"):
+        openai._tls_context({"REQUESTS_CA_BUNDLE": str(empty)})
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_only_a_certificate_that_is_trusted_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
+    command += f" -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with pytest.raises(ModelError, match=r"certificate of 127.0.0.1:\d+ .* SSL_CERT_FILE"):
+        converse([request("a")], FaultServer(tls=tls))
+    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.setenv(name, str(certificate))
+        (response,) = converse([request("a")], FaultServer(tls=tls))
+        assert response.finish == "stop"
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.slow
+def test_2000_instances_with_one_fault_in_ten_answer_the_very_same() -> None:
+    requests = [request(i) for i in range(2000)]
+    clean = converse(requests, FaultServer("mixed"), max_concurrency=100)
+    server = FaultServer("mixed", Faults(rate=0.1, hang_s=2, seed=3))
+    faulty = converse(requests, server, max_concurrency=100, timeout_s=0.5)
+    assert [without_timings(r) for r in faulty] == [without_timings(r) for r in clean]
+    assert sum(server.faulted.values()) > 150 and server.duplicates == {}

@@ -1,0 +1,277 @@
+"""What is written to and read from the OpenAI chat protocol, on literal bodies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm.models.wire import (
+    Answer,
+    Failure,
+    encode_body,
+    is_cut,
+    read_answer,
+    read_failure,
+    read_usage,
+)
+from medhelm.schema import Message, ModelSpec, Request, Sampling, Usage
+
+SPEC = ModelSpec(name="openai/x", model="x-1")
+REQUEST = Request(
+    instance_id="1",
+    messages=(Message("system", "Be brief."), Message("user", "Où? 你好")),
+    max_output_tokens=7,
+    seed=11,
+)
+
+
+def body_of(spec: ModelSpec, request: Request = REQUEST) -> dict[str, Any]:
+    decoded: dict[str, Any] = json.loads(encode_body(spec, request))
+    return decoded
+
+
+def ask(sampling: Sampling) -> Request:
+    return Request(
+        instance_id="1", messages=REQUEST.messages, max_output_tokens=7, seed=11, sampling=sampling
+    )
+
+
+def test_the_body_holds_what_is_set_and_nothing_else() -> None:
+    assert body_of(SPEC) == {
+        "model": "x-1",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Où? 你好"},
+        ],
+        "max_tokens": 7,
+        "temperature": 0.0,
+    }
+
+
+def test_reasoning_models_get_another_limit_field_and_no_temperature() -> None:
+    spec = ModelSpec(name="o", model="o3", token_limit_field="max_completion_tokens")
+    body = body_of(spec, ask(Sampling(temperature=None, reasoning_effort="low")))
+    assert body["max_completion_tokens"] == 7 and body["reasoning_effort"] == "low"
+    assert not {"max_tokens", "temperature", "top_p", "stop", "seed"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("temperature", "send_seed", "sent"),
+    [(0.0, True, False), (None, True, False), (0.7, True, True), (0.7, False, False)],
+)
+def test_a_seed_goes_only_with_random_sampling(
+    temperature: float | None, send_seed: bool, sent: bool
+) -> None:
+    spec = ModelSpec(name="s", model="s", send_seed=send_seed)
+    assert ("seed" in body_of(spec, ask(Sampling(temperature=temperature)))) is sent
+
+
+def test_further_fields_are_merged_and_cannot_replace_the_prompt() -> None:
+    extra = {"chat_template_kwargs": {"enable_thinking": False}, "messages": [], "model": "other"}
+    body = body_of(ModelSpec(name="e", model="e", extra_body=extra))
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["model"] == "e" and len(body["messages"]) == 2
+
+
+def test_top_p_and_stop_are_sent_where_set() -> None:
+    body = body_of(SPEC, ask(Sampling(top_p=0.9, stop=("\n", "END"))))
+    assert body["top_p"] == 0.9 and body["stop"] == ["\n", "END"]
+
+
+def completion(message: Any, finish: Any = "stop", **more: Any) -> bytes:
+    return json.dumps({"choices": [{"message": message, "finish_reason": finish}], **more}).encode()
+
+
+def answer_of(payload: bytes) -> Answer:
+    answer = read_answer(payload)
+    assert isinstance(answer, Answer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "text", "ending"),
+    [
+        ({"content": "B"}, "stop", "B", "stop"),
+        ({"content": "The ans"}, "length", "The ans", "length"),
+        ({"content": None}, "stop", "", "stop"),
+        ({}, None, "", "stop"),
+        ({"content": "<think>a</think>B"}, "stop", "<think>a</think>B", "stop"),
+        ({"content": "B", "reasoning_content": "long"}, "stop", "B", "stop"),
+        ({"content": None, "refusal": "no"}, "stop", "", "refusal"),
+        ({"content": "I must not"}, "content_filter", "I must not", "refusal"),
+        ({"content": "I refuse to answer."}, "stop", "I refuse to answer.", "stop"),
+        ({"content": [{"type": "text", "text": "B"}]}, "stop", "B", "stop"),
+        (
+            {"content": [{"type": "thinking", "text": "x"}, {"type": "text", "text": "C"}]},
+            "stop",
+            "C",
+            "stop",
+        ),
+        ({"content": [{"type": "refusal", "refusal": "no"}]}, "stop", "", "refusal"),
+    ],
+)
+def test_text_and_ending(message: Any, finish: Any, text: str, ending: str) -> None:
+    answer = answer_of(completion(message, finish))
+    assert (answer.text, answer.finish) == (text, ending)
+
+
+def test_served_model_and_fingerprint_are_kept() -> None:
+    answer = answer_of(completion({"content": "A"}, model="x-1-0613", system_fingerprint="fp_1"))
+    assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"{", b'{"choices": [{"mess', b"[]", b"null", b"{}", b'{"choices": []}', b"\xff\xfe",
+     b'{"choices": [{"message": {"content": 5}}]}', b"<html>502</html>", b"[" * 100_000],
+)  # fmt: skip
+def test_anything_else_is_worth_another_try_and_may_have_been_billed(payload: bytes) -> None:
+    failure = read_answer(payload)
+    assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
+
+
+def test_an_error_inside_a_success_counts_as_that_error() -> None:
+    throttled = read_answer(b'{"error": {"code": 429, "message": "upstream"}}')
+    assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_load
+    other = read_answer(b'{"error": {"message": "?"}}')
+    assert isinstance(other, Failure) and other.kind == "retry"
+
+
+def test_half_a_surrogate_pair_and_nan_do_not_lose_an_answer() -> None:
+    payload = b'{"choices":[{"message":{"content":"ok \\ud83d"},"logprobs":NaN,"finish_reason":"length"}]}'
+    answer = answer_of(payload)
+    assert answer.text == "ok \ufffd" and answer.finish == "length"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_the_reader_fail(payload: bytes) -> None:
+    read_answer(payload)
+    read_failure(400, payload, ("temperature",))
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ("many", Usage()),
+        ({"prompt_tokens": 10, "completion_tokens": 3}, Usage(input_tokens=10, output_tokens=3)),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 30,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens_details": {"reasoning_tokens": 25},
+            },
+            Usage(input_tokens=10, cached_tokens=4, output_tokens=30, reasoning_tokens=25),
+        ),
+        ({"prompt_tokens": "10", "completion_tokens": -1}, Usage()),
+        ({"prompt_tokens": True, "completion_tokens": 2.5}, Usage()),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(output_tokens=0)),
+        ({"prompt_tokens_details": None, "completion_tokens_details": "x"}, Usage()),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 8},
+            Usage(input_tokens=9, cached_tokens=8, output_tokens=1),
+        ),
+        (  # cached tokens counted apart from the others
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 1,
+                "prompt_tokens_details": {"cached_tokens": 100},
+            },
+            Usage(input_tokens=105, cached_tokens=100, output_tokens=1),
+        ),
+    ],
+)
+def test_usage_is_none_where_it_is_missing_or_no_count(usage: Any, expected: Usage) -> None:
+    assert read_usage(usage) == expected
+
+
+def error_body(**error: Any) -> bytes:
+    return json.dumps({"error": error}).encode()
+
+
+SENT = ("model", "max_tokens", "temperature", "seed")
+
+
+@pytest.mark.parametrize(
+    ("status", "payload", "kind"),
+    [
+        (429, error_body(code="rate_limit_exceeded"), "retry"),
+        (429, error_body(code="insufficient_quota"), "endpoint"),
+        (402, error_body(message="Insufficient Balance"), "endpoint"),
+        (400, error_body(message="Your credit balance is too low"), "endpoint"),
+        (408, b"", "retry"),
+        (409, b"", "retry"),
+        (500, b"", "retry"),
+        (503, b"<html>", "retry"),
+        (529, b"", "retry"),
+        (401, error_body(code="invalid_api_key"), "endpoint"),
+        (403, b"", "model"),
+        (407, b"", "endpoint"),
+        (307, b"", "endpoint"),
+        (404, error_body(code="model_not_found"), "model"),
+        (405, b"", "model"),
+        (413, b"", "oversize"),
+        (400, error_body(message="something else"), "error"),
+        (422, b'{"detail": [{"loc": ["body"]}]}', "error"),
+        (418, b"", "error"),
+        (400, error_body(code="content_filter"), "refusal"),
+        (400, error_body(code="unsupported_value", param="temperature"), "model"),
+        (400, error_body(code="unsupported_parameter", param="max_tokens"), "model"),
+        (400, error_body(code="invalid_value", param="messages[0].content"), "error"),
+        (400, error_body(code="context_length_exceeded", param="messages"), "oversize"),
+        # The wording of servers that give no code of their own.
+        (400, b'{"object":"error","message":"This model\'s maximum context length is 4096 tokens.'
+              b' However, you requested 5000 tokens","code":400}', "oversize"),
+        (400, error_body(param="max_tokens", message="'max_tokens' or 'max_completion_tokens' is"
+                         " too large: 4000. This model's maximum context length is 4096"), "oversize"),
+        (400, error_body(message="the request exceeds the available context size, try increasing"
+                         " it", type="exceed_context_size_error"), "oversize"),
+        (500, error_body(message="the request exceeds the available context size"), "oversize"),
+        (400, b'{"error": "the input length exceeds the context length"}', "oversize"),
+        (400, error_body(message="prompt is too long: 210000 tokens > 200000 maximum"), "oversize"),
+        (400, error_body(message="The input (9000 tokens) is longer than the model's context"
+                         " length (4096 tokens)."), "oversize"),
+        (400, b'[{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token'
+              b' count (1200000) exceeds the maximum number of tokens allowed"}}]', "oversize"),
+    ],
+)  # fmt: skip
+def test_what_a_status_means(status: int, payload: bytes, kind: str) -> None:
+    failure = read_failure(status, payload, SENT)
+    assert failure.kind == kind
+    assert failure.error == f"http {status}" and failure.status == status
+
+
+def test_the_servers_prose_is_not_kept() -> None:
+    failure = read_failure(400, error_body(message="bad prompt: Mrs Miller", code="Mrs Miller"))
+    assert "Miller" not in repr(failure)
+
+
+def cut(text: str, tokens: int | None, window: int | None = None) -> bool:
+    return is_cut(
+        (Message("user", text),), len(text.encode()) + 100, Usage(input_tokens=tokens), window
+    )
+
+
+def test_a_prompt_that_the_server_cut_is_noticed() -> None:
+    note = "The patient was seen in clinic on Monday. " * 1000  # 42 kB, about 9,000 tokens
+    assert not cut(note, 9000)
+    assert not cut(note, 3600)
+    assert cut(note, 2048)  # more than 12 bytes per token
+    assert not cut(note, None)
+    assert not cut("short " * 100, 3)  # fits every window
+
+
+def test_a_prompt_as_large_as_the_window_was_cut() -> None:
+    assert cut("The patient was seen. " * 800, 4096, window=4096)
+    assert not cut("The patient was seen. " * 700, 3900, window=4096)
+
+
+def test_runs_of_one_character_are_no_cut() -> None:
+    ruled = ("-" * 200 + "\n" + "Sodium 140 mmol/l" + " " * 100 + "\n") * 60
+    assert len(ruled) > 12 * 900
+    assert not cut(ruled, 900)

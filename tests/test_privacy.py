@@ -1,0 +1,64 @@
+"""Which data goes where: every pair of classes, and what the user may widen."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from medhelm.errors import PrivacyRefused, UnknownName
+from medhelm.privacy import check, is_publishable
+from medhelm.schema import DataClass, EndpointClass
+
+DATA: tuple[DataClass, ...] = ("public", "gated", "private")
+ENDPOINTS: tuple[EndpointClass, ...] = ("local", "contracted", "external")
+ALLOWED = {
+    *(("public", endpoint) for endpoint in ENDPOINTS),
+    ("gated", "local"),
+    ("gated", "contracted"),
+    ("private", "local"),
+}
+
+
+@pytest.mark.parametrize(("data", "endpoint"), list(itertools.product(DATA, ENDPOINTS)))
+def test_the_default_policy(data: DataClass, endpoint: EndpointClass) -> None:
+    if (data, endpoint) in ALLOWED:
+        check("notes", data, "m", endpoint)
+        return
+    with pytest.raises(PrivacyRefused) as caught:
+        check("notes", data, "vllm/local", endpoint)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in ("'notes'", data, "'vllm/local'", endpoint, f"privacy.{data}=["):
+        assert word in message
+    assert "model.endpoint_class=local" in message
+
+
+def test_the_setting_that_the_message_names_allows_it() -> None:
+    with pytest.raises(PrivacyRefused, match=r"privacy\.private=\[local,contracted\]"):
+        check("notes", "private", "m", "contracted")
+    check("notes", "private", "m", "contracted", {"private": ["local", "contracted"]})
+    with pytest.raises(PrivacyRefused):
+        check("notes", "private", "m", "external", {"private": ["local", "contracted"]})
+    with pytest.raises(PrivacyRefused):
+        check("notes", "private", "m", "contracted", {"gated": ["external"]})
+
+
+def test_the_user_widens_and_never_narrows() -> None:
+    check("notes", "gated", "m", "local", {"gated": ["external"]})
+    check("notes", "public", "m", "external", {"public": []})
+
+
+def test_a_class_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UnknownName, match="'privat'.*'private'"):
+        check("notes", "public", "m", "local", {"privat": ["local"]})
+    with pytest.raises(UnknownName, match="privacy.gated 'contract'.*'contracted'"):
+        check("notes", "public", "m", "local", {"gated": ["contract"]})
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("redistributable", [True, False])
+def test_only_public_and_redistributable_text_is_published(
+    data: DataClass, redistributable: bool
+) -> None:
+    assert is_publishable(data, redistributable) is (data == "public" and redistributable)
