@@ -35,7 +35,8 @@ _KEY = re.compile(
 _TAG = re.compile(r"<(?:final[_ ]?)?answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\f?boxed[ \t]{0,9}\{")
 TOKEN = re.compile(
-    r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265]|(?<![\w)])[-\u2212](?=\d)|(?<!\w)\+(?=\d)"
+    r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265+]"
+    r"|(?<![\w)])[-\u2212](?=\d)|(?<=\()[-\u2212](?=\))|(?<=\w)[-\u2212](?=[\s.,;)]|$)"
 )
 """What makes two texts the same: words, numbers, comparisons and signs."""
 _LONGEST = 4000

@@ -15,8 +15,9 @@ _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
 
 _NUMBERED = re.compile(
-    r"^[^\w\n]{0,6}(?:(?:the\s)?(?:error\s(?:is\s)?in\s)?sentence(?:[ _]?(?:id|number|no\.?))?"
-    r"[ \t]{0,3}[#:]?[ \t]{0,3})?(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[^\w\n]|$)",
+    r"^[^\w\n]{0,6}(?:(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[^\w\n]|$)"
+    r"|(?:the\s)?(?:error\s(?:is\s)?in\s)?sentence(?:[ _]?(?:id|number|no\.?))?[ \t]{0,3}[#:]?"
+    r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014-]|$)))",
     re.IGNORECASE | re.MULTILINE,
 )
 _MENTIONED = re.compile(
@@ -143,7 +144,7 @@ def _read(text: str) -> _Claim | None:
 
     answer = final_answer(text)[:_LONGEST].replace("*", "")
     lines = [line for line in answer.split("\n") if line.strip()]
-    claims = {_Claim(True, int(m[1])) for m in _NUMBERED.finditer(answer)}
+    claims = {_Claim(True, int(m[1] or m[2])) for m in _NUMBERED.finditer(answer)}
     claims |= {_Claim(False) for line in lines if _ALL_RIGHT.fullmatch(line)}
     if not claims:
         for sentence in re.split(r"\n|[.!?](?:\s|$)", answer):

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+
+from medhelm.errors import DataError
+from medhelm.grading import grade
+from medhelm.schema import Instance, Scoring
+
+from .conftest import always, mean, metric, outcomes, said
+
+CHOICES = ("Aspirin", "Heparin", "Aspirin", "Warfarin")
+CHOICE = Instance(id="i", choices=CHOICES, references=("A",))
+TEXT = Instance(id="t", references=("Giant cell arteritis", "Temporal arteritis"))
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed", "published"),
+    [
+        ("A", (1.0, "scored"), (1.0, "scored")),
+        (" A\n", (1.0, "scored"), (1.0, "scored")),
+        ("B", (0.0, "scored"), (0.0, "scored")),
+        ("A.", (1.0, "scored"), (0.0, "unparsed")),
+        ("Answer: A", (1.0, "scored"), (0.0, "unparsed")),
+        ("a", (1.0, "scored"), (0.0, "unparsed")),
+        ("E", (0.0, "unparsed"), (0.0, "unparsed")),
+        ("AB", (0.0, "unparsed"), (0.0, "unparsed")),
+        ("heparin", (0.0, "scored"), (0.0, "unparsed")),
+        # the published rule compares texts of options, so that a twin of the gold is right too
+        ("C", (0.0, "scored"), (1.0, "scored")),
+        ("", (0.0, "empty"), (0.0, "empty")),
+    ],
+)
+def test_choices(text: str, fixed: tuple[float, str], published: tuple[float, str]) -> None:
+    for exact, expected in (
+        (metric("exact_match"), fixed),
+        (metric("exact_match", "helm"), published),
+    ):
+        score = grade(exact, CHOICE, said(text))
+        assert (score.value, score.outcome) == expected
+        assert score.stats == (expected[0], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed", "published"),
+    [
+        ("Giant cell arteritis", 1, 1),
+        ("temporal  arteritis.", 1, 0),
+        ("Final answer: giant cell arteritis", 1, 0),
+        ("arteritis", 0, 0),
+    ],
+)
+def test_texts(text: str, fixed: float, published: float) -> None:
+    assert grade(metric("exact_match"), TEXT, said(text)).value == fixed
+    assert grade(metric("exact_match", "helm"), TEXT, said(text)).value == published
+
+
+@pytest.mark.parametrize("references", [(), ("E",), ("Aspirin",), ("AB",), ("",)])
+def test_references_that_are_no_letters_of_options(references: tuple[str, ...]) -> None:
+    instance = Instance(id="bad-1", choices=CHOICES, references=references)
+    for exact in (metric("exact_match"), metric("exact_match", "helm")):
+        with pytest.raises(DataError, match="'bad-1'.*(letter|no reference)"):
+            grade(exact, instance, said("A"))
+
+
+@pytest.mark.parametrize("scoring", ["fixed", "helm"])
+@pytest.mark.parametrize(
+    ("name", "count", "constants"),
+    [
+        ("headqa", 2675, {"A": 0.2434, "C": 0.2688}),
+        ("medbullets", 308, {"A": 0.1981, "B": 0.2403}),
+        ("pubmed_qa", 1000, {"A": 0.552, "B": 0.338, "C": 0.110}),
+    ],
+)
+def test_the_real_questions(
+    scoring: Scoring,
+    name: str,
+    count: int,
+    constants: dict[str, float],
+    request: pytest.FixtureRequest,
+) -> None:
+    instances: list[Instance] = request.getfixturevalue(name)
+    exact = metric("exact_match", scoring)
+    assert len(instances) == count
+    assert mean(exact, instances, lambda i: i.references[0]) == 1.0
+    assert mean(exact, instances, always("")) == 0.0
+    for letter, share in constants.items():
+        assert mean(exact, instances, always(letter)) == pytest.approx(share, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", ["headqa", "medbullets", "pubmed_qa"])
+@pytest.mark.parametrize(
+    "template",
+    ["{letter}. {text}", "Answer: {letter}. {text}", "**{letter}) {text}**\n\nBecause.", "{text}"]
+    + ["The correct answer is {letter}.", "The answer is ({letter}) {text}.", "Answer: {text}"]
+    + ["The answer is {text}", "Final answer: **{text}**"],
+)
+def test_real_options_are_read_in_usual_words(
+    name: str, template: str, request: pytest.FixtureRequest
+) -> None:
+    """Every option of every question is read back, but texts that are another option's letter."""
+    missed = []
+    for instance in request.getfixturevalue(name):
+        letters = "ABCDE"[: len(instance.choices)]
+        for letter, text in zip(letters, instance.choices, strict=True):
+            if "{letter}" not in template and text.strip(". ") in letters:
+                continue
+            answered = Instance(id=instance.id, choices=instance.choices, references=(letter,))
+            score = grade(
+                metric("exact_match"), answered, said(template.format(letter=letter, text=text))
+            )
+            if score.value != 1.0:
+                missed.append((instance.id, letter, score.extracted, text))
+    assert missed == []
+
+
+def test_outcomes_of_a_constant(pubmed_qa: list[Instance]) -> None:
+    exact = metric("exact_match")
+    assert outcomes(exact, pubmed_qa, always("I cannot say.")) == {"unparsed"}
+    assert mean(exact, pubmed_qa, always("Yes.")) == 0.552
+    assert mean(metric("exact_match", "helm"), pubmed_qa, always("Yes.")) == 0.0

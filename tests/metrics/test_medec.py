@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+
+from medhelm.errors import DataError
+from medhelm.grading import grade
+from medhelm.schema import Instance, Response
+
+from .conftest import always, gold, mean, metric, said
+
+FLAG, SENTENCE = metric("medec_flag_accuracy"), metric("medec_sentence_accuracy")
+HELM_FLAG = metric("medec_flag_accuracy", "helm")
+HELM_SENTENCE = metric("medec_sentence_accuracy", "helm")
+KEY = {"error_flag": "1", "error_sentence_id": "8"}
+WRONG = Instance(id="w", references=("8 He gets dexamethasone.",), answer_key=KEY)
+KEY = {"error_flag": "0", "error_sentence_id": "-1"}
+RIGHT = Instance(id="r", references=("CORRECT",), answer_key=KEY)
+
+CORRECT, ERROR = "CORRECT", "error"
+CLAIMS: list[tuple[str, str | None]] = [
+    ("CORRECT", CORRECT),
+    ("CORRECT.", CORRECT),
+    ("Correct", CORRECT),
+    ("**CORRECT**", CORRECT),
+    ("The text is CORRECT", CORRECT),
+    ("The note is correct.", CORRECT),
+    ("This clinical note appears to be correct.", CORRECT),
+    ("Answer: CORRECT", CORRECT),
+    ("CORRECT\n\nAll sentences fit the diagnosis.", CORRECT),
+    ("The dose fits the weight.\n\nCORRECT", CORRECT),
+    ("There are no errors in this note.", CORRECT),
+    ("The note contains no medical errors.", CORRECT),
+    ("The text is CORRECT because the dose fits.", CORRECT),
+    ('{"answer": "CORRECT"}', CORRECT),
+    ("<think>Sentence 8 is wrong?</think>CORRECT", CORRECT),
+    ("8 He gets dexamethasone.", "8"),
+    ("8. He gets dexamethasone.", "8"),
+    ("8: He gets dexamethasone.", "8"),
+    ("8", "8"),
+    ("(8) He gets dexamethasone.", "8"),
+    ("**8** He gets dexamethasone.", "8"),
+    ("Sentence 8: He gets dexamethasone.", "8"),
+    ("Sentence ID: 8", "8"),
+    ("Error in sentence 8: he needs dexamethasone", "8"),
+    ("The error is in sentence 8. He should get dexamethasone.", "8"),
+    ("There is an error in sentence 8.", "8"),
+    ("There is an error. The wrong one is sentence 8.", "8"),
+    ("Answer: 8 He gets dexamethasone.", "8"),
+    ("The dose is wrong.\n\n8 He gets dexamethasone.", "8"),
+    ("8 He gets dexamethasone.\n\nInsulin is not given for croup.", "8"),
+    ("0 He has croup.", "0"),
+    ("INCORRECT", ERROR),
+    ("The note contains an error.", ERROR),
+    ("10 He gets 8 mg.", "10"),
+    ("8 He gets dexamethasone.\n10 He goes home.", None),
+    ("CORRECT\n8 He gets dexamethasone.", None),
+    ("The text is not CORRECT.", None),
+    ("Sentence 8 is not wrong.", None),
+    ("A 29-year-old man has croup.", None),
+    ("29-year-old man with croup.", None),
+    ("120/70 mm Hg", None),
+    ("38.3 C is a fever.", None),
+    ("I cannot assess this note.", None),
+    ("He gets dexamethasone.", None),
+]
+
+
+@pytest.mark.parametrize(("text", "claim"), CLAIMS)
+def test_claims(text: str, claim: str | None) -> None:
+    on_wrong, on_right = grade(FLAG, WRONG, said(text)), grade(FLAG, RIGHT, said(text))
+    if claim is None:
+        assert {on_wrong.outcome, on_right.outcome} == {"unparsed"}
+        assert {on_wrong.value, on_right.value} == {0.0}
+        assert grade(SENTENCE, WRONG, said(text)).outcome == "unparsed"
+        return
+    assert on_wrong.extracted == on_right.extracted == claim
+    assert on_wrong.value == (claim != CORRECT)
+    assert on_right.value == (claim == CORRECT)
+    assert grade(SENTENCE, WRONG, said(text)).value == (claim == "8")
+    assert grade(SENTENCE, RIGHT, said(text)).value == (claim == CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "sentences"),
+    [
+        ("CORRECT", (0, 1), (0, 1)),
+        (" CORRECT\n", (0, 1), (0, 1)),
+        ("CORRECT.", (1, 0), (0, 0)),
+        ("I cannot say", (1, 0), (0, 0)),
+        ("8 He gets dexamethasone.", (1, 0), (0, 0)),
+    ],
+)
+def test_the_published_rule(text: str, flags: tuple[int, int], sentences: tuple[int, int]) -> None:
+    assert tuple(grade(HELM_FLAG, i, said(text)).value for i in (WRONG, RIGHT)) == flags
+    assert tuple(grade(HELM_SENTENCE, i, said(text)).value for i in (WRONG, RIGHT)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("finish", "text", "outcome"),
+    [("stop", "", "empty"), ("refusal", "I will not.", "refused"), ("length", " ", "truncated")],
+)
+def test_the_published_rule_reads_a_missing_answer_as_error(
+    finish: str, text: str, outcome: str
+) -> None:
+    response = Response(instance_id="i", text=text, finish=finish)  # type: ignore[arg-type]
+    assert [grade(HELM_FLAG, i, response).value for i in (WRONG, RIGHT)] == [1.0, 0.0]
+    assert [grade(FLAG, i, response).value for i in (WRONG, RIGHT)] == [0.0, 0.0]
+    for rule in (HELM_FLAG, FLAG, HELM_SENTENCE, SENTENCE):
+        assert grade(rule, WRONG, response).outcome == outcome
+    failed = Response(instance_id="i", finish="error", error="http 500")
+    assert grade(HELM_FLAG, WRONG, failed).value is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [{}, {"error_flag": "yes"}, {"error_flag": "1"}, {"error_flag": "1", "error_sentence_id": "x"}],
+)
+def test_instances_that_cannot_be_scored(key: dict[str, str]) -> None:
+    with pytest.raises(DataError, match="'bad'"):
+        grade(SENTENCE, Instance(id="bad", answer_key=key), said("CORRECT"))
+
+
+def test_the_real_file(medec: list[Instance]) -> None:
+    assert len(medec) == 597
+    for rule in (FLAG, SENTENCE):
+        assert mean(rule, medec, gold) == 1.0
+        assert mean(rule, medec, always("")) == 0.0
+        assert mean(rule, medec, always("CORRECT")) == 286 / 597
+    assert mean(FLAG, medec, always("8 He is well.")) == 311 / 597
+    assert mean(SENTENCE, medec, always("8 He is well.")) == pytest.approx(0.064, abs=5e-4)
+    assert mean(HELM_FLAG, medec, gold) == 1.0
+    assert mean(HELM_FLAG, medec, always("")) == 311 / 597
+    assert mean(HELM_FLAG, medec, always("CORRECT")) == 286 / 597
+    assert mean(HELM_SENTENCE, medec, gold) == 286 / 597
+    assert mean(HELM_SENTENCE, medec, always("")) == 0.0
+
+
+@pytest.mark.parametrize(
+    "template", ["Answer: {}", "**{}**", "The note was checked.\n\n{}", "{}\n\nWhy: x"]
+)
+def test_the_real_golds_as_a_model_would_write_them(medec: list[Instance], template: str) -> None:
+    assert mean(SENTENCE, medec, lambda i: template.format(gold(i))) == 1.0
