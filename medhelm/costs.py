@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.schema import Message, ModelSpec, Price, Response, Usage, UsageTotals
+from medhelm.schema import Message, ModelSpec, Price, Response, Usage
 
 _MILLION = 1_000_000
 _DENSE = bytes(c for c in range(33, 127) if not chr(c).isalpha())
@@ -42,17 +42,7 @@ def cost(usage: Usage, price: Price | None) -> float | None:
     """
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return _usd(price, usage.input_tokens, usage.cached_tokens or 0, usage.output_tokens)
-
-
-def total_cost(totals: UsageTotals, price: Price | None) -> float | None:
-    """Return the USD of a run as billed, None where the usage of a request or the price is unknown.
-
-    Lost requests are not in it: nobody knows whether they were billed.
-    """
-    if price is None or totals.unknown:
-        return None
-    return _usd(price, totals.input_tokens, totals.cached_tokens, totals.output_tokens)
+    return usd(price, usage.input_tokens, usage.cached_tokens or 0, usage.output_tokens)
 
 
 def upper_bound(input_tokens: int, max_output_tokens: int, price: Price | None) -> float | None:
@@ -60,14 +50,15 @@ def upper_bound(input_tokens: int, max_output_tokens: int, price: Price | None) 
 
     This is the paper's cost: input tokens counted, output at the limit.
     """
-    return None if price is None else _usd(price, input_tokens, 0, max_output_tokens)
+    return None if price is None else usd(price, input_tokens, 0, max_output_tokens)
 
 
-def _usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
+def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
+    """Return the USD of tokens; `cached_tokens` are part of `input_tokens`."""
     cached_price = price.input if price.cached is None else price.cached
-    fresh = input_tokens - cached_tokens
-    usd = fresh * price.input + cached_tokens * cached_price + output_tokens * price.output
-    return usd / _MILLION
+    fresh = max(0, input_tokens - cached_tokens)
+    total = fresh * price.input + cached_tokens * cached_price + output_tokens * price.output
+    return total / _MILLION
 
 
 class Reservation:

@@ -1,4 +1,4 @@
-"""Which data may go to which endpoint, and what may be published."""
+"""Which data may go to which endpoint."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
     "gated": ("local", "contracted"),
     "private": ("local",),
 }
-"""Where the data of each class may go unless the user's configuration widens it."""
+"""Where the data of each class may go unless the user's configuration says otherwise."""
 
-Widened = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
+Policy = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
 """The user's setting `privacy`, checked or as it was read."""
 
 
@@ -24,33 +24,29 @@ def check(
     data_class: DataClass,
     model: str,
     endpoint_class: EndpointClass,
-    widened: Widened | None = None,
+    policy: Policy | None = None,
 ) -> None:
     """Refuse to send a benchmark's data to an endpoint that may not have it.
 
-    `widened` is the user's setting `privacy`: it adds endpoint classes to `POLICY` and takes
-    none away. Raises `PrivacyRefused`, and `UnknownName` for a class that does not exist.
+    `policy` is the user's setting `privacy`: what it says of a data class holds in place of
+    `POLICY`, wider or narrower. Raises `PrivacyRefused`, and `UnknownName` for a class that
+    does not exist.
     """
-    allowed = {*POLICY[data_class], *_read(widened or {}).get(data_class, ())}
+    allowed = _read(policy or {}).get(data_class, POLICY[data_class])
     if endpoint_class in allowed:
         return
-    wider = ",".join([*POLICY[data_class], endpoint_class])
-    declare = " or ".join(f"model.endpoint_class={c}" for c in POLICY[data_class])
+    declare = " or ".join(f"model.endpoint_class={c}" for c in allowed)
+    fix = f"declare {declare} if that is what it is, or " if allowed else ""
+    wider = ",".join([*allowed, endpoint_class])
     raise PrivacyRefused(
         f"benchmark {benchmark!r} is {data_class} and model {model!r} is {endpoint_class}:"
-        f" declare {declare} if that is what it is,"
-        f" or allow it with privacy.{data_class}=[{wider}]"
+        f" {fix}allow it with privacy.{data_class}=[{wider}]"
     )
 
 
-def is_publishable(data_class: DataClass, redistributable: bool) -> bool:
-    """Return whether the text of instances and responses may stand in published output."""
-    return data_class == "public" and redistributable
-
-
-def _read(widened: Widened) -> dict[str, tuple[str, ...]]:
+def _read(given: Policy) -> dict[str, tuple[str, ...]]:
     policy = {}
-    for data_class, classes in widened.items():
+    for data_class, classes in given.items():
         if data_class not in POLICY:
             raise UnknownName("data class in privacy", data_class, POLICY)
         policy[data_class] = tuple(classes)

@@ -128,7 +128,7 @@ class _Loader:
         plugin = f"{_owner(point)} ({point.value})"
         try:
             added = self._add_module(point.load())
-        except Exception as e:  # the border to plugins: whatever they raise is theirs
+        except (Exception, SystemExit) as e:  # the border to plugins: what they raise is theirs
             if _is_built_in(point):
                 raise
             reason = str(e) if isinstance(e, MedhelmError) else _describe(e)
@@ -149,7 +149,7 @@ class _Loader:
                 self._add_values(_call_hooks(module, str(path)))
         except MedhelmError:
             raise
-        except Exception as e:  # the border to plugins
+        except (Exception, SystemExit) as e:  # the border to plugins
             raise PluginError(f"plugin {path}: {_describe(e)}") from None
 
     def _add_module(self, module: ModuleType) -> list[str]:
@@ -333,6 +333,6 @@ def _second(pair: tuple[Any, str]) -> str:
     return pair[1]
 
 
-def _describe(e: Exception) -> str:
+def _describe(e: BaseException) -> str:
     text = " ".join(str(e).split())[:300]
     return f"{type(e).__name__}: {text}" if text else type(e).__name__

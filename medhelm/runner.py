@@ -236,13 +236,16 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
 
 
 def read_finished(run: Run) -> RunRecord | None:
-    """Return the stored record if it is of this very run, complete and without errors."""
+    """Return the stored record if it is of this very run, complete and without errors.
+
+    A new price or display name makes another record: it is graded again, nothing is asked.
+    """
     try:
         plan = read_plan(run.path)
         record = read_record(run.path / "gradings" / run.grading_hash)
     except MedhelmError:
         return None
-    is_same = plan.spec.max_instances == run.spec.max_instances and record.spec == plan.spec
+    is_same = plan.spec == record.spec == run.spec and record.card == run.card
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_current = record.provenance.get("log_bytes") == str(log_bytes(run.path))
     return record if is_same and is_whole and is_current else None

@@ -81,7 +81,7 @@ class Message(msgspec.Struct, frozen=True):
     content: str
 
 
-class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the model is asked to decode; None leaves a setting to the endpoint."""
 
     temperature: float | None = 0.0
@@ -274,7 +274,7 @@ class Benchmark:
     """The plugin file or distribution; filled by the registry."""
 
 
-class Price(msgspec.Struct, frozen=True, kw_only=True):
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """USD per million tokens at a date."""
 
     input: float

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from medhelm import notes
 from medhelm.columns import COST
+from medhelm.costs import upper_bound, usd
 from medhelm.schema import RunRecord, UsageTotals
 from medhelm.study import Study
 from medhelm.table import Row, Table, make_table
@@ -30,11 +31,8 @@ def spend(record: RunRecord) -> Spend:
     price, usage = record.spec.model.price, record.usage
     if price is None or (usage.requests and usage.unknown >= usage.requests):
         return Spend(None, None)
-    cached = price.input if price.cached is None else price.cached
-    fresh = max(0, usage.input_tokens - usage.cached_tokens)
-    actual = fresh * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output
-    upper = usage.input_tokens * price.input + usage.output_limit_tokens * price.output
-    return Spend(actual / 1e6, upper / 1e6)
+    actual = usd(price, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    return Spend(actual, upper_bound(usage.input_tokens, usage.output_limit_tokens, price))
 
 
 def add_usage(several: Sequence[UsageTotals]) -> UsageTotals:

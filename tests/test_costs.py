@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.costs import Ledger, cost, estimate_tokens, total_cost, upper_bound
+from medhelm.costs import Ledger, cost, estimate_tokens, upper_bound, usd
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.schema import Finish, Message, ModelSpec, Price, Response, Usage, UsageTotals
+from medhelm.schema import Finish, Message, ModelSpec, Price, Response, Usage
 
 GPT4O = Price(input=2.5, output=10.0, date="2025-05-12")
 CACHED = Price(input=2.0, output=8.0, cached=0.5, date="2025-05-12")
@@ -34,8 +34,6 @@ def test_what_is_not_known_is_none_and_never_zero() -> None:
     assert cost(Usage(input_tokens=1), GPT4O) is None
     assert cost(Usage(output_tokens=1), GPT4O) is None
     assert upper_bound(10, 10, None) is None
-    assert total_cost(UsageTotals(requests=2, unknown=1), GPT4O) is None
-    assert total_cost(UsageTotals(requests=2), None) is None
 
 
 def test_a_free_model_costs_nothing() -> None:
@@ -47,11 +45,8 @@ def test_upper_bound_is_the_papers_cost() -> None:
     assert upper_bound(1_000_000, 4_000_000, GPT4O) == pytest.approx(42.5)
 
 
-def test_total_of_a_run() -> None:
-    totals = UsageTotals(
-        requests=3, input_tokens=3000, cached_tokens=1000, output_tokens=50, lost=2
-    )
-    assert total_cost(totals, CACHED) == pytest.approx((2000 * 2 + 1000 * 0.5 + 50 * 8) / 1e6)
+def test_cached_tokens_are_part_of_the_input() -> None:
+    assert usd(CACHED, 3000, 1000, 50) == pytest.approx((2000 * 2 + 1000 * 0.5 + 50 * 8) / 1e6)
 
 
 @pytest.mark.parametrize(

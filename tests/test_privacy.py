@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from medhelm.errors import PrivacyRefused, UnknownName
-from medhelm.privacy import check, is_publishable
+from medhelm.privacy import check
 from medhelm.schema import DataClass, EndpointClass
 
 DATA: tuple[DataClass, ...] = ("public", "gated", "private")
@@ -44,9 +44,13 @@ def test_the_setting_that_the_message_names_allows_it() -> None:
         check("notes", "private", "m", "contracted", {"gated": ["external"]})
 
 
-def test_the_user_widens_and_never_narrows() -> None:
-    check("notes", "gated", "m", "local", {"gated": ["external"]})
-    check("notes", "public", "m", "external", {"public": []})
+def test_what_the_user_says_of_a_class_holds_narrower_too() -> None:
+    check("notes", "gated", "m", "external", {"gated": ["external"]})
+    with pytest.raises(PrivacyRefused, match=r"allow it with privacy\.public=\[local\]"):
+        check("notes", "public", "m", "local", {"public": []})
+    with pytest.raises(PrivacyRefused, match="model.endpoint_class=local if that"):
+        check("notes", "gated", "m", "contracted", {"gated": ["local"]})
+    check("notes", "private", "m", "local", {"gated": []})
 
 
 def test_a_class_that_does_not_exist_is_named() -> None:
@@ -54,11 +58,3 @@ def test_a_class_that_does_not_exist_is_named() -> None:
         check("notes", "public", "m", "local", {"privat": ["local"]})
     with pytest.raises(UnknownName, match="privacy.gated 'contract'.*'contracted'"):
         check("notes", "public", "m", "local", {"gated": ["contract"]})
-
-
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("redistributable", [True, False])
-def test_only_public_and_redistributable_text_is_published(
-    data: DataClass, redistributable: bool
-) -> None:
-    assert is_publishable(data, redistributable) is (data == "public" and redistributable)

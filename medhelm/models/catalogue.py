@@ -28,15 +28,6 @@ def load_models() -> dict[str, ModelSpec]:
     }
 
 
-def load_model_files(folder: Path) -> dict[str, ModelSpec]:
-    """Return the models of a user's folder laid out like `conf/model`, by name."""
-    found = sorted(_yaml_files(folder))
-    return {
-        name: read_model(name, file.read_bytes(), str(folder / f"{name}.yaml"))
-        for name, file in found
-    }
-
-
 def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> ModelSpec:
     """Return the spec of a model by name.
 

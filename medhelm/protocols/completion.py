@@ -51,7 +51,7 @@ async def conduct(
     try:
         response = await model.respond(request)
     except BaseException:
-        reservation.cancel()
+        reservation.cancel(lost=1)  # sent, perhaps billed, never answered
         raise
     reservation.settle_response(response)
     return Exchange(instance=instance, messages=request.messages, response=response)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models import open_model
 from medhelm.models.baselines import BASELINES
-from medhelm.models.catalogue import find_model, load_model_files, load_models, read_model
+from medhelm.models.catalogue import find_model, load_models, read_model
 from medhelm.schema import ModelSpec
 
 # Prices of table G5 of the paper (USD per million tokens, 2025-05-12).
@@ -126,14 +124,3 @@ def test_a_damaged_file_names_itself_in_one_line(text: bytes, words: list[str]) 
     message = str(caught.value)
     assert "\n" not in message and "v/m" in message
     assert all(word in message for word in words)
-
-
-def test_a_folder_of_the_users(tmp_path: Path) -> None:
-    (tmp_path / "lab").mkdir()
-    (tmp_path / "lab" / "big.yaml").write_text("model: big\nbase_url: http://h/v1\n")
-    (tmp_path / "notes.txt").write_text("not a model")
-    models = load_model_files(tmp_path)
-    assert list(models) == ["lab/big"] and models["lab/big"].model == "big"
-    (tmp_path / "lab" / "bad.yaml").write_text("modell: x\n")
-    with pytest.raises(UsageError, match=r"bad\.yaml: unknown key 'modell'"):
-        load_model_files(tmp_path)
