@@ -24,7 +24,7 @@ from medhelm.schema import Instance, Metric, Response, Score
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _SPELLING = re.compile(
-    rf"evaluate:(?P<module>[^#@\s]+)(?:#(?P<key>[\w.-]+))?"
+    rf"evaluate:(?P<module>[^#@\s\[\],]+)(?:#(?P<key>[\w.-]+))?"
     rf"(?:@(?P<worst>{_NUMBER})\.\.(?P<best>{_NUMBER}))?"
 )
 _FORM = "evaluate:NAME, evaluate:NAME#KEY or evaluate:NAME@WORST..BEST"

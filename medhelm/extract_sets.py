@@ -76,7 +76,7 @@ def extract_codes(text: str) -> tuple[str, ...] | None:
     listed = _json_list(body)
     found: list[str] = []
     for item in _SEPARATOR.split(body, _MOST)[:_MOST] if listed is None else listed:
-        header = _HEADER.match(item)
+        header = None if _LEADING.match(_strip_item(item)) else _HEADER.match(item)
         found += _codes_of_item(item[header.end() :] if header else item)
     if not found:
         found = _CODES.findall(body)
