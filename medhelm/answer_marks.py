@@ -23,7 +23,7 @@ _LINE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PHRASE = re.compile(
-    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice)(?:[ \t]{1,9}(?:choice|option))?"
+    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value)(?:[ \t]{1,9}(?:choice|option))?"
     r"[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}(?:[:=]|is\b(?![ \t]{1,9}not\b)[ \t]{0,9}:?)[ \t*_`]{0,16}",
     re.IGNORECASE,
 )
@@ -96,12 +96,12 @@ def fold(text: str) -> str:
 def last_mark(text: str) -> Mark | None:
     """Return the last mark of a final answer that is not empty, or None.
 
-    Marks are a line that begins with `Answer:` or is headed so, the words `final answer is`,
-    a LaTeX box, an answer tag and the JSON key `answer`.
+    Marks are a line that begins with `Answer:` or is headed so, the words `final answer is`
+    (or result, score, value), a LaTeX box, an answer tag and the JSON key `answer`.
     """
     lower = text.lower()
     found: list[Mark | None] = []
-    if "ans" in lower or "choice" in lower or "option" in lower:
+    if any(word in lower for word in ("ans", "choice", "option", "final", "ultimate")):
         found += [_last(_LINE, text, _line_end), _last(_PHRASE, text, _line_end)]
         found += [_last(_KEY, text, _value_end), _last(_TAG, text, _tag_end)]
     if "boxed" in lower:

@@ -146,6 +146,10 @@ def _outside_lists(lettered: Sequence[re.Match[str]]) -> Iterator[re.Match[str]]
             yield match
 
 
+def _is_token(match: re.Match[str], token: str) -> bool:
+    return fold(match[0]) == token
+
+
 def _tells(key: tuple[str, ...]) -> bool:
     """Return whether the mention of an option's text in prose says that it is meant."""
     return sum(map(len, key)) >= 4 and " ".join(key) not in _NO_EVIDENCE
@@ -315,7 +319,7 @@ class Options:
         has_article = _ARTICLE.match(text[found[0].start() :]) if found else None
         for skip in (0, 1) if has_article else (0,):
             words = found[skip : skip + len(own)]
-            if own and tuple(fold(w[0]) for w in words) == own:
+            if own and len(words) == len(own) and all(map(_is_token, words, own)):
                 end = words[-1].end()
                 return end if _AFTER_TEXT.match(text[end:]) else None
         return None

@@ -451,6 +451,7 @@ NUMBERS: list[tuple[str, float | None]] = [
     ("<think>12 or 13</think>12.3", 12.3),
     ("3\n\nExplanation: 1 for age, 2 for sex.", 3),
     ("Explanation: 1 for age and 2 for sex.\n\n3", 3),
+    ("Age 2\nDiabetes 1\nFinal score: 3", 3),
     ("The answer is **22.9 kg/m\u00b2**.", 22.9),
     ("12, 12.0", 12),
     # two meanings, or two values

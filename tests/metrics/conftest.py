@@ -97,7 +97,11 @@ def medec(data: Path) -> list[Instance]:
         if row["Error Flag"] == "1":
             gold = f"{row['Error Sentence ID']} {' '.join(row['Corrected Sentence'].split())}"
         key = {"error_flag": row["Error Flag"], "error_sentence_id": row["Error Sentence ID"]}
-        instances.append(Instance(id=row["Text ID"], references=(gold,), answer_key=key))
+        instances.append(
+            Instance(
+                id=row["Text ID"], context=row["Sentences"], references=(gold,), answer_key=key
+            )
+        )
     return instances
 
 

@@ -87,6 +87,7 @@ def test_the_real_questions(
         assert mean(exact, instances, always(letter)) == pytest.approx(share, abs=5e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["headqa", "medbullets", "pubmed_qa"])
 @pytest.mark.parametrize(
     "template",

@@ -44,7 +44,7 @@ def matrix(sets: list[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.int_
     return np.array([[int(label in s) for label in LABELS] for s in sets])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(NOTES)
 def test_pooled_counts_agree_with_scikit_learn(notes: list[tuple[set[str], set[str]]]) -> None:
     from sklearn.metrics import f1_score, precision_score, recall_score
@@ -64,7 +64,7 @@ def test_pooled_counts_agree_with_scikit_learn(notes: list[tuple[set[str], set[s
     assert run_value("macro_f1", notes) == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(NOTES)
 def test_means_over_notes_agree_with_scikit_learn(notes: list[tuple[set[str], set[str]]]) -> None:
     from sklearn.metrics import f1_score, precision_score, recall_score

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from medhelm.errors import DataError
@@ -133,6 +135,17 @@ def test_the_real_file(medec: list[Instance]) -> None:
     assert mean(HELM_FLAG, medec, always("CORRECT")) == 286 / 597
     assert mean(HELM_SENTENCE, medec, gold) == 286 / 597
     assert mean(HELM_SENTENCE, medec, always("")) == 0.0
+
+
+def test_every_sentence_of_the_real_notes_is_read_by_its_number(medec: list[Instance]) -> None:
+    """Many begin with numbers of their own: `7 120/70 mm`, `3 120/min, respiratory rate`."""
+    read = 0
+    for item in medec:
+        for line in re.split(r"\r\n(?=\d+ )", item.context):
+            if number := re.match(r"\d+(?= )", line):
+                read += 1
+                assert grade(FLAG, item, said(line)).extracted == number[0], item.id
+    assert read == 6921
 
 
 @pytest.mark.parametrize(
