@@ -1,0 +1,365 @@
+"""Every command and example of the documentation is executed, in order, as a reader would.
+
+Fenced blocks marked `bash` and `python` are run in an empty folder for each page; blocks with a
+file name are written there first. What stands in for the reader's surroundings: a server on
+loopback for every endpoint, `test-key` for every key, the folder MEDHELM_DATA_DIR for fetched data.
+"""
+
+import importlib.util
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hydra.core.config_store import ConfigStore
+
+from medhelm.cli import run_command
+from tests.server import FaultServer, serve_in_thread
+
+ROOT = Path(__file__).parent.parent
+
+DATA = os.environ.get("MEDHELM_DATA_DIR", "")
+
+NOT_RUN = {
+    r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
+    r"(pytest|scripts/check)( .*)?": "runs this very test",
+    r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",
+    r"python (perf|scripts)/\w+\.py( .*)?": "measures or writes; the file must be there",
+}
+"""Lines of blocks without a language, which are not executed, and why."""
+
+FILES = {"python", "yaml", "jsonl", "toml"}
+"""Languages of blocks that may have a file name."""
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+check_docs = load_script("check_docs")
+PAGES: list[Path] = check_docs.pages()
+by_page = pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread("mixed") as running:
+        yield running
+
+
+@pytest.fixture
+def reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FaultServer
+) -> pytest.MonkeyPatch:
+    """The surroundings of a reader: an empty folder, no keys, no data but the given folder."""
+    for group in ("benchmark", "model"):  # plugins of commands that ran before in this process
+        ConfigStore.instance().repo.pop(group, None)
+    for name in [n for n in os.environ if n.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("MEDHELM_DATA_DIR", DATA or str(tmp_path / "no-data"))
+    return monkeypatch
+
+
+# Running a page --------------------------------------------------------------------------------
+
+
+def refuse_shell_tricks(line: str) -> None:
+    """Hold what is split here to what a shell would see: nothing special outside quotes."""
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"|(?<= )#.*", "", line)
+    assert not re.search(r"[*?\[\]{}()<>|&;$~`\\]", bare), f"needs quotes, or another form: {line}"
+
+
+def in_place(text: str, url: str) -> str:
+    """Return text with the addresses of servers replaced by that of the test's."""
+    return re.sub(r"http://localhost:\d+/v1", url, text)
+
+
+def adapt(words: list[str], url: str) -> tuple[list[str], str]:
+    """Return the arguments of a command as run here, and what of it had to be left out."""
+    if words[0] in ("run", "estimate"):
+        return adapt_run(words, url)
+    needs_data = words[:2] in (["data", "fetch"], ["data", "verify"]) or "full" in words
+    if needs_data and not DATA:
+        return [], " ".join(words)
+    return words, ""
+
+
+def adapt_run(words: list[str], url: str) -> tuple[list[str], str]:
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    model, left_out = given.get("model", ""), ""
+    is_remote = model and "baseline/" not in model
+    if words[0] == "run" and is_remote and "model.base_url" not in given:
+        words = [*words, f"model.base_url={url}"]
+        if model.startswith("openai/"):  # its own key is needed where no address is given
+            words.append("model.api_key_env=OPENAI_API_KEY")
+    is_full = given and given.get("data") != "sample" and "plugins" not in given
+    if is_full and not DATA and "--cfg" not in words:
+        left_out = f"on full data: {' '.join(words)}"
+        words = [w for w in words if not w.startswith("data=")]
+        words.insert(max(i for i, w in enumerate(words) if "=" in w) + 1, "data=sample")
+    return words, left_out
+
+
+def execute(line: str, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run one line; returns what was left out of it for want of data."""
+    refuse_shell_tricks(line)
+    words = shlex.split(in_place(line, url), comments=True)
+    if words[0] == "export":
+        name, _, value = words[1].partition("=")
+        monkeypatch.setenv(name, "test-key" if value == "..." else value)
+        return ""
+    assert words[0] == "medhelm", f"cannot be executed here: {line}"
+    argv, left_out = adapt(words[1:], url)
+    if argv:
+        try:
+            code = run_command(argv)
+        except SystemExit as e:  # --help, --version
+            code = int(e.code or 0)
+        assert code == 0, f"exit code {code}: {shlex.join(argv)}"
+    return left_out
+
+
+@pytest.mark.slow
+@by_page
+def test_page(page: Path, reader: pytest.MonkeyPatch, server: FaultServer) -> None:
+    left_out = []
+    for block in check_docs.blocks(page.read_text(encoding="utf-8")):
+        if block.name:
+            path = Path(block.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(in_place(block.text, server.base_url), encoding="utf-8")
+        elif block.language == "bash":
+            for line in check_docs.commands(block):
+                left_out.append(execute(line, server.base_url, reader))
+        elif block.language == "python":
+            code = compile(in_place(block.text, server.base_url), f"{page}:{block.line}", "exec")
+            exec(code, {"__name__": "__main__"})
+    if missing := [text for text in left_out if text]:
+        pytest.skip(f"all run but, for want of MEDHELM_DATA_DIR: {'; '.join(missing)}")
+
+
+# Nothing escapes -------------------------------------------------------------------------------
+
+
+@by_page
+def test_every_block_is_executed_written_or_known(page: Path) -> None:
+    for block in check_docs.blocks(page.read_text(encoding="utf-8")):
+        where = f"{page.name}:{block.line}"
+        assert block.language in FILES | {"bash", "text", ""}, where
+        assert not block.name or block.language in FILES, where
+        assert block.name or block.language not in FILES - {"python"}, f"{where}: no file name"
+        for line in check_docs.commands(block) if block.language == "" else ():
+            assert any(re.fullmatch(p, line) for p in NOT_RUN), f"{where}: not executed: {line}"
+            for script in re.findall(r"(?:perf|scripts)/[\w.]+", line):
+                assert (ROOT / script).is_file(), f"{where}: {script}"
+        if block.language == "text":
+            assert not re.search(r"^\s*(\$|medhelm |pip |python )", block.text, re.M), where
+        if block.language == "toml":
+            assert tomllib.loads(block.text)["project"]["entry-points"]["medhelm"]
+
+
+def test_the_two_commands_of_a_new_user_stand_in_the_readme() -> None:
+    known = [b.text.strip() for b in check_docs.blocks((ROOT / "README.md").read_text())]
+    assert "pip install -e . && medhelm run" in known
+    assert "pip install -e '.[test]' && pytest" in known
+
+
+def test_the_benchmark_of_the_readme_has_25_lines() -> None:
+    (block,) = [
+        b for b in check_docs.blocks((ROOT / "README.md").read_text()) if b.name.endswith(".py")
+    ]
+    assert block.text.count("\n") == 25
+
+
+# JSON ------------------------------------------------------------------------------------------
+
+JSON = {
+    "list benchmarks": ("list benchmarks", "benchmarks"),
+    "list models": ("list models", "models"),
+    "list metrics": ("list metrics", "metrics"),
+    "validate": ("validate headqa", "reports"),
+    "estimate": ("estimate model=openai/x benchmark=headqa data=sample", "runs"),
+    "score": ("score", "runs"),
+    "data": ("data where headqa", "files"),
+}
+
+
+def test_json_documents_are_as_documented(
+    reader: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(command: str) -> dict[str, Any]:
+        assert run_command([*shlex.split(command), "--format", "json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    def keys(cell: str) -> list[str]:
+        return re.findall(r"`(\w+)`", cell)
+
+    assert run_command(["run", "model=baseline/lexical", "benchmark=headqa", "data=sample"]) == 0
+    capsys.readouterr()
+    page = (ROOT / "docs" / "commands.md").read_text()
+    table = check_docs.rows(check_docs.section(page, "JSON"))
+    entries = {row[0]: keys(row[1].partition(" (")[0]) for row in table if len(row) == 2}
+    for name, (command, inside) in JSON.items():
+        document = read(command)
+        assert sorted(document[inside][0]) == sorted(entries.pop(f"of `{name}`")), name
+        if name == "validate":
+            assert sorted(document[inside][0]["facts"]) == sorted(entries.pop("its `facts`"))
+        if name == "estimate":
+            assert sorted(document["total"]) == sorted(entries.pop("its `total`"))
+    from medhelm.checks import Finding
+
+    assert sorted(Finding.__struct_fields__) == sorted(entries.pop("its `findings`"))
+    assert not entries
+    documents = {row[0]: row[1:] for row in table if len(row) == 3}
+    for cell, command in (("`validate`", "validate headqa"), ("`estimate`", JSON["estimate"][0])):
+        document = read(command)
+        assert document.pop("schema") in documents[cell][0]
+        assert sorted(document) == sorted(keys(documents[cell][1]))
+    for cell, command in (("`score`", "score"), ("`data`", "data where headqa")):
+        document = read(command)
+        assert document.pop("schema") in documents[cell][0]
+        assert sorted(document) == sorted(keys(documents[cell][1]))
+    document = read("tables --table mde")
+    assert document.pop("schema") in documents["`tables`, `compare`"][0]
+    assert sorted(document) == sorted(keys(documents["`tables`, `compare`"][1]))
+    assert read("list models")["schema"] in documents["`list`"][0]
+    assert read("describe headqa")["schema"] in documents["`describe`"][0]
+
+
+# The checks themselves -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check", check_docs.CHECKS, ids=lambda check: check.__name__)
+def test_documentation_agrees_with_the_product(check: Any) -> None:
+    assert list(check()) == []
+
+
+def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEDHELM_DATA_DIR", raising=False)
+    assert list(check_docs.check_generated()) == []
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of all that the checks read, for faults to be put into."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("docs", "conf", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(check_docs, "ROOT", tmp_path)
+    return tmp_path
+
+
+def problems() -> str:
+    return "\n".join(p for check in check_docs.CHECKS for p in check())
+
+
+FAULTS = {
+    "[x](docs/nowhere.md)": "docs/nowhere.md leads to no file",
+    "[x](docs/design.md#nothing)": "docs/design.md has no heading #nothing",
+    "`medhelm rum`": "no command `medhelm rum`",
+    "`medhelm tables --tabel mde`": "`medhelm tables` has no option --tabel",
+    "`medhelm data fetch --everything`": "`medhelm data` has no option --everything",
+    "```bash\nmedhelm run max_instance=3\n```": "no setting max_instance",
+    "```bash\nmedhelm tables data=full\n```": "`medhelm tables` takes no data=full",
+    "`--lattest`": "no command has the option --lattest",
+    "`max_instance=5`": "no setting max_instance",
+    "see /ho" + "me/me/data": "a path of some machine",
+    "pip install -i https://py" + "pi.org/simple": "an address of a package registry",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FAULTS.items(), ids=list(FAULTS.values()))
+def test_a_fault_in_a_page_is_found(copy: Path, text: str, expected: str) -> None:
+    with (copy / "README.md").open("a") as page:
+        page.write(f"\n{text}\n")
+    assert expected in problems()
+
+
+REPLACED = {
+    ("docs/commands.md", "`--latest`", "newest"): "`medhelm tables` says nothing of --latest",
+    ("docs/commands.md", "| `seed` | `0` |", "| `seed` | `1` |"): "the default of seed is 0",
+    ("docs/commands.md", "| `repeats` |", "| `repeat` |"): "repeats is not there",
+    ("docs/commands.md", "| 7 |", "| 8 |"): "exit codes are",
+    ("docs/models.md", "| `model.weights` |", "| `model.weight` |"): "model.weight is no setting",
+    ("docs/models.md", "`TOGETHER_API_KEY`", "a variable"): "TOGETHER_API_KEY is not named",
+    ("docs/models.md", "| `empty` | nothing", "| `empty` | words"): "table of baselines lacks",
+    ("docs/statistics.md", "`mde_median`", "the median"): "column mde_median (MDE)",
+    ("docs/design.md", "`oversize`", "too long"): "oversize is not named",
+    ("CHANGELOG.md", "## Unreleased", "## 0.1.0"): "no section Unreleased",
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), REPLACED.items(), ids=list(REPLACED.values()))
+def test_a_gap_in_a_page_is_found(copy: Path, change: tuple[str, str, str], expected: str) -> None:
+    name, before, after = change
+    text = (copy / name).read_text()
+    assert before in text
+    (copy / name).write_text(text.replace(before, after))
+    assert expected in problems()
+
+
+def test_results_table_holds_the_scores(tmp_path: Path) -> None:
+    import medhelm
+
+    script = load_script("results_table")
+    results = medhelm.evaluate(
+        ["baseline/oracle", "baseline/empty", "baseline/random"],
+        ["headqa", "medec"],
+        data="sample",
+        results_dir=tmp_path,
+    )
+    head, rule, *lines = script.render(results).splitlines()
+    assert "headqa<br>n = 8 | medec<br>n = 8 |" in head
+    assert rule.count("|") == head.count("|")
+    rows = {r[0]: r[1:] for r in check_docs.rows("\n".join([head, rule, *lines]))}
+    assert rows["`baseline/oracle`"][0] == "not ranked"
+    assert rows["`baseline/oracle`"][3].startswith("1.00 [")
+    assert rows["`baseline/empty`"][4].startswith("0.00 [0.00, ")
+    assert rows["`baseline/random`"][0] == "1 [1, 1]"
+
+
+def test_blocks_are_read_as_they_stand() -> None:
+    page = inspect.cleandoc(
+        """
+        1. In a list:
+
+           ```bash
+           medhelm list \\
+             models
+           # a comment
+           medhelm list
+           ```
+
+        ```python ward.py
+        if True:
+            pass
+        ```
+        """
+    )
+    first, second = check_docs.blocks(page)
+    assert [" ".join(line.split()) for line in check_docs.commands(first)] == [
+        "medhelm list models",
+        "medhelm list",
+    ]
+    assert (second.language, second.name) == ("python", "ward.py")
+    assert second.text == "if True:\n    pass\n"
+    assert "medhelm" not in check_docs.prose(page)
