@@ -18,15 +18,15 @@ from medhelm.stats import Floats, is_fit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Strings = NDArray[np.object_]
+Keys = NDArray[np.uint64]
 
 MIN_COVERAGE = 0.99
 """A model whose run covers a smaller share of its instances is not ranked on that benchmark."""
 
 COLUMNS = (
-    "instance_id",
+    "instance_key",
     "repeat",
-    "cluster",
+    "cluster_key",
     "metric",
     "value",
     "outcome",
@@ -39,15 +39,16 @@ _RANGE_SLACK = 1e-9
 
 @dataclass(frozen=True)
 class MetricScores:
-    """One metric over one run. Arrays are over the instances with a value, sorted by id."""
+    """One metric over one run. Arrays are over the instances with a value, sorted by key."""
 
-    ids: Strings
+    ids: Keys
+    """64-bit keys of the instances (`records.instance_key`)."""
     values: Floats
     """Mean over an instance's repeats."""
     stats: Floats
     """Additive statistics (n, k), averaged over repeats like the values."""
-    clusters: Strings
-    """Cluster key; an instance without one is its own cluster."""
+    clusters: Keys
+    """Keys of their clusters; an instance without one is its own cluster."""
     low: Floats
     """Lowest value among the repeats."""
     high: Floats
@@ -60,11 +61,8 @@ class MetricScores:
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
 
-    def among(self, wanted: Strings) -> NDArray[np.bool_]:
-        """Return which of the instances are among the wanted ones (sorted, not empty).
-
-        numpy's own `isin` compares every pair of objects.
-        """
+    def among(self, wanted: Keys) -> NDArray[np.bool_]:
+        """Return which of the instances are among the wanted ones (sorted, not empty)."""
         if np.array_equal(self.ids, wanted):
             return np.ones(len(wanted), dtype=np.bool_)
         at = np.minimum(np.searchsorted(wanted, self.ids), len(wanted) - 1)
@@ -113,7 +111,7 @@ def read_cell(run: GradedRun, scores: pa.Table) -> Cell:
 
 
 def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
-    ids, repeats = _array(part, "instance_id"), _array(part, "repeat")
+    ids, repeats = _array(part, "instance_key"), _array(part, "repeat")
     _, places = np.unique(ids, return_inverse=True)
     # Sorted, so that sums of floats do not depend on the order in which answers arrived.
     order = np.lexsort((repeats, places))
@@ -133,13 +131,7 @@ def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
     unique = ids[order][first]
     return MetricScores(
         ids=unique,
-        clusters=np.array(
-            [
-                f"i:{i}" if c is None else f"c:{c}"
-                for i, c in zip(unique, _array(part, "cluster")[order][first], strict=True)
-            ],
-            dtype=object,
-        ),
+        clusters=_array(part, "cluster_key")[order][first],
         **_over_repeats(value, item, len(unique)),
         stats=np.stack([_means(column, item, len(unique)) for column in stats.T], axis=1),
         total=float(value.sum()),
@@ -198,12 +190,12 @@ def _stats(column: Any, rows: int) -> Floats:
     return flat.reshape(rows, int(lengths[0]))
 
 
-def read_metadata(scores: pa.Table) -> dict[str, dict[str, str]]:
-    """Return the metadata of each instance; raises ValueError where a row's is not an object."""
+def read_metadata(scores: pa.Table) -> dict[int, dict[str, str]]:
+    """Return the metadata of each instance by its key; raises ValueError where a row's is not an object."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
-    ids, texts = _array(scores, "instance_id"), _array(scores, "metadata")
-    found: dict[str, dict[str, str]] = {}
-    for instance, text in zip(ids, texts, strict=True):
+    ids, texts = _array(scores, "instance_key"), _array(scores, "metadata")
+    found: dict[int, dict[str, str]] = {}
+    for instance, text in zip(ids.tolist(), texts, strict=True):
         if instance not in found:
             try:
                 found[instance] = decode(text) if text else {}

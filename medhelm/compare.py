@@ -137,7 +137,7 @@ def _row(
 def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str) -> Paired | None:
     """Return two cells of one benchmark, paired; None where they share no instance."""
     one, two = a.scores[metric.name], b.scores[metric.name]
-    ids = np.array(sorted(set(one.ids) & set(two.ids)), dtype=object)
+    ids = np.intersect1d(one.ids, two.ids)
     if not len(ids):
         return None
     at, bt = one.among(ids), two.among(ids)

@@ -113,6 +113,20 @@ def exchange_key(instance_id: str, repeat: int) -> int:
     return int.from_bytes(digest)
 
 
+def instance_key(instance_id: str) -> int:
+    """Return the 64-bit key by which tables join instances; collisions as in `exchange_key`."""
+    digest = hashlib.blake2b(f"i\0{instance_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def cluster_key(instance_id: str, cluster: str | None) -> int:
+    """Return the 64-bit key of an instance's cluster; without one it is its own."""
+    if cluster is None:
+        return instance_key(instance_id)
+    digest = hashlib.blake2b(f"c\0{cluster}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
 def run_path(results: Path, spec: RunSpec) -> Path:
     """Return the folder of a run."""
     model = quote(spec.model.name.replace("/", "__"), safe="-_.+@=,")

@@ -225,8 +225,8 @@ def read_scores(grading: Path, columns: Iterable[str] | None = None) -> pa.Table
     return table
 
 
-def _metadata(cell: Cell) -> dict[str, dict[str, str]]:
-    scores = read_scores(cell.run.path, ("instance_id", "metadata"))
+def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
+    scores = read_scores(cell.run.path, ("instance_key", "metadata"))
     try:
         return read_metadata(scores)
     except ValueError as e:

@@ -19,8 +19,10 @@ from medhelm.durable import AtomicFile, make_private
 from medhelm.grading import grade
 from medhelm.records import (
     Plan,
+    cluster_key,
     exchange_key,
     grading_hash,
+    instance_key,
     log_bytes,
     read_exchanges,
     write_struct,
@@ -94,8 +96,10 @@ def _write(
     schema = pa.schema(
         [
             pa.field("instance_id", pa.string()),
+            pa.field("instance_key", pa.uint64()),
             pa.field("repeat", pa.int32()),
             pa.field("cluster", pa.string()),
+            pa.field("cluster_key", pa.uint64()),
             pa.field("metric", pa.string()),
             pa.field("value", pa.float64()),
             pa.field("outcome", pa.string()),
@@ -109,7 +113,8 @@ def _write(
     with pq.ParquetWriter(handle, schema) as writer:
         for exchange in read_exchanges(run, plan):
             scores = [(m.name, grade(m, exchange.instance, exchange.response)) for m in metrics]
-            rows += [_row(exchange, name, score) for name, score in scores]
+            shared = _shared_columns(exchange)
+            rows += [shared | _own_columns(name, score) for name, score in scores]
             yield exchange, scores
             if len(rows) >= _BATCH:
                 writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
@@ -117,19 +122,26 @@ def _write(
         writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
 
 
-def _row(exchange: Exchange, metric: str, score: Score) -> dict[str, Any]:
+def _shared_columns(exchange: Exchange) -> dict[str, Any]:
     instance = exchange.instance
     return {
         "instance_id": instance.id,
+        "instance_key": instance_key(instance.id),
         "repeat": exchange.response.repeat,
         "cluster": instance.cluster,
+        "cluster_key": cluster_key(instance.id, instance.cluster),
+        "metadata": msgspec.json.encode(instance.metadata).decode(),
+    }
+
+
+def _own_columns(metric: str, score: Score) -> dict[str, Any]:
+    return {
         "metric": metric,
         "value": score.value,
         "outcome": score.outcome,
         "extracted": score.extracted,
         "reason": score.reason,
         "stats": list(score.stats),
-        "metadata": msgspec.json.encode(instance.metadata).decode(),
     }
 
 

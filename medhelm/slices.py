@@ -14,7 +14,7 @@ from medhelm.errors import UnknownName, UsageError
 from medhelm.study import Panel, Study, estimate, restrict
 from medhelm.table import Row, Table, make_table
 
-Metadata = Callable[[Cell], Mapping[str, Mapping[str, str]]]
+Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""
 
 
@@ -48,25 +48,25 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     )
 
 
-def _tags(panel: Panel, metadata: Metadata) -> dict[str, Mapping[str, str]]:
+def _tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:
     """Return the metadata of the compared instances, from the first run that has them all."""
-    wanted = set(panel.ids)
+    wanted = panel.ids.tolist()
     for model, cell in panel.cells.items():
-        if wanted <= set(panel.scores(model).ids):
+        if np.isin(panel.ids, panel.scores(model).ids).all():
             found = metadata(cell)
-            return {i: found.get(i, {}) for i in panel.ids}
+            return {i: found.get(i, {}) for i in wanted}
     return {}
 
 
 def _slice_rows(
-    study: Study, benchmark: str, by: str, tags: Mapping[str, Mapping[str, str]]
+    study: Study, benchmark: str, by: str, tags: Mapping[int, Mapping[str, str]]
 ) -> Iterator[Row]:
     panel = study.panels[benchmark]
-    members: dict[str | None, list[str]] = defaultdict(list)
+    members: dict[str | None, list[int]] = defaultdict(list)
     for instance, tag in tags.items():
         members[tag.get(by)].append(instance)
     for value in sorted(members, key=lambda v: (v is None, v or "")):
-        part = restrict(panel, np.array(members[value], dtype=object))
+        part = restrict(panel, np.array(sorted(members[value]), dtype=np.uint64))
         found = estimate(part, study.settings, benchmark, by, value or "")
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             own = found[model]

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from medhelm import stats
-from medhelm.cells import MIN_COVERAGE, Cell, MetricScores, Strings
+from medhelm.cells import MIN_COVERAGE, Cell, Keys, MetricScores
 from medhelm.intervals import (
     Interval,
     bootstrap,
@@ -42,9 +42,9 @@ class Panel:
     cells: Mapping[str, Cell]
     unfit: Mapping[str, str]
     """Models that might be ranked but not here, and why."""
-    ids: Strings
+    ids: Keys
     """Compared instances, sorted; empty where the rankable runs share none."""
-    clusters: Strings
+    clusters: Keys
     """Their cluster keys."""
 
     def scores(self, model: str) -> MetricScores:
@@ -88,11 +88,11 @@ def make_panel(cells: Mapping[str, Cell], metric: MetricRef, models: Iterable[st
         for model, cell in cells.items()
         if model not in unfit and is_ranked(cell.record.spec.model)
     ]
-    shared = set(fit[0].ids).intersection(*(s.ids for s in fit[1:])) if fit else set()
-    if fit and not shared:
+    none = np.empty(0, dtype=np.uint64)
+    ids = reduce(np.intersect1d, (s.ids for s in fit)) if fit else none
+    if fit and not len(ids):
         unfit |= {m: "no instance in common" for m in cells if m not in unfit and m in set(models)}
-    ids = np.array(sorted(shared), dtype=object)
-    clusters = fit[0].clusters[np.searchsorted(fit[0].ids, ids)] if len(ids) else ids
+    clusters = fit[0].clusters[np.searchsorted(fit[0].ids, ids)] if len(ids) else none
     card = next(iter(cells.values())).record.card
     return Panel(metric, card, cells, unfit, ids, clusters)
 
@@ -107,7 +107,7 @@ def _unfit(cell: Cell | None, metric: str) -> str:
     return f"coverage {coverage:.1%}" if coverage < MIN_COVERAGE else ""
 
 
-def restrict(panel: Panel, ids: Strings) -> Panel:
+def restrict(panel: Panel, ids: Keys) -> Panel:
     """Return the panel on some of its compared instances (sorted)."""
     return replace(panel, ids=ids, clusters=panel.clusters[np.searchsorted(panel.ids, ids)])
 

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medhelm.records import cluster_key, instance_key
 from medhelm.schema import (
     BenchmarkCard,
     GradingSpec,
@@ -28,8 +29,10 @@ from medhelm.schema import (
 SCHEMA = pa.schema(
     [
         pa.field("instance_id", pa.string()),
+        pa.field("instance_key", pa.uint64()),
         pa.field("repeat", pa.int32()),
         pa.field("cluster", pa.string()),
+        pa.field("cluster_key", pa.uint64()),
         pa.field("metric", pa.string()),
         pa.field("value", pa.float64()),
         pa.field("outcome", pa.string()),
@@ -165,8 +168,10 @@ def _write_scores(folder: Path, rows: Sequence[Item], main: str) -> None:
     ]
     columns = {
         "instance_id": [r.id for r in rows],
+        "instance_key": [instance_key(r.id) for r in rows],
         "repeat": [r.repeat for r in rows],
         "cluster": [r.cluster for r in rows],
+        "cluster_key": [cluster_key(r.id, r.cluster) for r in rows],
         "metric": [r.metric or main for r in rows],
         "value": [r.value for r in rows],
         "outcome": [r.outcome for r in rows],
