@@ -125,7 +125,11 @@ def spans(text: str) -> list[str]:
 
 
 def check_links() -> Iterator[str]:
-    """Yield links inside the repository that lead nowhere."""
+    """Yield links inside the repository that lead nowhere, and pages without one in README.md."""
+    linked = _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    for page in pages()[1:]:
+        if _name(page) not in {target.partition("#")[0] for target in linked}:
+            yield f"README.md: {_name(page)} is not linked"
     for page in pages():
         for target in _LINK.findall(prose(page.read_text(encoding="utf-8"))):
             if "://" in target:

@@ -317,6 +317,11 @@ def test_a_gap_in_a_page_is_found(copy: Path, change: tuple[str, str, str], expe
     assert expected in problems()
 
 
+def test_a_page_without_a_link_is_found(copy: Path) -> None:
+    (copy / "docs" / "tuning.md").write_text("# Tuning\n")
+    assert "README.md: docs/tuning.md is not linked" in problems()
+
+
 def test_results_table_holds_the_scores(tmp_path: Path) -> None:
     import medhelm
 
