@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from medhelm.errors import RecordError
 from medhelm.schema import MetricRef, RunRecord
 from medhelm.selection import GradedRun
-from medhelm.stats import Floats, is_fit
+from medhelm.stats import Floats, Ints, is_fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,14 @@ COLUMNS = (
 )
 """The columns of scores.parquet that tables read; `metadata` is read for slices only."""
 
+METADATA_COLUMNS = ("instance_key", "metadata")
+
+_PLAIN = {
+    "instance_key": np.uint64,
+    "repeat": np.int64,
+    "cluster_key": np.uint64,
+    "value": np.float64,
+}
 _RANGE_SLACK = 1e-9
 
 
@@ -92,52 +101,97 @@ class Cell:
         return self.scores[metric].counted / planned if planned else 0.0
 
 
-def read_cell(run: GradedRun, scores: pa.Table) -> Cell:
-    """Return the cell of a grading from its scores; raises RecordError where they are damaged."""
-    missing = [c for c in COLUMNS if c not in scores.column_names]
-    if missing:
-        raise RecordError(f"{run.folder}: scores.parquet has no column {missing[0]!r}")
+def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:
+    """Return the cell of a grading from its scores, read in batches.
+
+    Raises RecordError where they are damaged.
+    """
     import pyarrow.compute as pc
 
-    names = scores.column("metric")
-    found = {}
-    for metric in run.record.grading.metrics:
-        part = scores.filter(pc.equal(names, metric.name))
-        try:
-            found[metric.name] = _metric_scores(part, metric)
-        except ValueError as e:
-            raise RecordError(f"{run.folder}: scores.parquet, {metric.name}: {e}") from None
+    rows = {metric.name: _Rows() for metric in run.record.grading.metrics}
+    try:
+        for batch in batches:
+            names = batch.column("metric")
+            for metric, own in rows.items():
+                own.add(batch.filter(pc.equal(names, metric)))
+        found = {m.name: rows.pop(m.name).scores(m) for m in run.record.grading.metrics}
+    except _Damaged as e:
+        raise RecordError(f"{run.folder}: scores.parquet: {e}") from None
     return Cell(run, found)
 
 
-def _metric_scores(part: pa.Table, metric: MetricRef) -> MetricScores:
-    ids, repeats = _array(part, "instance_key"), _array(part, "repeat")
-    _, places = np.unique(ids, return_inverse=True)
-    # Sorted, so that sums of floats do not depend on the order in which answers arrived.
-    order = np.lexsort((repeats, places))
-    is_next = (np.diff(places[order]) != 0) | (np.diff(repeats[order]) != 0)
-    if not is_next.all():
-        raise ValueError("an instance and repeat stands there twice")
-    value = np.asarray(_array(part, "value"), dtype=np.float64)
-    order = order[~np.isnan(value[order])]
-    value = value[order]
-    slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
-    if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
-        raise ValueError(f"a value outside {metric.minimum:g} to {metric.maximum:g}")
-    stats = _stats(part.column("stats").combine_chunks().take(_places(order)), len(value))
-    if len(value) and not is_fit(metric.aggregation, stats.shape[1]):
-        raise ValueError(f"{stats.shape[1]} statistics, which {metric.aggregation!r} cannot take")
-    _, first, item = np.unique(places[order], return_index=True, return_inverse=True)
-    unique = ids[order][first]
-    return MetricScores(
-        ids=unique,
-        clusters=_array(part, "cluster_key")[order][first],
-        **_over_repeats(value, item, len(unique)),
-        stats=np.stack([_means(column, item, len(unique)) for column in stats.T], axis=1),
-        total=float(value.sum()),
-        counted=len(value),
-        outcomes=_outcomes(part),
-    )
+class _Damaged(ValueError):
+    """What is wrong with the rows of a scores file."""
+
+
+class _Rows:
+    """The rows of one metric, gathered from batches as plain arrays."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[NDArray[Any]]] = {c: [] for c in _PLAIN}
+        self._stats: list[Floats] = []
+        self._outcomes: Counter[str] = Counter()
+
+    def add(self, part: pa.RecordBatch) -> None:
+        import pyarrow.compute as pc
+
+        for name, chunks in self._columns.items():
+            chunks.append(part.column(name).to_numpy(zero_copy_only=False))
+        has_value = part.column("value").is_valid()
+        self._stats.append(_stats(part.column("stats").filter(has_value)))
+        for pair in pc.value_counts(part.column("outcome")).to_pylist():
+            self._outcomes[str(pair["values"])] += int(pair["counts"])
+
+    def scores(self, metric: MetricRef) -> MetricScores:
+        key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
+        # Sorted, so that sums of floats do not depend on the order in which answers arrived.
+        order = np.lexsort((repeat, key))
+        is_next = (np.diff(key[order]) != 0) | (np.diff(repeat[order]) != 0)
+        if not is_next.all():
+            raise _Damaged(f"{metric.name}: an instance and repeat stands there twice")
+        is_there = ~np.isnan(value)
+        stats = self._take_stats(metric, np.cumsum(is_there) - 1, order[is_there[order]])
+        order = order[is_there[order]]
+        value = value[order]
+        slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
+        if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
+            raise _Damaged(
+                f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
+            )
+        unique, first, item = np.unique(key[order], return_index=True, return_inverse=True)
+        if len(unique) < len(value):
+            stats = np.stack([_means(column, item, len(unique)) for column in stats.T], axis=1)
+        return MetricScores(
+            ids=unique,
+            clusters=cluster[order][first],
+            **_over_repeats(value, item, len(unique)),
+            stats=stats,
+            total=float(value.sum()),
+            counted=len(value),
+            outcomes=dict(self._outcomes),
+        )
+
+    def _take(self, name: str) -> NDArray[Any]:
+        """Return a column whole, its batches let go."""
+        chunks = self._columns.pop(name)
+        dtype = _PLAIN[name]
+        return np.concatenate(chunks).astype(dtype, copy=False) if chunks else np.empty(0, dtype)
+
+    def _take_stats(self, metric: MetricRef, place: Ints, order: Ints) -> Floats:
+        """Return the statistics (n, k) of the rows `order`; `place` counts rows with a value."""
+        chunks = [c for c in self._stats if len(c)]
+        self._stats.clear()
+        if not chunks:
+            return np.empty((0, 1))
+        if len({c.shape[1] for c in chunks}) > 1:
+            raise _Damaged(f"{metric.name}: statistics of different length")
+        stats = np.concatenate(chunks)
+        if not is_fit(metric.aggregation, stats.shape[1]):
+            raise _Damaged(
+                f"{metric.name}: {stats.shape[1]} statistics, which {metric.aggregation!r} "
+                "cannot take"
+            )
+        return stats[place[order]]
 
 
 def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
@@ -148,6 +202,8 @@ def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
 
 def _over_repeats(value: Floats, item: NDArray[np.int64], count: int) -> dict[str, Floats]:
     """Return mean, ends and SD of each item's values, under the names of `MetricScores`."""
+    if count == len(value):  # one row each, and the rows are in the order of the items
+        return {"values": value, "low": value, "high": value, "spread": np.zeros(count)}
     values = _means(value, item, count)
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(low, item, value)
@@ -157,48 +213,31 @@ def _over_repeats(value: Floats, item: NDArray[np.int64], count: int) -> dict[st
     return {"values": values, "low": low, "high": high, "spread": spread}
 
 
-def _outcomes(part: pa.Table) -> dict[str, int]:
+def _stats(column: Any) -> Floats:
+    """Return the lists of a column as (rows, k)."""
     import pyarrow.compute as pc
 
-    found = pc.value_counts(part.column("outcome"))
-    return {str(pair["values"]): int(pair["counts"]) for pair in found.to_pylist()}
-
-
-def _array(part: pa.Table, column: str) -> NDArray[Any]:
-    found: NDArray[Any] = part.column(column).to_numpy()
-    return found
-
-
-def _places(order: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(order)
-
-
-def _stats(column: Any, rows: int) -> Floats:
-    """Return the lists of a column as (rows, k); raises ValueError where their lengths differ."""
-    import pyarrow.compute as pc
-
-    if not rows:
+    if not len(column):
         return np.empty((0, 1))
     lengths = np.unique(pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
     if len(lengths) != 1 or lengths[0] < 1:
-        raise ValueError("rows with a value have no statistics, or of different length")
+        raise _Damaged("rows with a value have no statistics, or of different length")
     flat = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
     if not np.isfinite(flat).all():
-        raise ValueError("statistics that are not finite")
-    return flat.reshape(rows, int(lengths[0]))
+        raise _Damaged("statistics that are not finite")
+    return flat.reshape(len(column), int(lengths[0]))
 
 
-def read_metadata(scores: pa.Table) -> dict[int, dict[str, str]]:
+def read_metadata(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[str, str]]:
     """Return the metadata of each instance by its key; raises ValueError where a row's is not an object."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
-    ids, texts = _array(scores, "instance_key"), _array(scores, "metadata")
     found: dict[int, dict[str, str]] = {}
-    for instance, text in zip(ids.tolist(), texts, strict=True):
-        if instance not in found:
-            try:
-                found[instance] = decode(text) if text else {}
-            except msgspec.DecodeError:
-                raise ValueError("metadata that is not an object of strings") from None
+    for batch in batches:
+        rows = zip(*(batch.column(c).to_pylist() for c in METADATA_COLUMNS), strict=True)
+        for instance, text in rows:
+            if instance not in found:
+                try:
+                    found[instance] = decode(text) if text else {}
+                except msgspec.DecodeError:
+                    raise ValueError("metadata that is not an object of strings") from None
     return found

@@ -5,12 +5,12 @@ A folder that cannot be read is named in a note and left out; the others are sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm import power, slices, spending, tabulate
-from medhelm.cells import COLUMNS, Cell, read_cell, read_metadata
+from medhelm.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.compare import compare
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.records import find_gradings, read_record
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "slices")
 
 _MANY = 5
+_BATCH = 8192
 
 
 class Results:
@@ -202,16 +203,20 @@ def _damage(damaged: list[str]) -> list[str]:
     return [f"Left out, damaged: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
 
 
-def read_scores(grading: Path, columns: Iterable[str] | None = None) -> pa.Table:
-    """Return `scores.parquet` of a grading folder, or some columns of it; raises RecordError."""
+def read_scores(grading: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of `scores.parquet` of a grading folder in batches; raises RecordError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = grading / "scores.parquet"
-    wanted = None if columns is None else list(columns)
     try:
         with pq.ParquetFile(path) as file:  # read_table would load pandas, half a second
-            table = file.read(columns=wanted, use_threads=False)
+            missing = [c for c in columns if c not in file.schema_arrow.names]
+            if missing:
+                raise RecordError(
+                    f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
+                )
+            yield from file.iter_batches(_BATCH, columns=list(columns), use_threads=False)
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
     except (OSError, pa.ArrowException) as e:
@@ -219,14 +224,10 @@ def read_scores(grading: Path, columns: Iterable[str] | None = None) -> pa.Table
         raise RecordError(
             f"{path} cannot be read ({kind}); `medhelm score` writes it again"
         ) from None
-    missing = set(wanted or ()) - set(table.column_names)
-    if missing:
-        raise RecordError(f"{path} has no column {min(missing)!r}; `medhelm score` writes it again")
-    return table
 
 
 def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
-    scores = read_scores(cell.run.path, ("instance_key", "metadata"))
+    scores = read_scores(cell.run.path, METADATA_COLUMNS)
     try:
         return read_metadata(scores)
     except ValueError as e:
