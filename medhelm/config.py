@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.inspect import (
+    DictType,
+    LiteralType,
+    NoneType,
+    StructType,
+    Type,
+    UnionType,
+    VarTupleType,
+    type_info,
+)
 
 from medhelm.errors import UsageError, closest
 from medhelm.schema import DataClass, EndpointClass, ModelSpec, Scoring
@@ -15,6 +26,7 @@ from medhelm.schema import DataClass, EndpointClass, ModelSpec, Scoring
 DEFAULT_RESULTS = "medhelm-results"
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 PrivacyPolicy = dict[DataClass, tuple[EndpointClass, ...]]
@@ -34,7 +46,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     benchmarks: tuple[BenchmarkChoice, ...]
     data: Literal["sample", "full"] = "full"
     data_dir: str | None = None
-    results_dir: str = DEFAULT_RESULTS
+    results_dir: NotEmpty = DEFAULT_RESULTS
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0
@@ -59,12 +71,40 @@ def convert(value: Mapping[str, Any], kind: type[msgspec.Struct], what: str) -> 
         raise UsageError(_explain(str(e), kind, what)) from None
 
 
+def field_names(kind: type[msgspec.Struct], path: str) -> list[str]:
+    """Return the keys at a path like `model.sampling`; none where there are none."""
+    there = _type_at(kind, path)
+    if isinstance(there, DictType) and isinstance(there.key_type, LiteralType):
+        return [str(key) for key in there.key_type.values]
+    return [f.encode_name for f in there.fields] if isinstance(there, StructType) else []
+
+
 def _explain(message: str, kind: type[msgspec.Struct], what: str) -> str:
     text, _, path = message.partition(" - at `$")
     key = path.rstrip("`").lstrip(".")
+    there = _type_at(kind, key)
     if text.startswith("Object contains unknown field"):
         name = text.split("`")[1]
-        nearest = closest(name, [f.name for f in msgspec.structs.fields(kind)])
-        did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        return f"{what}: unknown key {(key + '.' if key else '') + name!r}{did}"
-    return f"{what}: {key or 'value'}: {text[0].lower()}{text[1:]}"
+        above = f"{key}." if key else ""
+        nearest = closest(name, field_names(kind, key))
+        did = f"; did you mean {above + nearest[0]!r}?" if nearest else ""
+        return f"{what}: unknown key {above + name!r}{did}"
+    known = ""
+    if text.startswith("Invalid enum value") and isinstance(there, LiteralType):
+        known = f", known: {', '.join(map(str, there.values))}"
+    return f"{what}: {key or 'value'}: {text[0].lower()}{text[1:]}{known}"
+
+
+def _type_at(kind: type[msgspec.Struct], path: str) -> Type | None:
+    """Return the type at a path like `model.sampling` or `privacy[...][0]`, None beside it."""
+    there: Type | None = type_info(kind)
+    for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
+        if isinstance(there, StructType):
+            there = next((f.type for f in there.fields if f.encode_name == part), None)
+        elif isinstance(there, DictType):
+            there = there.value_type
+        elif isinstance(there, VarTupleType):
+            there = there.item_type
+        if isinstance(there, UnionType):
+            there = next((t for t in there.types if not isinstance(t, NoneType)), None)
+    return there

@@ -1,4 +1,4 @@
-"""The default launcher and sweeper of `medhelm run`: every job in one process and event loop.
+"""The default launcher and sweeper of `medhelm run`: all jobs belong to one process and event loop.
 
 Hydra finds plugins in modules under `hydra_plugins.`; `medhelm run` imports this one by
 itself, because an editable install is not on the path that Hydra scans.
@@ -6,49 +6,99 @@ itself, because an editable install is not on the path that Hydra scans.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from hydra._internal.config_repository import CachingConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+_COLLECTED: ContextVar[list[dict[str, Any]]] = ContextVar("medhelm_jobs")
 
-class MedhelmSweeper(BasicSweeper):
-    """The basic sweeper; the launcher composes every job anyway, so none is composed twice."""
+
+@contextmanager
+def collected_jobs() -> Iterator[list[dict[str, Any]]]:
+    """Give the list that the launcher fills with the values of every job of a sweep."""
+    token = _COLLECTED.set([])
+    try:
+        yield _COLLECTED.get()
+    finally:
+        _COLLECTED.reset(token)
+
+
+class JobsFailed(Exception):
+    """Jobs of a launcher with processes of its own ended with an error."""
+
+    def __init__(self, failed: Sequence[tuple[Sequence[str], BaseException]], jobs: int) -> None:
+        super().__init__(f"{len(failed)} of {jobs} jobs failed")
+        self.failed, self.jobs = failed, jobs
+
+
+class MedhelmSweeper(Sweeper):
+    """The basic sweeper, but: glob(...) also sees names with a slash, nothing is written, no
+    job is composed before the launcher does, and all failed jobs are reported."""
 
     def __init__(self) -> None:
-        super().__init__(max_batch_size=None)
-
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Leave the check to the launcher, which composes all jobs before it starts one."""
-
-
-class MedhelmLauncher(Launcher):
-    """Composes every job, then hands all of them at once to the task function's `run_all`."""
-
-    def __init__(self) -> None:
+        self.launcher: Launcher | None = None
         self.config: DictConfig | None = None
-        self.task_function: TaskFunction | None = None
         self.hydra_context: HydraContext | None = None
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Keep what Hydra gives."""
-        self.config = config
-        self.task_function = task_function
-        self.hydra_context = hydra_context
+        """Keep what Hydra gives and make the launcher."""
+        self.config, self.hydra_context = config, hydra_context
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Launch the product of all values; raises JobsFailed."""
+        assert self.launcher is not None
+        assert self.config is not None and self.hydra_context is not None
+        loader = self.hydra_context.config_loader
+        overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
+        repository = _repository(self.hydra_context, self.config)
+        jobs = BasicSweeper.split_arguments([_spell_out(o, repository) for o in overrides], None)
+        results = self.launcher.launch(jobs[0], initial_job_idx=0)
+        failed = [r for r in results if r.status is not JobStatus.COMPLETED]
+        if failed:
+            # not `return_value`: it prints before it raises, and stops at the first
+            raise JobsFailed([(r.overrides or (), r._return_value) for r in failed], len(results))
+        return [results]
+
+
+class MedhelmLauncher(Launcher):
+    """Composes every job and adds its values to `collected_jobs`."""
+
+    def __init__(self) -> None:
+        self.config: DictConfig | None = None
+        self.hydra_context: HydraContext | None = None
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep what Hydra gives; its task function is for launchers with other processes."""
+        self.config, self.hydra_context = config, hydra_context
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Run all jobs together; raises what the sweep raises."""
-        self.task_function.run_all(list(self._compose(job_overrides)))  # type: ignore[union-attr]
+        """Compose all jobs; raises what composing raises."""
+        _COLLECTED.get().extend(self._compose(job_overrides))
         return [
             JobReturn(overrides=overrides, status=JobStatus.COMPLETED)
             for overrides in job_overrides
@@ -61,17 +111,15 @@ class MedhelmLauncher(Launcher):
         nothing else. An option from a file of the user's is composed job by job.
         """
         assert self.config is not None and self.hydra_context is not None
-        loader = self.hydra_context.config_loader
+        repository = _repository(self.hydra_context, self.config)
         composed: dict[tuple[str, ...], DictConfig] = {}
         for overrides in jobs:
             names = [o.partition("=")[2] for o in overrides if o.startswith("benchmark=")]
             shared = tuple(o for o in overrides if not o.startswith("benchmark="))
-            if len(names) != 1 or not self._is_plain(names[0]):
+            if len(names) != 1 or not _is_plain(repository, names[0]):
                 shared = tuple(overrides)
             if shared not in composed:
-                composed[shared] = loader.load_sweep_config(self.config, list(overrides))
-                with open_dict(composed[shared]):
-                    del composed[shared]["hydra"]
+                composed[shared] = self._compose_one(overrides)
             config = composed[shared]
             if shared != tuple(overrides):
                 config.benchmark.name = names[0]
@@ -79,12 +127,60 @@ class MedhelmLauncher(Launcher):
             assert isinstance(values, dict)
             yield {str(key): value for key, value in values.items()}
 
-    def _is_plain(self, benchmark: str) -> bool:
-        """Return whether a benchmark's option is the registry's: a name and nothing else."""
-        assert self.hydra_context is not None
-        loader = self.hydra_context.config_loader
-        sources = [s for s in loader.get_sources() if s.is_config(f"benchmark/{benchmark}")]
-        return [s.scheme() for s in sources] == ["structured"]
+    def _compose_one(self, overrides: Sequence[str]) -> DictConfig:
+        assert self.config is not None and self.hydra_context is not None
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
+        name_options(config, config.hydra.runtime.choices)
+        with open_dict(config):
+            del config["hydra"]
+        return config
+
+
+def name_options(config: DictConfig, choices: Mapping[str, Any]) -> None:
+    """Name a model, benchmark or suite after its option where its file does not name it."""
+    for group in ("model", "benchmark", "suite"):
+        node = config.get(group)
+        if isinstance(node, DictConfig) and node.get("name") is None and choices.get(group):
+            node.name = choices[group]
+
+
+def _repository(context: HydraContext, config: DictConfig) -> CachingConfigRepository:
+    """Return all options of all groups, those of hydra.searchpath too."""
+    given: Any = OmegaConf.to_container(config.hydra.overrides.hydra)
+    loader: Any = context.config_loader
+    _, repository = loader._parse_overrides_and_create_caching_repo(
+        config.hydra.job.config_name, given
+    )
+    assert isinstance(repository, CachingConfigRepository)
+    return repository
+
+
+def _spell_out(override: Override, repository: CachingConfigRepository) -> Override:
+    """Replace glob(...) by the names that it matches, at any depth of the group."""
+    glob: Any = override.value()
+    if not isinstance(glob, Glob):
+        return override
+    chosen = glob.filter(_names(repository, override.key_or_group))
+    if not chosen:
+        raise HydraException(f"{override.input_line} matches no name of that group")
+    return dataclasses.replace(
+        override, value_type=ValueType.CHOICE_SWEEP, _value=ChoiceSweep(list=list(chosen))
+    )
+
+
+def _names(repository: CachingConfigRepository, group: str, folder: str = "") -> list[str]:
+    """Return the options of a group, those of its folders as FOLDER/NAME."""
+    path = f"{group}/{folder}".rstrip("/")
+    names = [folder + name for name in repository.get_group_options(path, ObjectType.CONFIG)]
+    for below in repository.get_group_options(path, ObjectType.GROUP):
+        names += _names(repository, group, f"{folder}{below}/")
+    return sorted(names)
+
+
+def _is_plain(repository: CachingConfigRepository, benchmark: str) -> bool:
+    """Return whether a benchmark's option is the registry's: a name and nothing else."""
+    path = f"benchmark/{benchmark}"
+    return [s.scheme() for s in repository.get_sources() if s.is_config(path)] == ["structured"]
 
 
 def register() -> None:

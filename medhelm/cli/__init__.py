@@ -50,6 +50,10 @@ def _dispatch(argv: list[str]) -> int:
         from medhelm.cli import run
 
         return run.run(argv[1:])
+    if argv and argv[0] in ("-sc", "--shell-completion"):
+        from medhelm.cli.completion import complete
+
+        return complete(argv[1:], list(COMMANDS))
     if argv and not argv[0].startswith("-"):
         name = argv[0]
         if name not in COMMANDS:

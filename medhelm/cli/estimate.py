@@ -23,15 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
     )
     parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
+    parser.add_argument("--config-dir", metavar="DIR", help="as of `medhelm run`")
     add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; no key is needed, nothing is sent or written."""
-    from medhelm.cli.run import compose, load_plugins
+    from medhelm.cli.compose import compose
+    from medhelm.cli.run import load_plugins
 
     registry = load_plugins(args.arguments)
-    argv = [*(["-m"] if args.multirun else []), *args.arguments]
+    argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
     compose(argv, registry, lambda configs: _show(configs, registry, args.format))
     return 0
 

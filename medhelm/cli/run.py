@@ -1,36 +1,35 @@
 """`medhelm run`: a Hydra application whose jobs all run in this process.
 
-The only module that knows Hydra, beside the launcher. It fills the config groups from the
-registry, lets Hydra compose the jobs, and turns Hydra's errors into one line each.
+Launchers with processes of their own (submitit, Ray) get `run_one` instead, once for each job.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 import shlex
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from medhelm.cli.compose import compose, launch, listed, other_launcher, plain, plugin_files
 from medhelm.cli.options import open_registry
 from medhelm.config import Job, convert
-from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
-from medhelm.models.catalogue import find_model, load_models
+from medhelm.errors import MedhelmError, UsageError
 from medhelm.registry import Registry
-from medhelm.schema import ModelSpec
 
 DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
-_HYDRA_OPTIONS = ("--cfg", "-c", "--info", "-i", "--help", "-h", "--hydra-help", "-sc")
-_HYDRA_OPTIONS += ("--shell-completion", "--shell_completion", "--package", "-p")
-_KEYLIKE = re.compile(r"(^|[._])(api_?key|key|token|secret|password)$", re.IGNORECASE)
-_MODEL_GLOB = re.compile(r"model=glob\(['\"]?([^'\",()]+)['\"]?\)")
+_COMPLETION = {"-sc", "--shell-completion"}
+_KEYLIKE = re.compile(r"(^|[._])(api_?key|key|token|secret|password|authorization)$", re.IGNORECASE)
+_KEY_INSIDE = re.compile(
+    r"[{,]\s*['\"]?(\w*[_-])?(api_?key|key|token|secret|password|authorization)['\"]?\s*:",
+    re.IGNORECASE,
+)
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONG = 20
+"""Names of variables that are longer and mix a-z with digits look like keys."""
 
 
 def run(argv: list[str]) -> int:
@@ -42,24 +41,49 @@ def run(argv: list[str]) -> int:
             "model.\n"
         )
         argv = list(DEMO)
+    if _COMPLETION & set(argv):
+        from medhelm.cli.completion import complete
+
+        return complete([a for a in argv if a not in _COMPLETION])
     registry = load_plugins(argv)
-    compose(argv, registry, lambda configs: execute(configs, registry, argv))
+    if {"-h", "--help"} & set(argv):
+        from medhelm.cli.run_help import print_help
+
+        print_help(registry)
+    elif launcher := other_launcher(argv):
+        _run_elsewhere(argv, registry, launcher)
+    else:
+        compose(argv, registry, lambda configs: execute(configs, registry, argv))
     return 0
 
 
 def load_plugins(argv: Sequence[str]) -> Registry:
     """Return the registry that a command line asks for; a key on it is refused."""
     _refuse_keys(argv)
-    return open_registry(_plugin_files(argv))
+    return open_registry(plugin_files(argv))
 
 
 def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> None:
     """Run the composed jobs together and show the tables; raises the gravest error of a run."""
     from medhelm.cli.sweep import run_jobs
 
-    if not configs:
-        raise UsageError("the sweep is empty: a glob(...) on the command line matches nothing")
-    run_jobs([to_job(config) for config in configs], registry, "medhelm run " + shlex.join(argv))
+    run_jobs([to_job(config) for config in configs], registry, _command(argv))
+
+
+def run_one(config: Any) -> None:
+    """Run one job in a process of its own: what launchers other than ours call.
+
+    Its errors go back to the process that launched it, so they must survive pickling.
+    """
+    from medhelm.cli.sweep import run_alone
+
+    values = plain(config)
+    try:
+        run_alone(to_job(values), open_registry(listed(values["plugins"])))
+    except MedhelmError as e:
+        sent = MedhelmError(str(e))
+        sent.exit_code = e.exit_code
+        raise sent from None
 
 
 def to_job(config: Mapping[str, Any]) -> Job:
@@ -80,7 +104,12 @@ def to_job(config: Mapping[str, Any]) -> Job:
             "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
             "'benchmark=glob(*)' or suite=NAME"
         )
-    return convert(values | {"benchmarks": chosen}, Job, "config")
+    job: Job = convert(values | {"benchmarks": chosen}, Job, "config")
+    return job
+
+
+def _command(argv: Sequence[str]) -> str:
+    return "medhelm run " + shlex.join(argv)
 
 
 def _refuse_keys(argv: Sequence[str]) -> None:
@@ -89,162 +118,65 @@ def _refuse_keys(argv: Sequence[str]) -> None:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
         if name.endswith("api_key_env"):
-            if value not in ("null", "") and not _ENV_NAME.fullmatch(value):
+            if value.strip("'\"") not in ("null", "") and not _is_env_name(value.strip("'\"")):
                 raise UsageError(
                     f"{name} takes the name of an environment variable, not a key; "
                     f"put the key into the environment and give {name}=ITS_NAME"
                 )
-        elif _KEYLIKE.search(name):
+        elif _KEYLIKE.search(name) or _KEY_INSIDE.search(value):
             raise UsageError(
                 f"{name}=... is refused: keys are read from the environment only; "
                 "export the key and name its variable with model.api_key_env=NAME"
             )
 
 
-def _plugin_files(argv: Sequence[str]) -> list[str]:
-    """Return the files of plugins=[...], which must be known before Hydra composes."""
-    for argument in argv:
-        if argument.startswith("plugins="):
-            listed = argument.partition("=")[2].strip().removeprefix("[").removesuffix("]")
-            return [p.strip().strip("'\"") for p in listed.split(",") if p.strip()]
-    return []
+def _is_env_name(value: str) -> bool:
+    has_both = re.search("[a-z]", value) and re.search("[0-9]", value)
+    return _ENV_NAME.fullmatch(value) is not None and not (len(value) > _LONG and has_both)
 
 
-def compose(argv: list[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]) -> None:
-    """Let Hydra compose the jobs and call `run_all` with them."""
-    import hydra
-    from hydra.core.plugins import Plugins
-    from hydra.errors import HydraException
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+# Launchers with processes of their own -----------------------------------------------------
 
-    Plugins.instance()  # its scan imports Hydra's own plugins anew: ours build on the new ones
-    from hydra_plugins.medhelm_launcher import register
 
-    register()
-    names = _fill_groups(argv, registry)
+def _run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
+    """Check all jobs here, let the launcher run each in its process, show what came of them.
 
-    def task(config: Any) -> None:  # one job: what other launchers call, each in its process
-        run_all([OmegaConf.to_container(config, resolve=True)])
+    The jobs write the same run folders; results_dir must lie where all of them reach it.
+    """
+    from medhelm.cli.sweep import failed_error, show_tables
+    from medhelm.durable import make_private
+    from medhelm.estimate import without_keys
+    from medhelm.planning import plan_runs
 
-    task.run_all = run_all  # type: ignore[attr-defined]
-    argv = [_expand_glob(a, names["model"]) for a in argv]
-    application = hydra.main(
-        version_base="1.3", config_path="pkg://medhelm.conf", config_name="config"
+    jobs: list[Job] = []
+    compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
+    if not jobs:  # --cfg and the like
+        return
+    if any(job.budget_usd is not None or job.budget_tokens is not None for job in jobs):
+        raise UsageError(
+            f"a cap on the whole sweep needs one process, hydra/launcher={launcher} starts one "
+            "for each job: leave out budget_usd and budget_tokens, or the launcher"
+        )
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs))
+    results = Path(jobs[0].results_dir)
+    make_private(results / "jobs")  # what hydra.sweep.dir names: the launcher's own files
+    print(
+        f"{len(jobs)} job(s) go to hydra/launcher={launcher}; it keeps its files in "
+        f"{results / 'jobs'}",
+        file=sys.stderr,
     )
-    shown = any(a.partition("=")[0] in _HYDRA_OPTIONS for a in argv)
-    if not shown:  # argparse takes options before or behind all overrides, not between them
-        argv = ["--multirun", *(a for a in argv if a not in ("-m", "--multirun"))]
-    with tempfile.TemporaryDirectory() as scratch, _arguments(argv, scratch):
-        try:
-            application(task)()
-        except HydraException as e:
-            raise _translate(e, names) from None
-        except OmegaConfBaseException as e:
-            raise UsageError(_first_line(e)) from None
-        except SystemExit as e:
-            if e.code not in (0, None):
-                raise
-
-
-@contextmanager
-def _arguments(argv: list[str], scratch: str) -> Iterator[None]:
-    """Hand Hydra its command line; what its sweeper writes goes to a scratch folder."""
-    is_ours = not any(a.startswith(("hydra/launcher=", "hydra.sweep.dir=")) for a in argv)
-    if is_ours and argv[0] == "--multirun":
-        argv = [*argv, f"hydra.sweep.dir={scratch}"]
-    before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = ["medhelm run", *argv]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits by itself
+    gradings = [run.path / "gradings" / run.grading_hash for run in runs]
+    go_on = f"To go on where it stopped: {_command(argv)}"
     try:
-        yield
-    finally:
-        sys.argv = before[0]
-        if before[1] is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before[1]
-
-
-def _fill_groups(argv: Sequence[str], registry: Registry) -> dict[str, list[str]]:
-    """Put benchmarks and models into Hydra's config groups; returns the names by group."""
-    from hydra.core.config_store import ConfigStore
-
-    store = ConfigStore.instance()
-    empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
-    store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
-    store.store(name="suite_defaults", node={"name": None, "benchmarks": []}, provider="medhelm")
-    for name in registry.benchmarks:
-        store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
-    models, packaged = dict(registry.models), load_models()
-    for name in _asked(argv, "model"):
-        if name not in models and name.startswith("openai/"):
-            models[name] = find_model(name, models)
-    for name, spec in models.items():
-        if name not in packaged:  # those Hydra finds as files; it copies all nodes for each job
-            node = msgspec.to_builtins(spec)
-            vendor, slash, short = name.rpartition("/")
-            store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
-    return {"benchmark": list(registry.benchmarks), "model": list(models)}
-
-
-def _expand_glob(argument: str, models: Sequence[str]) -> str:
-    """Spell out model=glob(PATTERN): Hydra's own glob does not see names with a slash."""
-    match = _MODEL_GLOB.fullmatch(argument)
-    if match is None:
-        return argument
-    chosen = fnmatch.filter(models, match[1])
-    if not chosen:
-        raise UsageError(f"{argument} matches no model (`medhelm list models` shows all)")
-    return f"model={','.join(chosen)}"
-
-
-def _asked(argv: Sequence[str], group: str) -> list[str]:
-    """Return the plain names that GROUP=a,b asks for."""
-    values = [a.partition("=")[2] for a in argv if a.startswith(f"{group}=")]
-    return [v.strip().strip("'\"") for value in values for v in value.split(",") if "(" not in v]
-
-
-def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
-    """Return Hydra's error as one line with the nearest names."""
-    from hydra.errors import MissingConfigException, OverrideParseException
-    from omegaconf.errors import ConfigKeyError
-
-    if isinstance(e, MissingConfigException) and e.missing_cfg_file:
-        group, _, name = str(e.missing_cfg_file).partition("/")
-        options = e.options or ()
-        known = names.get(group, [str(o) for o in options])
-        hint = {
-            "model": "`medhelm list models` shows all; openai/ANY-NAME needs no file.",
-            "benchmark": "`medhelm list benchmarks` shows all.",
-        }.get(group, f"known: {', '.join(known)}." if known else "")
-        return UnknownName(group, name, known, hint)
-    if isinstance(e, OverrideParseException):
-        return UsageError(
-            f"cannot read the argument {e.override!r}: write key=value, with quotes around "
-            "values that hold spaces or commas"
-        )
-    cause = e.__cause__
-    if isinstance(cause, ConfigKeyError) and cause.full_key:
-        parent, _, key = str(cause.full_key).rpartition(".")
-        known = [str(k) for k in (getattr(cause, "parent_node", None) or {})] or _keys(parent)
-        nearest = closest(key, known)
-        did = (
-            f"; did you mean {(parent + '.' if parent else '') + nearest[0]!r}?" if nearest else ""
-        )
-        return UsageError(
-            f"unknown config key {cause.full_key!r}{did} (`medhelm run --cfg job` shows all)"
-        )
-    return UsageError(_first_line(cause or e))
-
-
-def _keys(parent: str) -> list[str]:
-    if parent == "model":
-        return list(ModelSpec.__struct_fields__)
-    return [*Job.__struct_fields__, "benchmark", "suite", "plugins", "experiment"]
-
-
-def _first_line(e: BaseException) -> str:
-    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
-    return lines[0] if lines else type(e).__name__
+        failed = launch(argv, registry, launcher, run_one)
+    except MedhelmError:
+        print(go_on, file=sys.stderr)
+        raise
+    show_tables([path for path in gradings if (path / "summary.json").exists()], results)
+    for reason, n in Counter(reason for _, reason, _ in failed).most_common():
+        first = next(job for job, why, _ in failed if why == reason)
+        more = f" and {n - 1} more job(s)" if n > 1 else ""
+        print(f"medhelm: {first}{more}: {reason}", file=sys.stderr)
+    if failed:
+        print(go_on, file=sys.stderr)
+        raise failed_error(failed[0][2], len(failed), len(jobs))

@@ -26,32 +26,47 @@ class Interrupted(MedhelmError):
 
 def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
+    end = _run(jobs, registry)
+    graded = [
+        e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
+    ]
+    show_tables(graded, Path(jobs[0].results_dir))
+    _raise_worst(end, command)
+
+
+def run_alone(job: Job, registry: Registry) -> None:
+    """Run one job of a sweep whose tables another process shows; raises its first error."""
+    end = _run([job], registry)
+    for ending in end.endings:
+        if ending.error is not None:
+            raise ending.error
+    if end.stopped:
+        raise Interrupted(end.stopped)
+
+
+def show_tables(gradings: Sequence[Path], results: Path) -> None:
+    """Print the tables of finished runs and where all of it lies."""
+    from medhelm.formats import print_tables
+    from medhelm.results import load_gradings
+
+    if gradings:
+        try:
+            loaded = load_gradings(gradings)
+            print_tables([loaded.tables[n] for n in ("overall", "benchmarks", "mde", "cost")])
+        except UsageError as e:  # a sweep over settings has several runs for one cell
+            print(f"No common table: {e}")
+    print(f"Runs: {results.resolve() / 'runs'}")
+    print(f"Tables again: medhelm tables --results-dir {results}")
+
+
+def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
     from medhelm.cli.progress import Display
 
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check([run.spec.model for run in runs])
     with Display(runs) as display:
-        end = asyncio.run(run_sweep(runs, ledger, display, ModelPool(os.environ)))
-    _print_tables(end, Path(jobs[0].results_dir))
-    _raise_worst(end, command)
-
-
-def _print_tables(end: SweepEnd, results: Path) -> None:
-    from medhelm.formats import print_tables
-    from medhelm.results import load_gradings
-
-    graded = [
-        e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
-    ]
-    if graded:
-        try:
-            loaded = load_gradings(graded)
-            print_tables([loaded.tables[n] for n in ("overall", "benchmarks", "mde", "cost")])
-        except UsageError as e:  # a sweep over settings has several runs for one cell
-            print(f"No common table: {e}")
-    print(f"Runs: {results.resolve() / 'runs'}")
-    print(f"Tables again: medhelm tables --results-dir {results}")
+        return asyncio.run(run_sweep(runs, ledger, display, ModelPool(os.environ)))
 
 
 def _raise_worst(end: SweepEnd, command: str) -> None:
@@ -70,11 +85,12 @@ def _raise_worst(end: SweepEnd, command: str) -> None:
     if end.stopped:
         raise BudgetReached(end.stopped)
     if failed:
-        raise failed_error(failed[0].error, len(failed), len(end.endings))
+        code = failed[0].error.exit_code if failed[0].error else 1
+        raise failed_error(code, len(failed), len(end.endings))
 
 
-def failed_error(first: MedhelmError | None, failed: int, total: int) -> MedhelmError:
+def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:
     """Return one error for a sweep of which some runs failed, with the first one's exit code."""
     error = MedhelmError(f"{failed} of {total} run(s) failed, see above; the others are finished")
-    error.exit_code = first.exit_code if first else 1
+    error.exit_code = exit_code
     return error

@@ -1,0 +1,68 @@
+"""Shell completion: `medhelm -sc install=bash` prints what to eval, `-sc query=bash` answers it.
+
+Hydra writes the shell's function; it calls the executable, which is `medhelm`, not
+`medhelm run`, with the line typed so far. So the subcommand is taken off here. Hydra then
+completes config keys; names of groups are completed here, for it does not see those with a
+slash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
+from medhelm.errors import MedhelmError, UsageError
+from medhelm.registry import load_registry
+from medhelm.schema import Scoring
+
+_TAKES_CONFIG = ("run", "estimate")
+_SHELLS = ("bash", "zsh", "fish")
+_VALUES: Mapping[str, Sequence[str]] = {"data": ("full", "sample"), "scoring": get_args(Scoring)}
+
+
+def complete(argv: Sequence[str], commands: Sequence[str] = ()) -> int:
+    """Return 0 after printing a shell's function, or the words that it can offer."""
+    what, _, shell = argv[0].partition("=") if argv else ("", "", "")
+    if what not in ("install", "uninstall", "query") or shell not in _SHELLS:
+        raise UsageError(
+            "--shell-completion takes install=SHELL or uninstall=SHELL, SHELL is "
+            + ", ".join(_SHELLS)
+        )
+    if what != "query":
+        compose(["--shell-completion", *argv], load_registry(), lambda configs: None)
+        return 0
+    line = os.environ.get("COMP_LINE", "")
+    point = os.environ.get("COMP_POINT", "")
+    line = line[: int(point)] if point.isdecimal() else line
+    words = line.split()[1:] + ([""] if line.endswith(" ") else [])
+    try:
+        print("\n".join(_offers(words, commands)))
+    except MedhelmError:  # what is typed so far is wrong; a word on it would stand in the prompt
+        return 0
+    return 0
+
+
+def _offers(words: Sequence[str], commands: Sequence[str]) -> list[str]:
+    """Return what the last word can become; nothing leaves it to the shell (files)."""
+    if len(words) < 2:
+        return [c for c in commands if c.startswith("".join(words))]
+    if words[0] not in _TAKES_CONFIG:
+        return []
+    given, last = words[1:-1], words[-1]
+    registry = load_registry(plugin_files(given))
+    key, equals, value = last.partition("=")
+    if equals and key in _VALUES:
+        return [f"{key}={v}" for v in _VALUES[key] if v.startswith(value)]
+    names = group_names(read_options(given), registry)
+    if equals and key in names:
+        done, comma, begun = value.rpartition(",")
+        return [f"{key}={done}{comma}{n}" for n in names[key] if n.startswith(begun)]
+    return sorted(set(_readable(completions(words[1:], registry))))
+
+
+def _readable(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        if not word.startswith("hydra"):
+            yield "model=" if word == "model/" else word

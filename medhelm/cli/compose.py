@@ -1,0 +1,378 @@
+"""Hydra: the command line -> the values of every job, or the jobs in other processes.
+
+The only module that knows Hydra, beside the launcher. It fills the config groups from the
+registry, lets Hydra compose the jobs, and turns Hydra's errors into one line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.config import BenchmarkChoice, Job, field_names
+from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
+from medhelm.models.catalogue import find_model, load_models
+from medhelm.registry import Registry
+from medhelm.schema import ModelSpec
+
+_LAUNCHER = "hydra/launcher="
+_OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")
+_GROUPS = ("model", "benchmark", "suite", "experiment")
+_ADDED = tuple(f"+{group}=" for group in _GROUPS)
+"""All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
+_SEARCH_PATH = "hydra.searchpath="
+
+
+def compose(
+    argv: Sequence[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]
+) -> None:
+    """Let Hydra compose the jobs, then call `run_all` with all of them, in this process.
+
+    With an option that only shows something (--cfg, --info), Hydra shows it and no more.
+    """
+    _load_hydra()
+    from hydra_plugins.medhelm_launcher import collected_jobs
+
+    asked = read_options(argv)
+    overrides = asked.overrides
+    if other_launcher(overrides):
+        overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
+    with collected_jobs() as configs:
+        _call_hydra(asked, overrides, _fill_groups(asked, registry), _unused)
+    for config in configs:
+        unread = set(listed(config["plugins"])) - set(plugin_files(argv))
+        if unread:
+            raise UsageError(
+                f"plugins={sorted(unread)} stands in a config file, but plugins are read before "
+                "the configuration is: give plugins=[FILE] on the command line"
+            )
+    if not asked.shows:
+        run_all(configs)
+
+
+def launch(
+    argv: Sequence[str], registry: Registry, launcher: str, task: Callable[[Any], None]
+) -> list[tuple[str, str, int]]:
+    """Give each job to `task` in a process of its own; return (job, reason, exit code) of failures.
+
+    `task` must be a function of a module, for the other processes import it.
+    """
+    _load_hydra()
+    from hydra_plugins.medhelm_launcher import JobsFailed
+
+    asked = read_options(argv)
+    try:
+        _call_hydra(asked, asked.overrides, _fill_groups(asked, registry), task)
+    except JobsFailed as e:
+        return [(_job_name(overrides), *_reason(error)) for overrides, error in e.failed]
+    except MedhelmError:
+        raise
+    except Exception as e:  # a border: a scheduler fails in ways of its own (no sbatch, job killed)
+        raise MedhelmError(f"hydra/launcher={launcher}: {_reason(e)[0]}") from None
+    return []
+
+
+def _job_name(overrides: Sequence[str]) -> str:
+    return " ".join(o for o in overrides if o.startswith(("model=", "benchmark=", "suite=")))
+
+
+def _reason(e: BaseException) -> tuple[str, int]:
+    if isinstance(e, MedhelmError):
+        return str(e), e.exit_code
+    return f"{type(e).__name__}: {_first_line(e)}", 1
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """Return the values of what Hydra hands to a task."""
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
+    from hydra_plugins.medhelm_launcher import name_options
+
+    name_options(config, HydraConfig.get().runtime.choices)
+    values: Any = OmegaConf.to_container(config, resolve=True)
+    return dict(values)
+
+
+def other_launcher(argv: Sequence[str]) -> str:
+    """Return the launcher that hydra/launcher=NAME asks for; empty where it is ours."""
+    names = [a.removeprefix(_LAUNCHER) for a in argv if a.startswith(_LAUNCHER)]
+    return names[-1] if names and names[-1] != "medhelm" else ""
+
+
+def plugin_files(argv: Sequence[str]) -> list[str]:
+    """Return the files of plugins=[...], which must be known before Hydra composes."""
+    for argument in argv:
+        if argument.startswith("plugins="):
+            listed = argument.partition("=")[2].strip().removeprefix("[").removesuffix("]")
+            return [p.strip().strip("'\"") for p in listed.split(",") if p.strip()]
+    return []
+
+
+def listed(plugins: Any) -> list[str]:
+    """Return the files of a composed `plugins`, which may be one name."""
+    return [plugins] if isinstance(plugins, str) else [str(p) for p in plugins or ()]
+
+
+def completions(words: Sequence[str], registry: Registry) -> list[str]:
+    """Return how the last of the words behind `medhelm run` can go on, by Hydra."""
+    _load_hydra()
+    asked = read_options([*words[:-1], "--shell-completion"])
+    names = _fill_groups(asked, registry)
+    before = os.environ.get("COMP_LINE")
+    said = io.StringIO()
+    os.environ["COMP_LINE"] = " ".join(["medhelm", *words])
+    try:
+        with redirect_stdout(said):
+            _call_hydra(asked, ["query=bash"], names, _unused)
+    finally:
+        os.environ["COMP_LINE"] = before or ""
+    return said.getvalue().split()
+
+
+def _unused(config: Any) -> None:
+    """Stand for the task function, which the launcher of this process never calls."""
+
+
+def _load_hydra() -> None:
+    from hydra.core.plugins import Plugins
+
+    Plugins.instance()  # its scan imports plugins anew: whoever imports ours first has old classes
+    from hydra_plugins.medhelm_launcher import register
+
+    register()
+
+
+def read_options(argv: Sequence[str]) -> argparse.Namespace:
+    """Return Hydra's options and the overrides, which may stand in any order."""
+    from hydra._internal.utils import get_args_parser
+
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            asked = get_args_parser().parse_intermixed_args(argv)
+    except SystemExit as e:
+        if not e.code:
+            raise
+        reason = said.getvalue().strip().rpartition("error: ")[2]
+        raise UsageError(f"{reason}; see `medhelm run --help`") from None
+    if asked.experimental_rerun:
+        raise UsageError("--experimental-rerun is refused: it reads a pickle, which can run code")
+    showing = [n for n in ("cfg", "info", "hydra_help", "shell_completion") if getattr(asked, n)]
+    if len(showing) > 1:
+        raise UsageError(f"--{showing[0]} and --{showing[1]} exclude each other")
+    if (asked.resolve or asked.package) and not asked.cfg:
+        raise UsageError("--resolve and --package go with --cfg only")
+    asked.shows = bool(showing)
+    for override in asked.overrides:
+        if override.startswith("="):
+            raise UsageError(_unreadable(override))
+    asked.overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
+    return asked
+
+
+def _call_hydra(
+    asked: argparse.Namespace,
+    overrides: Sequence[str],
+    names: Mapping[str, list[str]],
+    task: Callable[[Any], None],
+) -> None:
+    """Run the Hydra application; its errors become UsageErrors."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    application = hydra.main(
+        version_base="1.3", config_path="pkg://medhelm.conf", config_name="config"
+    )
+    with _hydra_arguments(asked, overrides), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="provider=.*is not\\s+available")
+        try:
+            application(task)()
+        except HydraException as e:
+            raise _translate(e, names) from None
+        except YAMLError as e:
+            raise UsageError(f"a config file is no YAML: {' '.join(str(e).split())}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{_not_utf8(_own_folders(asked))}: a config file is UTF-8") from None
+        except (OmegaConfBaseException, UserWarning, ValueError) as e:
+            raise UsageError(_first_line(e)) from None
+        except SystemExit as e:
+            if e.code not in (0, None):
+                raise
+
+
+@contextmanager
+def _hydra_arguments(asked: argparse.Namespace, overrides: Sequence[str]) -> Iterator[None]:
+    """Hand Hydra its command line, options first as its parser wants them."""
+    line = [] if asked.shows else ["--multirun"]
+    for name in ("cfg", "info", "package", "config_dir", "config_name", "config_path"):
+        if getattr(asked, name) is not None:
+            line += [f"--{name.replace('_', '-')}", getattr(asked, name)]
+    for name in ("resolve", "hydra_help", "shell_completion"):
+        line += [f"--{name.replace('_', '-')}"] if getattr(asked, name) else []
+    before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    # the name that completion is installed for has no subcommand
+    sys.argv = ["medhelm" if asked.shell_completion else "medhelm run", *line, *overrides]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits by itself
+    try:
+        yield
+    finally:
+        sys.argv = before[0]
+        if before[1] is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before[1]
+
+
+def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
+    """Return the names of every group: the registry's, the packaged and the user's own.
+
+    Raises UsageError where a file of the user's would be hidden by a packaged one.
+    """
+    folders = [Path(str(resources.files("medhelm.conf"))), *_own_folders(asked)]
+    names: dict[str, list[str]] = {}
+    for group in _GROUPS:
+        packaged, *own = [_options_below(folder, group) for folder in folders]
+        known = {"model": registry.models, "benchmark": registry.benchmarks}.get(group, {})
+        for folder, options in zip(folders[1:], own, strict=True):
+            if group != "benchmark" and (hidden := options & (packaged | known.keys())):
+                raise UsageError(
+                    f"{folder / group / min(hidden)}.yaml has the name of a {group} that is "
+                    "there already; rename it"
+                )
+        names[group] = sorted(packaged.union(known, *own))
+    return names
+
+
+def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
+    """Put benchmarks and models into Hydra's config groups; returns the names by group."""
+    from hydra.core.config_store import ConfigStore
+
+    store = ConfigStore.instance()
+    empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
+    store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
+    store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
+    store.store(name="suite_defaults", node={"name": None, "benchmarks": []}, provider="medhelm")
+    names = group_names(asked, registry)
+    # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
+    # may say more of a benchmark than its name (the split).
+    files = {
+        group: set().union(*(_options_below(f, group) for f in _own_folders(asked)))
+        for group in ("model", "benchmark")
+    }
+    for name in registry.benchmarks.keys() - files["benchmark"]:
+        store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
+    packaged = load_models()
+    models = {n: spec for n, spec in registry.models.items() if n not in packaged}
+    for name in _asked_names(asked.overrides, "model"):
+        if name not in names["model"] and name.startswith("openai/"):
+            models[name] = find_model(name)
+    for name, spec in models.items():
+        vendor, slash, short = name.rpartition("/")
+        node = msgspec.to_builtins(spec)
+        store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
+    return names
+
+
+def _asked_names(overrides: Sequence[str], group: str) -> list[str]:
+    """Return the plain names that GROUP=a,b asks for."""
+    values = [a.partition("=")[2] for a in overrides if a.startswith(f"{group}=")]
+    return [v.strip().strip("'\"") for value in values for v in value.split(",") if "(" not in v]
+
+
+def _own_folders(asked: argparse.Namespace) -> list[Path]:
+    """Return the folders that --config-dir and hydra.searchpath name."""
+    listed = [o.removeprefix(_SEARCH_PATH) for o in asked.overrides if o.startswith(_SEARCH_PATH)]
+    places = [p.strip().strip("'\"") for o in listed for p in o.strip("[]").split(",")]
+    folders = [Path(p.removeprefix("file://")) for p in places if not p.startswith("pkg:")]
+    return folders + ([Path(asked.config_dir)] if asked.config_dir else [])
+
+
+def _not_utf8(folders: Iterable[Path]) -> str:
+    """Return the file that the decoder's error does not name."""
+    for path in (p for folder in folders for p in sorted(folder.rglob("*.yaml"))):
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return str(path)
+    return "a file of the search path"
+
+
+def _options_below(folder: Path, group: str) -> set[str]:
+    return {
+        path.relative_to(folder / group).with_suffix("").as_posix()
+        for path in (folder / group).rglob("*.yaml")
+    }
+
+
+# Errors ------------------------------------------------------------------------------------
+
+
+def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
+    """Return Hydra's error as one line with the nearest names."""
+    from hydra.errors import MissingConfigException, OverrideParseException
+    from omegaconf.errors import ConfigAttributeError, ConfigKeyError
+
+    if isinstance(e, MissingConfigException) and e.missing_cfg_file:
+        missing = str(e.missing_cfg_file)
+        group, _, name = missing.partition("/")
+        if group == "hydra":
+            group, _, name = missing.rpartition("/")
+        if not name:
+            return UsageError(f"--config-name {missing}: there is no {missing}.yaml")
+        known = names.get(group, [str(o) for o in e.options or ()])
+        hint = {
+            "model": "`medhelm list models` shows all; openai/ANY-NAME needs no file.",
+            "benchmark": "`medhelm list benchmarks` shows all.",
+            "hydra/launcher": "Other launchers come with pip install 'medhelm[slurm]' or 'medhelm[ray]'.",
+        }.get(group, f"known: {', '.join(known)}." if known else "")
+        return UnknownName(group, name, known, hint)
+    if isinstance(e, OverrideParseException):
+        return UsageError(_unreadable(e.override))
+    cause = e.__cause__
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError) and cause.full_key:
+        return _unknown_key(cause.full_key)
+    said = _first_line(cause or e)
+    if said.startswith(("Ambiguous value", "Sweep parameters")):
+        said = f"--cfg and --info show one job: give one value ({said.partition(chr(39))[2]}"
+    return UsageError(said)
+
+
+def _unreadable(argument: str) -> str:
+    return (
+        f"cannot read the argument {argument!r}: write key=value, with quotes around "
+        "values that hold spaces or commas"
+    )
+
+
+def _unknown_key(full_key: str) -> UsageError:
+    parent, _, key = full_key.rpartition(".")
+    nearest = closest(key, _keys(parent))
+    did = f"; did you mean {(parent + '.' if parent else '') + nearest[0]!r}?" if nearest else ""
+    return UsageError(f"unknown config key {full_key!r}{did} (`medhelm run --cfg job` shows all)")
+
+
+def _keys(parent: str) -> list[str]:
+    """Return the keys that the config has at a path."""
+    if parent == "benchmark":
+        return field_names(BenchmarkChoice, "")
+    if parent:
+        return field_names(Job, parent)
+    return [*field_names(Job, ""), "benchmark", "suite", "plugins", "experiment"]
+
+
+def _first_line(e: BaseException) -> str:
+    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
+    return lines[0] if lines else type(e).__name__
