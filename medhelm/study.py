@@ -138,6 +138,9 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
     shared = shared.astype(np.int64)
     for model in panel.cells:
         scores = panel.scores(model)
+        if np.array_equal(scores.ids, panel.ids):
+            found[model] = _Placed(scores.values, scores.stats, shared)
+            continue
         at = scores.among(panel.ids)
         own = shared
         if np.count_nonzero(at) < len(panel.ids):
