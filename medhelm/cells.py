@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from medhelm.errors import RecordError
 from medhelm.schema import MetricRef, RunRecord
 from medhelm.selection import GradedRun
-from medhelm.stats import Floats, Ints, is_fit
+from medhelm.stats import Floats, is_fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,25 +146,33 @@ class _Rows:
         key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
         # Sorted, so that sums of floats do not depend on the order in which answers arrived.
         order = np.lexsort((repeat, key))
-        is_next = (np.diff(key[order]) != 0) | (np.diff(repeat[order]) != 0)
-        if not is_next.all():
+        key, repeat = key[order], repeat[order]
+        if not ((np.diff(key) != 0) | (np.diff(repeat) != 0)).all():
             raise _Damaged(f"{metric.name}: an instance and repeat stands there twice")
         is_there = ~np.isnan(value)
-        stats = self._take_stats(metric, np.cumsum(is_there) - 1, order[is_there[order]])
-        order = order[is_there[order]]
-        value = value[order]
+        row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
+        is_there, value, cluster = is_there[order], value[order], cluster[order]
+        if not is_there.all():
+            row, key, value, cluster = (
+                row[is_there],
+                key[is_there],
+                value[is_there],
+                cluster[is_there],
+            )
         slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
         if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
             raise _Damaged(
                 f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
             )
-        unique, first, item = np.unique(key[order], return_index=True, return_inverse=True)
-        if len(unique) < len(value):
-            stats = np.stack([_means(column, item, len(unique)) for column in stats.T], axis=1)
+        stats = self._take_stats(metric)[row]
+        is_first = np.diff(key, prepend=~key[:1]) != 0
+        if not is_first.all():
+            item = np.cumsum(is_first) - 1
+            stats = np.stack([_means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
         return MetricScores(
-            ids=unique,
-            clusters=cluster[order][first],
-            **_over_repeats(value, item, len(unique)),
+            ids=key[is_first],
+            clusters=cluster[is_first],
+            **_over_repeats(value, is_first),
             stats=stats,
             total=float(value.sum()),
             counted=len(value),
@@ -177,8 +185,8 @@ class _Rows:
         dtype = _PLAIN[name]
         return np.concatenate(chunks).astype(dtype, copy=False) if chunks else np.empty(0, dtype)
 
-    def _take_stats(self, metric: MetricRef, place: Ints, order: Ints) -> Floats:
-        """Return the statistics (n, k) of the rows `order`; `place` counts rows with a value."""
+    def _take_stats(self, metric: MetricRef) -> Floats:
+        """Return the statistics (n, k) of the rows with a value, their batches let go."""
         chunks = [c for c in self._stats if len(c)]
         self._stats.clear()
         if not chunks:
@@ -191,7 +199,7 @@ class _Rows:
                 f"{metric.name}: {stats.shape[1]} statistics, which {metric.aggregation!r} "
                 "cannot take"
             )
-        return stats[place[order]]
+        return stats
 
 
 def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
@@ -200,17 +208,24 @@ def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
     return np.asarray(np.bincount(item, weights=column, minlength=count) / of, dtype=np.float64)
 
 
-def _over_repeats(value: Floats, item: NDArray[np.int64], count: int) -> dict[str, Floats]:
-    """Return mean, ends and SD of each item's values, under the names of `MetricScores`."""
-    if count == len(value):  # one row each, and the rows are in the order of the items
-        return {"values": value, "low": value, "high": value, "spread": np.zeros(count)}
-    values = _means(value, item, count)
-    low, high = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(low, item, value)
-    np.maximum.at(high, item, value)
-    squares = np.bincount(item, weights=(value - values[item]) ** 2, minlength=count)
-    spread = np.sqrt(squares / np.maximum(np.bincount(item, minlength=count) - 1, 1))
-    return {"values": values, "low": low, "high": high, "spread": spread}
+def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Floats]:
+    """Return mean, ends and SD of each item's values, under the names of `MetricScores`.
+
+    The values of an item stand side by side; `is_first` marks where an item begins.
+    """
+    if is_first.all():
+        return {"values": value, "low": value, "high": value, "spread": np.zeros(len(value))}
+    start = np.flatnonzero(is_first)
+    item = np.cumsum(is_first) - 1
+    values = _means(value, item, len(start))
+    squares = np.add.reduceat((value - values[item]) ** 2, start)
+    spread = np.sqrt(squares / np.maximum(np.bincount(item) - 1, 1))
+    return {
+        "values": values,
+        "low": np.minimum.reduceat(value, start),
+        "high": np.maximum.reduceat(value, start),
+        "spread": spread,
+    }
 
 
 def _stats(column: Any) -> Floats:
@@ -222,7 +237,7 @@ def _stats(column: Any) -> Floats:
     lengths = np.unique(pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
     if len(lengths) != 1 or lengths[0] < 1:
         raise _Damaged("rows with a value have no statistics, or of different length")
-    flat = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+    flat = np.asarray(column.flatten().to_numpy(zero_copy_only=False))
     if not np.isfinite(flat).all():
         raise _Damaged("statistics that are not finite")
     return flat.reshape(len(column), int(lengths[0]))

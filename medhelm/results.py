@@ -209,6 +209,7 @@ def read_scores(grading: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatc
     import pyarrow.parquet as pq
 
     path = grading / "scores.parquet"
+    pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     try:
         with pq.ParquetFile(path) as file:  # read_table would load pandas, half a second
             missing = [c for c in columns if c not in file.schema_arrow.names]

@@ -109,6 +109,7 @@ def _write(
             pa.field("metadata", pa.string()),
         ]
     )
+    pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     rows: list[dict[str, Any]] = []
     with pq.ParquetWriter(handle, schema) as writer:
         for exchange in read_exchanges(run, plan):
