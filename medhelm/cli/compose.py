@@ -44,7 +44,7 @@ def compose(
     from hydra_plugins.medhelm_launcher import collected_jobs
 
     asked = read_options(argv)
-    overrides = asked.overrides
+    overrides = [] if asked.hydra_help else asked.overrides  # its help knows no config of ours
     if other_launcher(overrides):
         overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
     with collected_jobs() as configs:
@@ -261,6 +261,8 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
+    for group in ("model", "benchmark"):
+        _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
     store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
     store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
@@ -284,6 +286,15 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
         node = msgspec.to_builtins(spec)
         store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
     return names
+
+
+def _forget(group: dict[str, Any]) -> None:
+    """Take out what an earlier command of this process has stored."""
+    for name, entry in list(group.items()):
+        if isinstance(entry, dict):
+            _forget(entry)
+        elif entry.provider == "medhelm":
+            del group[name]
 
 
 def _asked_names(overrides: Sequence[str], group: str) -> list[str]:
@@ -330,7 +341,7 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
         group, _, name = missing.partition("/")
         if group == "hydra":
             group, _, name = missing.rpartition("/")
-        if not name:
+        if "/" not in missing:
             return UsageError(f"--config-name {missing}: there is no {missing}.yaml")
         known = names.get(group, [str(o) for o in e.options or ()])
         hint = {
