@@ -214,7 +214,8 @@ def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Float
     The values of an item stand side by side; `is_first` marks where an item begins.
     """
     if is_first.all():
-        return {"values": value, "low": value, "high": value, "spread": np.zeros(len(value))}
+        none = np.broadcast_to(np.float64(0.0), len(value))  # takes no memory
+        return {"values": value, "low": value, "high": value, "spread": none}
     start = np.flatnonzero(is_first)
     item = np.cumsum(is_first) - 1
     values = _means(value, item, len(start))

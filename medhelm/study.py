@@ -159,7 +159,8 @@ def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimat
         return found
     sums = [cluster_sums(p.stats, p.codes, count) for p in placed.values()]
     seed = seed_of(settings.bootstrap_seed, *names)
-    drawn = bootstrap(np.concatenate(sums, axis=1), settings.draws, seed)
+    joined = np.concatenate(sums, axis=1) if len(sums) > 1 else sums[0]
+    drawn = bootstrap(joined, settings.draws, seed)
     ends = np.cumsum([s.shape[1] for s in sums])[:-1]
     for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
         score = float(value(own.sum(0)))
@@ -178,7 +179,7 @@ def _estimate(
 ) -> Estimate:
     values, codes = placed.values, placed.codes
     is_mean = panel.metric.aggregation == "mean"
-    count = len(np.unique(codes))
+    count = int(np.count_nonzero(np.bincount(codes)))
     known = draws[~np.isnan(draws)]
     return Estimate(
         n=len(values),
