@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
     from medhelm.extract import extract_choice as extract_choice
+    from medhelm.extract import extract_codes as extract_codes
+    from medhelm.extract import extract_date as extract_date
+    from medhelm.extract import extract_labels as extract_labels
     from medhelm.extract import extract_number as extract_number
+    from medhelm.extract import extract_weeks_days as extract_weeks_days
+    from medhelm.extract import final_answer as final_answer
+    from medhelm.extract import is_code as is_code
     from medhelm.hookspecs import hookimpl as hookimpl
     from medhelm.results import Results as Results
     from medhelm.results import load_results as load_results
@@ -23,11 +29,14 @@ if TYPE_CHECKING:
     from medhelm.schema import Instance as Instance
     from medhelm.schema import Metric as Metric
     from medhelm.schema import ModelSpec as ModelSpec
+    from medhelm.schema import Outcome as Outcome
     from medhelm.schema import Price as Price
     from medhelm.schema import Prompt as Prompt
     from medhelm.schema import Response as Response
     from medhelm.schema import Row as Row
+    from medhelm.schema import Sampling as Sampling
     from medhelm.schema import Score as Score
+    from medhelm.schema import Scoring as Scoring
     from medhelm.schema import SourceFile as SourceFile
 
 __version__ = "0.1.0"
@@ -35,7 +44,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "api": ("evaluate",),
     "errors": ("DataError", "MedhelmError"),
-    "extract": ("extract_choice", "extract_number"),
+    "extract": (
+        "extract_choice",
+        "extract_codes",
+        "extract_date",
+        "extract_labels",
+        "extract_number",
+        "extract_weeks_days",
+        "final_answer",
+        "is_code",
+    ),
     "hookspecs": ("hookimpl",),
     "results": ("Results", "load_results"),
     "schema": (
@@ -45,11 +63,14 @@ _HOMES = {
         "Instance",
         "Metric",
         "ModelSpec",
+        "Outcome",
         "Price",
         "Prompt",
         "Response",
         "Row",
+        "Sampling",
         "Score",
+        "Scoring",
         "SourceFile",
     ),
 }

@@ -54,7 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
     privacy: PrivacyPolicy = {}
-    """Endpoint classes that data of a class may go to, beyond the default policy."""
+    """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 
 
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:

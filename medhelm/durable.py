@@ -21,7 +21,7 @@ def make_private(path: Path) -> None:
 
 def lock_file(path: Path) -> BinaryIO:
     """Return an open file that holds an exclusive lock; the kernel drops it with the process."""
-    handle = open(path, "a+b")  # noqa: SIM115 - held open on purpose
+    handle = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -6,6 +6,7 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -155,7 +156,15 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         cluster=benchmark.cluster,
         description=benchmark.description,
         instruction=benchmark.instruction,
+        plugin=_plugin(benchmark.origin),
     )
+
+
+def _plugin(origin: str) -> str:
+    path = Path(origin)
+    if not path.is_file():
+        return origin
+    return f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
 def select(dataset: Dataset, spec: RunSpec) -> Selection:

@@ -395,6 +395,8 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     description: str = ""
     instruction: str = ""
+    plugin: str = ""
+    """File that declares the benchmark, with the start of its sha256."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

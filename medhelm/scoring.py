@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import platform
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -50,7 +52,6 @@ def score_run(
     grading: GradingSpec,
     metrics: Sequence[Metric],
     card: BenchmarkCard,
-    settings: dict[str, str] | None = None,
 ) -> RunRecord:
     """Grade the stored exchanges of a run, write the grading folder and return its record.
 
@@ -80,7 +81,7 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         usage=usage.totals(),
         served_models=dict(usage.served),
-        provenance=_provenance(started, size, usage) | (settings or {}),
+        provenance=_provenance(started, size, usage),
     )
     write_struct(folder / "summary.json", record)
     return record
@@ -202,12 +203,19 @@ class _UsageSum:
     output_limit: int
     exchanges: int = 0
     errors: int = 0
+    waited_s: float = 0.0
+    ended_at: list[float] = field(default_factory=list)
+    """Unix times of the first and the last answer."""
     tokens: Counter[str] = field(default_factory=Counter)
     served: Counter[str] = field(default_factory=Counter)
 
     def add(self, exchange: Exchange) -> None:
         response = exchange.response
         self.exchanges += 1
+        self.waited_s += response.latency_s
+        if response.finished_at:
+            first, last = self.ended_at or (response.finished_at,) * 2
+            self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
         self.tokens["lost"] += response.lost
         if response.finish in ("error", "oversize"):
             self.errors += 1
@@ -235,10 +243,34 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
             found[f"version.{library}"] = version(library)
         except PackageNotFoundError:
             continue
+    if (commit := _git_commit()) is not None:
+        found["git_commit"] = commit
+    for name, moment in zip(("answered_from", "answered_until"), usage.ended_at, strict=False):
+        found[name] = _utc(moment)
     return found | {
         "version.python": platform.python_version(),
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-        "graded_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "graded_at": _utc(started),
+        "grading_seconds": f"{time.time() - started:.3f}",
+        "answer_seconds": f"{usage.waited_s:.3f}",
         "log_bytes": str(size),
         "asked_again": str(usage.errors),
     }
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+@cache
+def _git_commit() -> str | None:
+    """Return the commit of the checkout that medhelm runs from, '-dirty' with changes; else None."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -88,11 +88,10 @@ def choose_runs(
             f"{left} run{'s' * (left > 1)} on bundled samples left out, since there are runs on "
             "full data; --data sample shows them."
         )
+    kept = _newest_gradings(kept)
     kept, superseded = _one_per_cell(kept, latest)
     if superseded:
-        notes.append(
-            f"{superseded} older run{'s' * (superseded > 1)} or gradings left out by --latest."
-        )
+        notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
     by_benchmark = defaultdict(list)
     for run in kept:
         by_benchmark[run.benchmark].append(run)
@@ -134,6 +133,14 @@ def _age(run: GradedRun) -> tuple[str, int]:
     return run.record.provenance.get("graded_at", ""), stamp
 
 
+def _newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
+    """Return one grading of each run: grading again takes the place of what was there."""
+    newest: dict[tuple[str, str, str], GradedRun] = {}
+    for run in sorted(runs, key=_age):
+        newest[run.benchmark, run.model, run.record.request_hash] = run
+    return list(newest.values())
+
+
 def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedRun], int]:
     cells: dict[tuple[str, str], list[GradedRun]] = defaultdict(list)
     for run in runs:
@@ -141,9 +148,8 @@ def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedR
     for (benchmark, model), several in cells.items():
         if len(several) > 1 and not latest:
             one, two = several[:2]
-            what = "gradings" if one.record.request_hash == two.record.request_hash else "runs"
             raise UsageError(
-                f"{model} has {len(several)} {what} on {benchmark} ({one.folder} and {two.folder}); "
+                f"{model} has {len(several)} runs on {benchmark} ({one.folder} and {two.folder}); "
                 "--latest (latest=True) takes the newest, or remove the one that is not meant"
             )
     kept = [max(several, key=_age) for several in cells.values()]

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract_choice, hookimpl
+from medhelm import (
+    DataError,
+    Instance,
+    Metric,
+    Response,
+    Score,
+    extract_choice,
+    final_answer,
+    hookimpl,
+)
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SHOWN = 200
@@ -24,8 +33,6 @@ class ExactMatch(Metric):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where no single option is stated."""
-        from medhelm.extract import final_answer
-
         if not instance.choices:
             answer = final_answer(response.text)
             is_right = _plain(answer) in {_plain(r) for r in _references(instance)}

@@ -13,12 +13,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, hookimpl
-
-if TYPE_CHECKING:
-    from medhelm.schema import Outcome
+from medhelm import (
+    DataError,
+    Instance,
+    Metric,
+    Outcome,
+    Response,
+    Score,
+    extract_codes,
+    extract_labels,
+    hookimpl,
+    is_code,
+)
 
 _PUBLISHED_CODE = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
 _SHOWN = 100
@@ -135,8 +143,6 @@ def _count(gold: frozenset[str], found: frozenset[str]) -> Counts:
 
 def _key(label: str) -> str:
     """Return what makes two spellings one label: codes without point, words without case."""
-    from medhelm.extract import is_code
-
     if is_code(label.upper()):
         return label.upper().replace(".", "")
     return " ".join(label.casefold().split())
@@ -178,14 +184,10 @@ def _parse_labels(text: str) -> tuple[str, ...] | None:
 
 
 def _asks_for_codes(instance: Instance) -> bool:
-    from medhelm.extract import is_code
-
     return bool(instance.references) and all(is_code(r.upper()) for r in instance.references)
 
 
 def _predicted(instance: Instance, text: str) -> frozenset[str] | None:
-    from medhelm.extract import extract_codes, extract_labels
-
     labels = _labels(instance)
     if not labels and _asks_for_codes(instance):
         found = extract_codes(text)

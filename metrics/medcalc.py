@@ -5,7 +5,17 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, extract_number, hookimpl
+from medhelm import (
+    DataError,
+    Instance,
+    Metric,
+    Response,
+    Score,
+    extract_date,
+    extract_number,
+    extract_weeks_days,
+    hookimpl,
+)
 
 _CATEGORIES = frozenset(
     {
@@ -40,8 +50,6 @@ class MedCalcAccuracy(Metric):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where no single value is stated."""
-        from medhelm.extract import extract_date, extract_weeks_days
-
         gold = _gold(instance)
         category = instance.answer_key.get("category", "")
         if category and category not in _CATEGORIES:

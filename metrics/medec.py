@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Response, Score, hookimpl
-
-if TYPE_CHECKING:
-    from medhelm.schema import Outcome
+from medhelm import DataError, Instance, Metric, Outcome, Response, Score, final_answer, hookimpl
 
 _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
@@ -140,8 +137,6 @@ def _read(text: str) -> _Claim | None:
 
     Whole lines count first (CORRECT, or a sentence number that leads the line), then prose.
     """
-    from medhelm.extract import final_answer
-
     answer = final_answer(text)[:_LONGEST].replace("*", "")
     lines = [line for line in answer.split("\n") if line.strip()]
     claims = {_Claim(True, int(m[1] or m[2])) for m in _NUMBERED.finditer(answer)}

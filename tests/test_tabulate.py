@@ -512,11 +512,13 @@ def test_several_runs_of_a_cell_need_latest(tmp_path: Path) -> None:
     assert "1 older run" in notes(table)
 
 
-def test_two_gradings_of_a_run_are_called_so(tmp_path: Path) -> None:
-    write_run(tmp_path, "x", "a", items([1.0]))
-    write_run(tmp_path, "x", "a", items([1.0]), metrics=[metric(version="2")])
-    with pytest.raises(UsageError, match="2 gradings"):
-        load_results(tmp_path)
+def test_grading_a_run_again_takes_the_place_of_the_older_grading(tmp_path: Path) -> None:
+    first = {"graded_at": "2026-01-01T00:00:00Z"}
+    again = {"graded_at": "2026-01-02T00:00:00Z"}
+    write_run(tmp_path, "x", "a", items([1.0]), metrics=[metric(version="2")], provenance=again)
+    write_run(tmp_path, "x", "a", items([0.0]), provenance=first)
+    (row,) = load_results(tmp_path).typed("benchmarks", FEW).rows
+    assert row["score"] == 1.0
 
 
 def test_full_runs_push_samples_out_and_say_so(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _dispatch(argv: list[str]) -> int:
         module = import_module(f"medhelm.cli.{name}")
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
-        code: int = module.run(parser.parse_args(argv[1:]))
+        code: int = module.run(parser.parse_intermixed_args(argv[1:]))
         return code
     parser = _Parser(
         prog="medhelm",

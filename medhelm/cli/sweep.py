@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}")
     print(f"Runs: {results.resolve() / 'runs'}")
-    print(f"Tables again: medhelm tables --results-dir {results}")
+    print(f"Tables again: medhelm tables --results-dir {shlex.quote(str(results))}")
 
 
 def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
