@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from medhelm.extract import final_answer as final_answer
     from medhelm.extract import is_code as is_code
     from medhelm.hookspecs import hookimpl as hookimpl
-    from medhelm.results import Results as Results
-    from medhelm.results import load_results as load_results
     from medhelm.schema import Benchmark as Benchmark
     from medhelm.schema import FileDataset as FileDataset
     from medhelm.schema import HubDataset as HubDataset
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from medhelm.schema import Score as Score
     from medhelm.schema import Scoring as Scoring
     from medhelm.schema import SourceFile as SourceFile
+    from medhelm.tables.results import Results as Results
+    from medhelm.tables.results import load_results as load_results
 
 __version__ = "0.1.0"
 
@@ -55,7 +55,7 @@ _HOMES = {
         "is_code",
     ),
     "hookspecs": ("hookimpl",),
-    "results": ("Results", "load_results"),
+    "tables.results": ("Results", "load_results"),
     "schema": (
         "Benchmark",
         "FileDataset",

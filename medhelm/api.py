@@ -16,9 +16,9 @@ from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, plan_runs
 from medhelm.registry import Registry, load_registry
-from medhelm.results import Results, load_gradings
 from medhelm.runner import SweepEnd, run_sweep
 from medhelm.schema import Exchange, ModelSpec, RunRecord, Scoring
+from medhelm.tables.results import Results, load_gradings
 
 
 def evaluate(

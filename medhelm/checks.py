@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from medhelm.data.readers import READERS
+from medhelm.data.sources import file_path, hub_folder
 from medhelm.prompts import letter_choices, render_prompt
-from medhelm.readers import READERS
 from medhelm.schema import Benchmark, HubDataset, Instance, Metric
-from medhelm.sources import file_path, hub_folder
 
 Level = Literal["failure", "warning"]
 Check = Literal[

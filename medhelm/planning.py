@@ -14,7 +14,7 @@ from pathlib import Path
 
 from medhelm import privacy
 from medhelm.config import BenchmarkChoice, Job, data_root
-from medhelm.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import DataError
 from medhelm.grading import metric_ref
 from medhelm.models import check_model

@@ -33,7 +33,7 @@ from medhelm.checks import (
     plain,
     prompt_fault,
 )
-from medhelm.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import MedhelmError
 from medhelm.grading import grade
 from medhelm.manifest import Facts, compare, read_manifest, write_manifest

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -205,13 +205,17 @@ def main() -> int:
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
     print("| what | target | measured |\n|---|---|---|")
-    for measure in (start, throughput, latency, size):
-        if args.only in (None, measure.__name__):
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                rows = size(folder, args.big) if measure is size else measure(folder)  # type: ignore[operator]
-            for row in rows:
-                print(f"| {' | '.join(row)} |", flush=True)
+    measures: dict[str, Callable[[Path], list[tuple[str, str, str]]]] = {
+        "start": start,
+        "throughput": throughput,
+        "latency": latency,
+        "size": lambda folder: size(folder, args.big),
+    }
+    for name, measure in measures.items():
+        if args.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                for row in measure(Path(folder)):
+                    print(f"| {' | '.join(row)} |", flush=True)
     return 0
 
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT))
 WORK = """
 import resource, sys, time
 start = time.perf_counter()
-from medhelm.formats import to_json
-from medhelm.results import load_results
+from medhelm.tables.formats import to_json
+from medhelm.tables.results import load_results
 results = load_results(sys.argv[1])
 loaded = time.perf_counter()
 print(f"  import and read  {loaded - start:6.2f} s")

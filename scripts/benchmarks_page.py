@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm.dataset import open_dataset
+from medhelm.data.dataset import open_dataset
 from medhelm.manifest import Facts, read_manifest
 from medhelm.prompts import resolve_prompt
 from medhelm.registry import Registry, load_registry

@@ -28,13 +28,14 @@ import msgspec
 import yaml
 
 import medhelm
-from medhelm import columns, records, schema
+from medhelm import records, schema
 from medhelm.cli import COMMANDS
 from medhelm.cli.sweep import Interrupted
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines
 from medhelm.models.catalogue import load_models
 from medhelm.schema import ModelSpec, Outcome, Sampling
+from medhelm.tables import columns
 
 ROOT = Path(__file__).resolve().parent.parent
 _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")

@@ -15,12 +15,9 @@ PACKAGE = ROOT / "medhelm"
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
-    2: {"answer_marks", "costs", "dataset", "extract", "extract_sets", "extract_values", "fetch"}
-    | {"hookspecs", "intervals", "models", "privacy", "prompts", "readers", "records", "sources"}
-    | {"stats", "taxonomy", "yaml_benchmark"},
-    3: {"cells", "columns", "compare", "evaluate_metric", "formats", "grading", "notes", "power"}
-    | {"protocols", "registry", "results", "selection", "slices", "spending", "study", "table"}
-    | {"tabulate"},
+    2: {"costs", "data", "extract", "hookspecs", "intervals", "models", "privacy", "prompts"}
+    | {"records", "stats", "taxonomy", "yaml_benchmark"},
+    3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "validation"},
     5: {"__main__", "cli"},
 }

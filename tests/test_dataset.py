@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
 
@@ -277,14 +277,14 @@ def test_duplicate_ids_are_found(tmp_path: Path) -> None:
 def test_equal_hashes_of_different_ids_are_no_duplicates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medhelm.dataset._hash64", lambda data: len(data))
+    monkeypatch.setattr("medhelm.data.dataset._hash64", lambda data: len(data))
     rows = ({"id": n, "context": "x"} for n in ("aa", "bb", "c", "aa"))
     assert find_duplicate_ids(jsonl(tmp_path, *rows)) == ["aa"]
 
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=3000))
 def test_the_table_of_hashes_is_a_set(keys: list[int]) -> None:
-    from medhelm.dataset import _Hashes
+    from medhelm.data.dataset import _Hashes
 
     table, seen = _Hashes(), set[int]()
     for key in keys:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from medhelm.dataset import open_dataset
+from medhelm.data.dataset import open_dataset
+from medhelm.data.fetch import ATTEMPTS, fetch, verify
 from medhelm.errors import DataError, PluginError
-from medhelm.fetch import ATTEMPTS, fetch, verify
 from medhelm.schema import Benchmark, FileDataset, HubDataset, SourceFile
 
 CONTENT = b"".join(f"{n},row\n".encode() for n in range(100_000))
@@ -215,7 +215,7 @@ def test_waits_double_and_obey_retry_after(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("medhelm.fetch.time.sleep", waited.append)
+    monkeypatch.setattr("medhelm.data.fetch.time.sleep", waited.append)
     server.plan = [(503, {}), (503, {}), (429, {"Retry-After": "7"}), (503, {"Retry-After": "999"})]
     fetch(bench(server.url), tmp_path, report=quiet, pause_s=0.5)
     assert waited == [0.5, 1.0, 7.0, 60.0]
@@ -314,7 +314,7 @@ def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("medhelm.fetch.os.fsync", full)
+        patch.setattr("medhelm.data.fetch.os.fsync", full)
         told = failure(bench(server.url), tmp_path)
     assert "cannot be written (No space left on device)" in told
     assert names(tmp_path) == ["file.csv.part"]

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medhelm import formats
 from medhelm.errors import UsageError
-from medhelm.results import load_results
-from medhelm.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
+from medhelm.tables import formats
+from medhelm.tables.results import load_results
+from medhelm.tables.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
 from tests.build_runs import items, write_run, write_suite
 
 COLUMNS = (
@@ -132,7 +132,7 @@ def test_parquet_comes_back_with_its_notes() -> None:
     found = pq.read_table(pa.BufferReader(formats.to_parquet(table())))
     assert found.to_pylist() == [dict(r) for r in table().rows]
     assert found.schema.field("n").type == pa.int64()
-    about = msgspec.json.decode(found.schema.metadata[b"medhelm.table"], type=Document)
+    about = msgspec.json.decode(found.schema.metadata[b"medhelm.tables.table"], type=Document)
     assert about.notes == ("note_1",) and about.settings["draws"] == 1000
 
 

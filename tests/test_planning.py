@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.config import BenchmarkChoice, Job, convert
-from medhelm.dataset import open_dataset
+from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError, ModelError, PrivacyRefused, UnknownName, UsageError
 from medhelm.planning import Run, output_budget, plan_runs, select
 from medhelm.records import order_key

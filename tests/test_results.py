@@ -20,8 +20,8 @@ import scipy.stats
 from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import RecordError, UnknownName, UsageError
-from medhelm.results import TABLES, load_gradings, load_results
-from medhelm.table import Document, Settings, Table
+from medhelm.tables.results import TABLES, load_gradings, load_results
+from medhelm.tables.table import Document, Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 
 FEW = Settings(draws=200)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.formats import to_json
 from medhelm.intervals import wilson
-from medhelm.results import Results, load_results
 from medhelm.schema import MetricRef, ModelSpec, Price, UsageTotals
-from medhelm.spending import spend
-from medhelm.table import Settings, Table
+from medhelm.tables.formats import to_json
+from medhelm.tables.results import Results, load_results
+from medhelm.tables.spending import spend
+from medhelm.tables.table import Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run
 
 FEW = Settings(draws=200)

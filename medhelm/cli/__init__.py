@@ -61,7 +61,9 @@ def _dispatch(argv: list[str]) -> int:
         module = import_module(f"medhelm.cli.{name}")
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
-        code: int = module.run(parser.parse_intermixed_args(argv[1:]))
+        # intermixed: options may stand between names; argparse cannot do it with subcommands
+        parse = parser.parse_args if name == "data" else parser.parse_intermixed_args
+        code: int = module.run(parse(argv[1:]))
         return code
     parser = _Parser(
         prog="medhelm",

@@ -20,10 +20,10 @@ from medhelm.cli.options import (
     open_registry,
     print_json,
 )
+from medhelm.data.fetch import FileStatus, Report, fetch, verify
+from medhelm.data.sources import file_path, hub_folder
 from medhelm.errors import DataError, UsageError
-from medhelm.fetch import FileStatus, Report, fetch, verify
 from medhelm.schema import Benchmark, HubDataset
-from medhelm.sources import file_path, hub_folder
 
 _ACTIONS = {
     "fetch": "get the files that are missing or wrong",

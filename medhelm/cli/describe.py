@@ -19,13 +19,13 @@ from medhelm.cli.options import (
     open_registry,
     print_json,
 )
-from medhelm.dataset import open_dataset
+from medhelm.data.dataset import open_dataset
+from medhelm.data.sources import file_path, hub_folder
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.models.catalogue import find_model
 from medhelm.prompts import render_prompt, resolve_prompt
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, HubDataset, Metric, ModelSpec
-from medhelm.sources import file_path, hub_folder
 
 Facts = dict[str, Any]
 

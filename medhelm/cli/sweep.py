@@ -47,8 +47,8 @@ def run_alone(job: Job, registry: Registry) -> None:
 
 def show_tables(gradings: Sequence[Path], results: Path) -> None:
     """Print the tables of finished runs and where all of it lies."""
-    from medhelm.formats import print_tables
-    from medhelm.results import load_gradings
+    from medhelm.tables.formats import print_tables
+    from medhelm.tables.results import load_gradings
 
     if gradings:
         try:

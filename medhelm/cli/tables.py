@@ -11,8 +11,8 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 
 if TYPE_CHECKING:
-    from medhelm.results import Results
-    from medhelm.table import Settings, Table
+    from medhelm.tables.results import Results
+    from medhelm.tables.table import Settings, Table
 
 _NAMES = ("overall", "benchmarks", "categories", "mde", "cost", "slices")
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
@@ -77,7 +77,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def settings(args: argparse.Namespace, **more: Any) -> Settings:
     """Return the settings that the options name; raises UsageError."""
-    from medhelm.table import Settings
+    from medhelm.tables.table import Settings
 
     return Settings(
         draws=args.draws, bootstrap_seed=args.bootstrap_seed, confidence=args.confidence, **more
@@ -86,7 +86,7 @@ def settings(args: argparse.Namespace, **more: Any) -> Settings:
 
 def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
     """Return the results that the options name; raises MedhelmError."""
-    from medhelm.results import load_results
+    from medhelm.tables.results import load_results
 
     return load_results(
         args.results_dir,
@@ -100,7 +100,7 @@ def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
 
 def emit(tables: list[Table], form: str, out: str | None) -> None:
     """Print tables or write them to a file; notes of CSV go to the standard error."""
-    from medhelm import formats
+    from medhelm.tables import formats
 
     if form == "parquet" and out is None:
         raise UsageError("--format parquet is binary: name a file with --out FILE")

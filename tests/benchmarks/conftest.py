@@ -8,7 +8,7 @@ from pathlib import Path
 import medhelm_benchmarks
 import pytest
 
-from medhelm.dataset import open_dataset
+from medhelm.data.dataset import open_dataset
 from medhelm.prompts import render_prompt
 from medhelm.schema import Benchmark, Instance
 

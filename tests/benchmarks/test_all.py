@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from medhelm.dataset import find_duplicate_ids, open_dataset
+from medhelm.data.dataset import find_duplicate_ids, open_dataset
 from medhelm.prompts import resolve_prompt
 from medhelm.schema import FileDataset
 from medhelm.taxonomy import load_taxonomy

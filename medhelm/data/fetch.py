@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 from urllib.parse import urlsplit
 
-from medhelm.errors import DataError, PluginError
-from medhelm.schema import Benchmark, HubDataset, SourceFile
-from medhelm.sources import (
+from medhelm.data.sources import (
     expected_sha256,
     fetch_command,
     file_path,
@@ -31,6 +29,8 @@ from medhelm.sources import (
     load_hub,
     record_path,
 )
+from medhelm.errors import DataError, PluginError
+from medhelm.schema import Benchmark, HubDataset, SourceFile
 
 Report = Callable[[str, int, int | None], None]
 """Is told (file name, bytes here, bytes in all or None) while a file comes."""

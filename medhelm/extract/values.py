@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.answer_marks import last_mark, unify, visible_text
+from medhelm.extract.marks import last_mark, unify, visible_text
 
 T = TypeVar("T")
 

@@ -10,14 +10,15 @@ from collections import defaultdict
 
 import numpy as np
 
-from medhelm import notes, stats
-from medhelm.cells import Cell
-from medhelm.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
+from medhelm import stats
 from medhelm.errors import UsageError
 from medhelm.intervals import Interval, percentile
-from medhelm.spending import add_spends, spend, usage_columns
-from medhelm.study import Estimate, Panel, Study
-from medhelm.table import Row, Table, make_table
+from medhelm.tables import notes
+from medhelm.tables.cells import Cell
+from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
+from medhelm.tables.spending import add_spends, spend, usage_columns
+from medhelm.tables.study import Estimate, Panel, Study
+from medhelm.tables.table import Row, Table, make_table
 
 
 def overall(study: Study) -> Table:

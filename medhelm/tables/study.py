@@ -18,7 +18,6 @@ from functools import cached_property, reduce
 import numpy as np
 
 from medhelm import stats
-from medhelm.cells import MIN_COVERAGE, Cell, Keys, MetricScores
 from medhelm.intervals import (
     Interval,
     bootstrap,
@@ -28,9 +27,10 @@ from medhelm.intervals import (
     seed_of,
 )
 from medhelm.schema import BenchmarkCard, MetricRef, RunRecord
-from medhelm.selection import is_ranked
 from medhelm.stats import Floats, Ints, WinDefinition
-from medhelm.table import Settings
+from medhelm.tables.cells import MIN_COVERAGE, Cell, Keys, MetricScores
+from medhelm.tables.selection import is_ranked
+from medhelm.tables.table import Settings
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medhelm import notes, stats
-from medhelm.cells import MIN_COVERAGE, Cell
-from medhelm.columns import COMPARE
+from medhelm import stats
 from medhelm.errors import UnknownName, UsageError
 from medhelm.intervals import (
     PERMUTATIONS,
@@ -28,8 +26,11 @@ from medhelm.intervals import (
 )
 from medhelm.schema import MetricRef
 from medhelm.stats import AGGREGATIONS, TIE, Floats
-from medhelm.study import Study
-from medhelm.table import Row, Settings, Table, make_table
+from medhelm.tables import notes
+from medhelm.tables.cells import MIN_COVERAGE, Cell
+from medhelm.tables.columns import COMPARE
+from medhelm.tables.study import Study
+from medhelm.tables.table import Row, Settings, Table, make_table
 
 
 @dataclass(frozen=True)

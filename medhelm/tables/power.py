@@ -6,11 +6,12 @@ from itertools import combinations
 
 import numpy as np
 
-from medhelm import notes, stats
-from medhelm.columns import MDE
+from medhelm import stats
 from medhelm.stats import Floats
-from medhelm.study import Panel, Study
-from medhelm.table import Row, Table, make_table
+from medhelm.tables import notes
+from medhelm.tables.columns import MDE
+from medhelm.tables.study import Panel, Study
+from medhelm.tables.table import Row, Table, make_table
 
 
 def mde(study: Study) -> Table:

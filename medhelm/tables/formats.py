@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.notes import FLAGS
-from medhelm.table import Column, Table, Value, to_document
+from medhelm.tables.notes import FLAGS
+from medhelm.tables.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -140,7 +140,7 @@ def _csv_value(value: Value) -> Value:
 
 
 def to_parquet(table: Table) -> bytes:
-    """Return a Parquet file; its `medhelm.table` metadata is the JSON form without the rows."""
+    """Return a Parquet file; its `medhelm.tables.table` metadata is the JSON form without the rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -153,7 +153,7 @@ def to_parquet(table: Table) -> bytes:
     about = msgspec.structs.replace(to_document(table), rows=())
     schema = pa.schema(
         [pa.field(c.name, kinds[c.type]) for c in table.columns],
-        metadata={"medhelm.table": msgspec.json.encode(about)},
+        metadata={"medhelm.tables.table": msgspec.json.encode(about)},
     )
     columns = [pa.array([r[c.name] for r in table.rows], kinds[c.type]) for c in table.columns]
     out = io.BytesIO()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from medhelm.cells import MIN_COVERAGE, Cell
 from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
-from medhelm.study import Study
-from medhelm.table import Value
+from medhelm.tables.cells import MIN_COVERAGE, Cell
+from medhelm.tables.study import Study
+from medhelm.tables.table import Value
 
 _MANY = 10
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from medhelm.answer_marks import last_mark, tokens, unify, visible_text
+from medhelm.extract.marks import last_mark, tokens, unify, visible_text
 
 _MOST = 1_000
 """Items of a list that are read."""

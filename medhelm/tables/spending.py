@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medhelm import notes
-from medhelm.columns import COST
 from medhelm.costs import upper_bound, usd
 from medhelm.schema import RunRecord, UsageTotals
-from medhelm.study import Study
-from medhelm.table import Row, Table, make_table
+from medhelm.tables import notes
+from medhelm.tables.columns import COST
+from medhelm.tables.study import Study
+from medhelm.tables.table import Row, Table, make_table
 
 
 @dataclass(frozen=True)

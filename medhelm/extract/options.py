@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from medhelm.answer_marks import TOKEN, fold, tokens, unify
+from medhelm.extract.marks import TOKEN, fold, tokens, unify
 
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from medhelm.errors import RecordError
 from medhelm.schema import MetricRef, RunRecord
-from medhelm.selection import GradedRun
 from medhelm.stats import Floats, is_fit
+from medhelm.tables.selection import GradedRun
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from medhelm import power, slices, spending, tabulate
-from medhelm.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
-from medhelm.compare import compare
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.records import find_gradings, read_record
 from medhelm.schema import RunRecord, Scoring
-from medhelm.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.stats import AGGREGATIONS
-from medhelm.study import Study
-from medhelm.table import RankBy, Settings, Table
+from medhelm.tables import power, slices, spending, tabulate
+from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
+from medhelm.tables.compare import compare
+from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study import Study
+from medhelm.tables.table import RankBy, Settings, Table
 
 if TYPE_CHECKING:
     import pandas as pd

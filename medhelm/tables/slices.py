@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from medhelm import notes
-from medhelm.cells import Cell
-from medhelm.columns import SLICES
 from medhelm.errors import UnknownName, UsageError
-from medhelm.study import Panel, Study, estimate, restrict
-from medhelm.table import Row, Table, make_table
+from medhelm.tables import notes
+from medhelm.tables.cells import Cell
+from medhelm.tables.columns import SLICES
+from medhelm.tables.study import Panel, Study, estimate, restrict
+from medhelm.tables.table import Row, Table, make_table
 
 Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medhelm.answer_marks import final_answer as final_answer
-from medhelm.answer_marks import last_mark, unify, visible_text
-from medhelm.extract_sets import extract_codes as extract_codes
-from medhelm.extract_sets import extract_labels as extract_labels
-from medhelm.extract_sets import is_code as is_code
-from medhelm.extract_values import extract_date as extract_date
-from medhelm.extract_values import extract_number as extract_number
-from medhelm.extract_values import extract_weeks_days as extract_weeks_days
-from medhelm.option_reading import UNCLEAR, options_of
+from medhelm.extract.marks import final_answer as final_answer
+from medhelm.extract.marks import last_mark, unify, visible_text
+from medhelm.extract.options import UNCLEAR, options_of
+from medhelm.extract.sets import extract_codes as extract_codes
+from medhelm.extract.sets import extract_labels as extract_labels
+from medhelm.extract.sets import is_code as is_code
+from medhelm.extract.values import extract_date as extract_date
+from medhelm.extract.values import extract_number as extract_number
+from medhelm.extract.values import extract_weeks_days as extract_weeks_days
 
 
 def extract_choice(text: str, choices: Sequence[str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from medhelm.schema import Outcome
-from medhelm.table import Column
+from medhelm.tables.table import Column
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 

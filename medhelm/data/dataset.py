@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from medhelm.data.readers import READERS, read_file, read_jsonl
+from medhelm.data.sources import check_file, file_sha256, hub_folder, load_hub
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
-from medhelm.readers import READERS, read_file, read_jsonl
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
-from medhelm.sources import check_file, file_sha256, hub_folder, load_hub
 
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)

@@ -1,0 +1,1 @@
+"""Data files -> checked instances: where files lie, how they are fetched and read."""

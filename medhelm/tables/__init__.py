@@ -1,0 +1,1 @@
+"""Graded runs -> tables: reads files only, needs no model and no network."""
