@@ -344,7 +344,7 @@ def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
 @pytest.fixture
 def own(here: Path) -> Path:
     """A folder laid out like `conf/`."""
-    files = {
+    files: dict[str, str | bytes] = {
         "model/mine.yaml": "provider: baseline\nmodel: lead\nendpoint_class: local\n",
         "model/house/lead.yaml": "{provider: baseline, model: lead, name: house/first}\n",
         "model/house/random.yaml": "{provider: baseline, model: random}\n",
@@ -653,7 +653,7 @@ def test_submitit_runs_two_jobs_and_names_the_one_that_fails(
     assert server.requests == 12 and "openai/b" in done.stdout
     assert {p.name for p in tmp_path.iterdir()} == {"data", "results"}
     failing = arguments(tmp_path, "http://127.0.0.1:9/v1", model="openai/c,baseline/lead")
-    done = medhelm(*failing, *given, "model.max_attempts=2", cwd=tmp_path)
+    done = medhelm(*failing, *given, cwd=tmp_path)
     assert done.returncode == 6 and "Traceback" not in done.stderr
     assert "model=openai/c benchmark=quiz: the server at 127.0.0.1:9" in done.stderr
     assert "1 of 2 run(s) failed" in done.stderr

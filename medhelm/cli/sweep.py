@@ -92,6 +92,7 @@ def _raise_worst(end: SweepEnd, command: str) -> None:
 
 def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:
     """Return one error for a sweep of which some runs failed, with the first one's exit code."""
-    error = MedhelmError(f"{failed} of {total} run(s) failed, see above; the others are finished")
+    rest = "" if failed == total else "; the others are finished"
+    error = MedhelmError(f"{failed} of {total} run(s) failed, see above{rest}")
     error.exit_code = exit_code
     return error

@@ -1,0 +1,1 @@
+"""Two benchmarks, a metric and a model, found by their entry point."""
