@@ -17,6 +17,7 @@ def make_private(path: Path) -> None:
     for folder in reversed([path, *path.parents]):
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(folder.parent)
 
 
 def lock_file(path: Path) -> BinaryIO:

@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from medhelm.durable import AtomicFile, lock_file, make_private, why
+from medhelm.durable import AtomicFile, lock_file, make_private, sync_folder, why
 from medhelm.errors import RecordError
 from medhelm.schema import SCHEMA, Exchange, Finish, GradingSpec, RunRecord, RunSpec
 
@@ -189,6 +189,8 @@ class RunFolder:
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
             self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             self._size = os.fstat(self._fd).st_size
+            if self._size == 0:
+                sync_folder(self.path)  # else a power cut could take the name with the lines
         except OSError as e:
             self.close()
             raise RecordError(f"cannot write run folder {self.path}: {why(e)}") from None
