@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 import os
-from collections.abc import Iterable, Sequence
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from medhelm.config import DEFAULT_RESULTS, BenchmarkChoice, Job, PrivacyPolicy
+import msgspec
+
+from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert
 from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.errors import BudgetReached, MedhelmError, UsageError
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, plan_runs
 from medhelm.registry import Registry, load_registry
-from medhelm.runner import SweepEnd, run_sweep
+from medhelm.runner import INTERRUPTED, SweepEnd, run_sweep
 from medhelm.schema import Exchange, ModelSpec, RunRecord, Scoring
 from medhelm.tables.results import Results, load_gradings
 
 
 def evaluate(
-    models: str | ModelSpec | Sequence[str | ModelSpec],
-    benchmarks: str | Sequence[str],
+    models: str | ModelSpec | Iterable[str | ModelSpec],
+    benchmarks: str | Iterable[str],
     *,
     data: Literal["sample", "full"] = "full",
+    split: str | None = None,
     data_dir: str | Path | None = None,
     results_dir: str | Path = DEFAULT_RESULTS,
     max_instances: int | None = None,
@@ -35,68 +42,116 @@ def evaluate(
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
-    plugins: Sequence[str] = (),
+    plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
-    `models` and `benchmarks` are names (`medhelm list`) or `ModelSpec`s; `benchmarks="*"` means
-    all. Raises MedhelmError: before any request where something is missing or refused, after
-    all runs where one of them failed or the budget is reached (the others are kept on disk).
+    `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
+    `ModelSpec`s; `split` is that of the full data, None each benchmark's default. Raises
+    MedhelmError: before any request where something is missing or refused, after all runs where
+    one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
+    KeyboardInterrupt; what is answered is kept, the same call goes on.
     """
-    registry = load_registry(plugins)
-    names = list(registry.benchmarks) if benchmarks == "*" else _listed(benchmarks)
-    jobs = [
-        Job(
-            model=model,
-            benchmarks=tuple(BenchmarkChoice(name=name) for name in names),
-            data=data,
-            data_dir=None if data_dir is None else str(data_dir),
-            results_dir=str(results_dir),
-            max_instances=max_instances,
-            repeats=repeats,
-            seed=seed,
-            scoring=scoring,
-            budget_usd=budget_usd,
-            budget_tokens=budget_tokens,
-            privacy=privacy or {},
-        )
-        for model in _models(models, registry)
+    registry = load_registry([str(p) for p in _several(plugins, "plugins")])
+    known = list(registry.benchmarks)
+    names = [
+        n for b in _several(benchmarks, "benchmarks") for n in _matching(b, known, "benchmark")
     ]
+    settings = {
+        "benchmarks": [{"name": name, "split": split} for name in names],
+        "data": data,
+        "data_dir": None if data_dir is None else str(data_dir),
+        "results_dir": str(results_dir),
+        "max_instances": max_instances,
+        "repeats": repeats,
+        "seed": seed,
+        "scoring": scoring,
+        "budget_usd": budget_usd,
+        "budget_tokens": budget_tokens,
+        "privacy": privacy or {},
+    }
+    jobs: list[Job] = [
+        convert({"model": msgspec.to_builtins(spec), **settings}, Job, "evaluate")
+        for model in _several(models, "models")
+        for spec in _specs(model, registry)
+    ]
+    if not jobs or not names:
+        raise UsageError(f"evaluate: {'benchmarks' if jobs else 'models'} is empty")
     runs = plan_runs(jobs, registry, os.environ)
-    ledger = Ledger(budget_usd, budget_tokens)
+    ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check([run.spec.model for run in runs])
     end = _in_own_loop(runs, ledger)
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
+    if end.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
     if end.stopped:
         raise BudgetReached(end.stopped)
     return load_gradings([run.path / "gradings" / run.grading_hash for run in runs])
 
 
-def _listed(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _several(values: Any, what: str) -> list[Any]:
+    if isinstance(values, str | Path | ModelSpec):
+        return [values]
+    if not isinstance(values, Iterable):
+        raise UsageError(f"evaluate: {what} takes one or several, not {type(values).__name__}")
+    return list(values)
 
 
-def _models(
-    models: str | ModelSpec | Sequence[str | ModelSpec], registry: Registry
-) -> Iterable[ModelSpec]:
-    for model in [models] if isinstance(models, str | ModelSpec) else models:
-        yield model if isinstance(model, ModelSpec) else find_model(model, registry.models)
+def _matching(name: Any, known: Sequence[str], what: str) -> list[str]:
+    """Return the known names that a pattern matches; a plain name as it is."""
+    if not isinstance(name, str):
+        raise UsageError(f"evaluate: a {what} is a name, not {type(name).__name__}")
+    if "*" not in name:
+        return [name]
+    if not (found := fnmatch.filter(known, name)):
+        raise UsageError(f"evaluate: {name!r} matches no {what} (`medhelm list {what}s` shows all)")
+    return found
+
+
+def _specs(model: str | ModelSpec, registry: Registry) -> list[ModelSpec]:
+    if isinstance(model, ModelSpec):
+        return [model]
+    names = _matching(model, list(registry.models), "model")
+    return [find_model(name, registry.models) for name in names]
 
 
 def _in_own_loop(runs: Sequence[Run], ledger: Ledger) -> SweepEnd:
     """Run the sweep in a loop of its own, in a thread where the caller's loop is running."""
+    sweeps: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[SweepEnd]]] = []
 
-    def work() -> SweepEnd:
-        return asyncio.run(run_sweep(runs, ledger, _Silent(), ModelPool(os.environ)))
+    async def work() -> SweepEnd:
+        sweep = asyncio.create_task(run_sweep(runs, ledger, _Silent(), ModelPool(os.environ)))
+        sweeps.append((asyncio.get_running_loop(), sweep))
+        return await sweep
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
+        return asyncio.run(work())
     with ThreadPoolExecutor(1) as thread:  # a notebook: its loop cannot be entered again
-        return thread.submit(work).result()
+        done = thread.submit(asyncio.run, work())
+        try:
+            with _keyboard_interrupts():
+                return done.result()
+        except KeyboardInterrupt:  # it comes here, not to the thread, which would ask on
+            for loop, sweep in sweeps:
+                loop.call_soon_threadsafe(sweep.cancel)
+            raise
+
+
+@contextmanager
+def _keyboard_interrupts() -> Iterator[None]:
+    """Let Ctrl-C raise at once: the waiting loop's own handler would act only after the wait."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 class _Silent:

@@ -80,9 +80,13 @@ def field_names(kind: type[msgspec.Struct], path: str) -> list[str]:
 
 
 def _explain(message: str, kind: type[msgspec.Struct], what: str) -> str:
-    text, _, path = message.partition(" - at `$")
+    text, at, path = message.partition(" - at `$")
+    if not at:  # a key of a mapping
+        text, _, path = message.partition(" - at `key` in `$")
     key = path.rstrip("`").lstrip(".")
     there = _type_at(kind, key)
+    if not at and isinstance(there, DictType):
+        there = there.key_type
     if text.startswith("Object contains unknown field"):
         name = text.split("`")[1]
         above = f"{key}." if key else ""

@@ -1,0 +1,374 @@
+"""The Python entry points: the same files, names and refusals as the commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import medhelm
+from medhelm import Benchmark, MedhelmError, ModelSpec, Results, records
+from medhelm.cli import run_command
+from medhelm.errors import (
+    BudgetReached,
+    DataError,
+    ModelError,
+    PluginError,
+    PrivacyRefused,
+    UnknownName,
+    UsageError,
+)
+from tests.quiz import PLUGIN, arguments, environment, write_quiz
+from tests.server import Reply, letter, serve_in_thread
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, without keys and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def server_model(url: str, name: str = "openai/test", **settings: Any) -> ModelSpec:
+    return ModelSpec(name=name, model="test", base_url=url, **settings)
+
+
+def asked(folder: Path, **settings: Any) -> dict[str, Any]:
+    """The quiz that the commands' tests ask, as arguments of `evaluate`."""
+    write_quiz(folder, 20)
+    given = {"data_dir": folder / "data", "results_dir": folder / "results", "plugins": [PLUGIN]}
+    return given | settings
+
+
+# Results -------------------------------------------------------------------------------------
+
+
+def test_the_example_of_ten_lines(here: Path) -> None:
+    results = medhelm.evaluate(
+        models=["baseline/lexical", "baseline/random"],
+        benchmarks=["headqa", "medec"],
+        data="sample",
+        results_dir="my-results",
+    )
+    overall = results.table("overall")
+    assert set(overall["model"]) == {"baseline/lexical", "baseline/random"}
+    cells = results.table("benchmarks")
+    assert len(cells) == 4
+    assert (cells["low"] <= cells["score"]).all() and (cells["score"] <= cells["high"]).all()
+    again = medhelm.load_results("my-results")
+    assert isinstance(again, Results)
+    assert again.table("overall").equals(overall)
+    assert [p.name for p in here.iterdir()] == ["my-results"]
+
+
+def test_the_command_and_the_call_write_the_same_folders(here: Path) -> None:
+    argv = ["run", "model=baseline/lead,baseline/oracle", "benchmark=headqa,medec", "data=sample"]
+    assert run_command([*argv, "results_dir=by-command", "max_instances=5", "seed=3"]) == 0
+    medhelm.evaluate(
+        ["baseline/lead", "baseline/oracle"],
+        ("headqa", "medec"),
+        data="sample",
+        results_dir="by-call",
+        max_instances=5,
+        seed=3,
+    )
+    found = [
+        {
+            g.relative_to(folder): [
+                (r.metric, r.value, r.outcomes) for r in records.read_record(g).results
+            ]
+            for g in records.find_gradings(folder)
+        }
+        for folder in (here / "by-command", here / "by-call")
+    ]
+    assert found[0] == found[1] and len(found[0]) == 4
+
+
+def test_what_is_answered_is_not_asked_again_by_call_or_command(here: Path) -> None:
+    given = asked(here)
+    with serve_in_thread() as server:
+        spec = server_model(server.base_url)
+        first = medhelm.evaluate(spec, "quiz", **given)
+        assert server.requests == 20
+        second = medhelm.evaluate(spec, "quiz", **given)
+        assert server.requests == 20
+        assert run_command(arguments(here, server.base_url)) == 0
+        assert server.requests == 20, "the command takes what the call has stored"
+        medhelm.evaluate(spec, "quiz", repeats=2, **given)
+        assert server.requests == 60, "other settings are another run"
+    assert first.table("benchmarks").equals(second.table("benchmarks"))
+
+
+def test_only_what_was_asked_for_is_in_the_results(here: Path) -> None:
+    medhelm.evaluate("baseline/random", "medec", data="sample")
+    results = medhelm.evaluate("baseline/lead", "headqa", data="sample")
+    assert set(results.table("benchmarks")["model"]) == {"baseline/lead"}
+    both = medhelm.load_results("medhelm-results")
+    assert set(both.table("benchmarks")["model"]) == {"baseline/lead", "baseline/random"}
+
+
+def test_patterns_iterators_and_plugins(here: Path) -> None:
+    results = medhelm.evaluate("baseline/l*", "*", data="sample", max_instances=2)
+    cells = results.table("benchmarks")
+    assert set(cells["model"]) == {"baseline/lead", "baseline/lexical"}
+    assert set(cells["benchmark"]) == {p.stem for p in (ROOT / "benchmarks/samples").iterdir()}
+    given = asked(here) | {"plugins": PLUGIN, "results_dir": "own"}
+    results = medhelm.evaluate((m for m in ["baseline/oracle"]), iter(["quiz"]), **given)
+    assert results.table("benchmarks")["score"].tolist() == [1.0]
+
+
+def test_the_split_is_that_of_the_full_data(here: Path) -> None:
+    for split, n in ((None, 5), ("train", 3)):
+        results = medhelm.evaluate(
+            "baseline/oracle", "wards", split=split, plugins=wards(here), data_dir=here / "data"
+        )
+        assert results.table("benchmarks")["n"].tolist() == [n]
+
+
+def wards(folder: Path) -> str:
+    """Write a benchmark with two splits and its data; return its file."""
+    text = """
+        import json
+        from medhelm import Benchmark, FileDataset, Instance, SourceFile, hookimpl
+
+        def read(paths, split):
+            rows = [json.loads(line) for line in paths[0].read_text().splitlines()]
+            return [row for row in rows if row["split"] == split]
+
+        def to_instance(row):
+            return Instance(id=row["id"], context="Round.", choices=("yes", "no"), references=("A",))
+
+        @hookimpl
+        def medhelm_benchmarks():
+            files = (SourceFile(name="rows.jsonl"),)
+            return [Benchmark(
+                name="wards", subcategory="planning_treatments", to_instance=to_instance,
+                dataset=FileDataset(files=files, read=read, splits=("test", "train")),
+                metrics=["exact_match"])]
+    """
+    (folder / "wards.py").write_text(textwrap.dedent(text))
+    data = folder / "data" / "wards"
+    data.mkdir(parents=True, exist_ok=True)
+    rows = [f'{{"id": "{i}", "split": "{("test", "train")[i > 4]}"}}' for i in range(8)]
+    (data / "rows.jsonl").write_text("\n".join(rows))
+    return str(folder / "wards.py")
+
+
+def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
+    given = asked(here)
+
+    async def cell() -> Results:
+        return medhelm.evaluate(server_model(server.base_url), "quiz", **given)
+
+    with serve_in_thread() as server:
+        inside = asyncio.run(cell())
+        outside = medhelm.evaluate(server_model(server.base_url), "quiz", **given)
+        assert server.requests == 20
+    assert inside.table("benchmarks").equals(outside.table("benchmarks"))
+
+
+# Refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_instances": 0}, "evaluate: max_instances: expected `int` >= 1"),
+        ({"max_instances": 2.5}, "max_instances: expected `int"),
+        ({"max_instances": "3"}, "max_instances: expected `int"),
+        ({"repeats": 0}, "repeats: expected `int` >= 1"),
+        ({"seed": 1.5}, "seed: expected `int`, got `float`"),
+        ({"seed": True}, "seed: expected `int`, got `bool`"),
+        ({"data": "ful"}, "data: invalid enum value 'ful', known: full, sample"),
+        ({"scoring": "fix"}, "scoring: invalid enum value 'fix', known: fixed, helm"),
+        ({"budget_usd": float("nan")}, "budget_usd"),
+        ({"budget_usd": float("inf")}, "inf"),
+        ({"budget_tokens": 0}, "budget_tokens"),
+        ({"results_dir": ""}, "results_dir"),
+        ({"privacy": {"public": ["here"]}}, "'here', known: contracted, external, local"),
+        ({"privacy": {"pubic": ["local"]}}, "privacy: invalid enum value 'pubic', known: gated, p"),
+        ({"models": []}, "models is empty"),
+        ({"models": "x/*"}, "'x/*' matches no model"),
+        ({"models": 3}, "models takes one or several, not int"),
+        ({"models": [3]}, "a model is a name, not int"),
+        ({"benchmarks": ()}, "benchmarks is empty"),
+        ({"benchmarks": "x*"}, "'x*' matches no benchmark"),
+        ({"benchmarks": [None]}, "a benchmark is a name, not NoneType"),
+        ({"models": ModelSpec(name="m", timeout_s="x")}, "model.timeout_s: expected `float`"),  # type: ignore[arg-type]
+    ],
+)
+def test_values_are_checked_like_those_of_the_command(
+    settings: dict[str, Any], message: str, here: Path
+) -> None:
+    given = {"models": "baseline/lead", "benchmarks": "headqa", "data": "sample"} | settings
+    with pytest.raises(UsageError) as refused:
+        medhelm.evaluate(**given)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+    assert not any(here.iterdir())
+
+
+def test_unknown_names_and_missing_things_before_any_request(here: Path) -> None:
+    given = asked(here)
+    with serve_in_thread() as server:
+        model = server_model(server.base_url)
+        with pytest.raises(UnknownName, match="did you mean 'quiz'"):
+            medhelm.evaluate(model, ["quiz", "quizz"], **given)
+        with pytest.raises(UnknownName, match="did you mean 'baseline/lead'"):
+            medhelm.evaluate([model, "baseline/led"], "quiz", **given)
+        with pytest.raises(DataError, match="medhelm data fetch headqa"):
+            medhelm.evaluate(model, ["quiz", "headqa"], **given)
+        with pytest.raises(ModelError, match="HOUSE_KEY"):
+            keyless = server_model(server.base_url, "openai/b", api_key_env="HOUSE_KEY")
+            medhelm.evaluate([model, keyless], "quiz", **given)
+        with pytest.raises(UnknownName, match="did you mean 'baseline'"):
+            medhelm.evaluate([model, ModelSpec(name="x", provider="basline")], "quiz", **given)
+        with pytest.raises(PluginError, match="nope.py"):
+            medhelm.evaluate(model, "quiz", **given | {"plugins": ["nope.py"]})
+        with pytest.raises(PrivacyRefused, match="quiz"):
+            medhelm.evaluate(model, "quiz", privacy={"public": ("local",)}, **given)
+        with pytest.raises(UsageError, match="price"):
+            medhelm.evaluate(model, "quiz", budget_usd=1.0, **given)
+        assert server.requests == 0
+    assert not (here / "results").exists()
+
+
+def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
+    given = asked(here)
+    with serve_in_thread() as server:
+        dead = server_model("http://127.0.0.1:9/v1", "openai/dead", max_attempts=2)
+        with pytest.raises(ModelError, match="127.0.0.1:9"):
+            medhelm.evaluate([dead, server_model(server.base_url)], "quiz", **given)
+        assert server.requests == 20
+    kept = medhelm.load_results(here / "results").table("benchmarks")
+    assert kept["model"].tolist() == ["openai/test"] and kept["n"].tolist() == [20]
+
+
+def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
+    given = asked(here)
+    with serve_in_thread() as server:
+        model = server_model(server.base_url)
+        with pytest.raises(BudgetReached, match="cap of"):
+            medhelm.evaluate(model, "quiz", budget_tokens=800, **given)
+        before = server.requests
+        assert 0 < before < 20
+        results = medhelm.evaluate(model, "quiz", budget_tokens=10**6, **given)
+        assert server.requests == 20
+    assert results.table("benchmarks")["n"].tolist() == [20]
+
+
+def test_failed_answers_are_in_the_results_and_asked_again(here: Path) -> None:
+    given = asked(here)
+    broken = True
+
+    def answer(prompt: str) -> str | Reply:
+        if broken and "patient 7?" in prompt:
+            return Reply(status=400, body={"error": {"message": "bad", "code": "weird"}})
+        return letter(prompt)
+
+    with serve_in_thread(answer=answer) as server:
+        model = server_model(server.base_url)
+        (cell,) = medhelm.evaluate(model, "quiz", **given).table("benchmarks").to_dict("records")
+        assert (cell["n"], cell["coverage"]) == (19, 0.95)
+        broken = False
+        (cell,) = medhelm.evaluate(model, "quiz", **given).table("benchmarks").to_dict("records")
+        assert (cell["n"], cell["coverage"]) == (20, 1.0)
+        assert server.requests == 21
+
+
+def test_load_results_names_what_is_not_there(here: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        medhelm.load_results("nowhere")
+    medhelm.evaluate("baseline/lead", "headqa", data="sample")
+    results = medhelm.load_results("medhelm-results")
+    with pytest.raises(UnknownName, match="did you mean 'overall'"):
+        results.table("overal")
+    assert set(results.tables) >= {"overall", "benchmarks", "categories", "mde", "cost"}
+
+
+# Interrupts ----------------------------------------------------------------------------------
+
+SCRIPT = """
+import asyncio, sys
+import medhelm
+from medhelm import ModelSpec
+
+url, data, results, plugin, where = sys.argv[1:]
+model = ModelSpec(name="openai/test", model="test", base_url=url, max_concurrency=4)
+
+def call():
+    medhelm.evaluate(model, "quiz", data_dir=data, results_dir=results, plugins=[plugin])
+
+async def cell():
+    call()
+
+try:
+    asyncio.run(cell()) if where == "notebook" else call()
+except KeyboardInterrupt:
+    sys.exit(33)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["script", "notebook"])
+def test_ctrl_c_stops_asking_and_keeps_what_is_answered(where: str, here: Path) -> None:
+    write_quiz(here, 200)
+    with serve_in_thread(latency_s=0.2) as server:
+        paths = (str(here / "data"), str(here / "results"), str(PLUGIN))
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, server.base_url, *paths, where],
+            env=environment(),
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while server.requests < 12 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode == 33, err
+        stopped_at = server.requests
+        assert stopped_at < 100
+        (run,) = records.find_runs(here / "results")
+        kept = (run / "responses.jsonl").read_bytes().count(b"\n")
+        assert kept >= 8
+        given: dict[str, Any]
+        given = {"data_dir": paths[0], "results_dir": paths[1], "plugins": [PLUGIN]}
+        server.latency_s = 0
+        medhelm.evaluate(server_model(server.base_url), "quiz", **given)
+        assert server.requests == stopped_at + 200 - kept
+
+
+# The public names ----------------------------------------------------------------------------
+
+
+def test_every_public_name_is_there_and_no_module_bears_a_functions_name() -> None:
+    for name in medhelm.__all__:
+        assert getattr(medhelm, name) is not None, name
+    assert {"evaluate", "load_results", "Results", "hookimpl", "Benchmark"} <= set(medhelm.__all__)
+    modules = {p.stem for p in (ROOT / "medhelm").iterdir()}
+    assert not modules & set(medhelm.__all__)
+    assert issubclass(UsageError, MedhelmError) and medhelm.Benchmark is Benchmark
+    with pytest.raises(AttributeError, match="no attribute 'evalute'"):
+        _ = medhelm.evalute
+
+
+@pytest.mark.slow
+def test_importing_medhelm_is_light() -> None:
+    code = "import sys, medhelm; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert not {"pandas", "numpy", "aiohttp", "hydra", "datasets"} & set(done.stdout.split())
