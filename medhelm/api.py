@@ -77,6 +77,10 @@ def evaluate(
     ]
     if not jobs or not names:
         raise UsageError(f"evaluate: {'benchmarks' if jobs else 'models'} is empty")
+    return _run(jobs, registry)
+
+
+def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check([run.spec.model for run in runs])
