@@ -71,8 +71,10 @@ class MedhelmSweeper(Sweeper):
         assert self.config is not None and self.hydra_context is not None
         loader = self.hydra_context.config_loader
         overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
-        repository = _repository(self.hydra_context, self.config)
-        jobs = BasicSweeper.split_arguments([_spell_out(o, repository) for o in overrides], None)
+        if any(isinstance(_value(o), Glob) for o in overrides):  # a repository costs a copy
+            repository = _repository(self.hydra_context, self.config)
+            overrides = [_spell_out(o, repository) for o in overrides]
+        jobs = BasicSweeper.split_arguments(overrides, None)
         results = self.launcher.launch(jobs[0], initial_job_idx=0)
         failed = [r for r in results if r.status is not JobStatus.COMPLETED]
         if failed:
@@ -111,12 +113,12 @@ class MedhelmLauncher(Launcher):
         nothing else. An option from a file of the user's is composed job by job.
         """
         assert self.config is not None and self.hydra_context is not None
-        repository = _repository(self.hydra_context, self.config)
+        repository = _repository(self.hydra_context, self.config) if len(jobs) > 1 else None
         composed: dict[tuple[str, ...], DictConfig] = {}
         for overrides in jobs:
             names = [o.partition("=")[2] for o in overrides if o.startswith("benchmark=")]
             shared = tuple(o for o in overrides if not o.startswith("benchmark="))
-            if len(names) != 1 or not _is_plain(repository, names[0]):
+            if len(names) != 1 or repository is None or not _is_plain(repository, names[0]):
                 shared = tuple(overrides)
             if shared not in composed:
                 composed[shared] = self._compose_one(overrides)
@@ -155,9 +157,13 @@ def _repository(context: HydraContext, config: DictConfig) -> CachingConfigRepos
     return repository
 
 
+def _value(override: Override) -> Any:
+    return override.value()
+
+
 def _spell_out(override: Override, repository: CachingConfigRepository) -> Override:
     """Replace glob(...) by the names that it matches, at any depth of the group."""
-    glob: Any = override.value()
+    glob = _value(override)
     if not isinstance(glob, Glob):
         return override
     chosen = glob.filter(_names(repository, override.key_or_group))
