@@ -169,6 +169,8 @@ def _run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     go_on = f"To go on where it stopped: {_command(argv)}"
     try:
         failed = launch(argv, registry, launcher, run_one)
+    except UsageError:  # nothing was started
+        raise
     except MedhelmError:
         print(go_on, file=sys.stderr)
         raise
