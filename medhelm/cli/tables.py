@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
+    )
+    parser.add_argument(
+        "--json-schema", action="store_true", help="print the JSON Schema of a table, no table"
     )
     add_common(parser)
 
@@ -119,6 +123,11 @@ def emit(tables: list[Table], form: str, out: str | None) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables asked for and return the exit code."""
+    if args.json_schema:
+        from medhelm.tables.table import json_schema
+
+        print(json.dumps(json_schema(), indent=1))
+        return 0
     if args.by and args.table != "slices":
         raise UsageError("--by KEY belongs to --table slices")
     if args.metrics != "main" and args.table not in (None, "benchmarks"):
