@@ -247,7 +247,7 @@ class OpenAIModel:
     def _answered(
         self, request: Request, sent: int, answer: Answer, attempts: int, lost: int, seconds: float
     ) -> Response:
-        text, finish, error = answer.text, answer.finish, ""
+        text, finish, error = answer.text, answer.finish, answer.error
         if is_cut(request.messages, sent, answer.usage, self.spec.context_window):
             text, finish, error = "", "oversize", "prompt cut by the server"
         return Response(

@@ -26,6 +26,8 @@ class Answer:
     usage: Usage
     model: str
     fingerprint: str
+    error: str = ""
+    """A remark on an ending that we do not know; empty for those that we do."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ class _Message(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: _Message | None = None
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _Completion(msgspec.Struct):
@@ -78,6 +81,19 @@ _DECODER = msgspec.json.Decoder(_Completion)
 _ENCODER = msgspec.json.Encoder()
 _NAME_LIMIT = 200
 _CODE = re.compile(r"[A-Za-z0-9_.\[\]-]{1,64}")
+# Endings by their casefolded names, as hosted services and servers of one's own write them.
+_ENDED = frozenset(
+    {"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"}
+    | {"tool_calls", "function_call"}
+)
+_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+_DECLINED = frozenset(
+    {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
+    | {"spii", "image_safety", "sensitive"}
+)
+_BROKEN = frozenset(
+    {"error", "abort", "aborted", "insufficient_system_resource", "network_error", "server_error"}
+)
 _NO_CREDIT = frozenset(
     {
         "insufficient_quota",
@@ -145,11 +161,19 @@ def read_answer(payload: bytes) -> Answer | Failure:
             return _error_in_success(payload, completion.error)
         return Failure("retry", "no choices", 200, lost=True)
     choice = completion.choices[0]
-    text, refused = _read_content(choice.message)
+    # Google adds its own name of the ending: 'content_filter: PROHIBITED_CONTENT'.
+    ending = (choice.finish_reason or "").casefold().partition(":")[0].strip()
+    if choice.error:
+        return Failure("retry", "error in answer", 200, lost=True)
+    if ending in _BROKEN:
+        return Failure("retry", f"finish reason {ending!r}", 200, lost=True)
+    if choice.message is None and ending not in _DECLINED:
+        return Failure("retry", "no message", 200, lost=True)
+    text, refused = _read_content(choice.message or _Message())
     finish: Finish = "stop"
-    if choice.finish_reason == "content_filter" or refused:
+    if ending in _DECLINED or refused:
         finish = "refusal"
-    elif choice.finish_reason in ("length", "max_tokens", "MAX_TOKENS"):
+    elif ending in _CUT_OFF:
         finish = "length"
     return Answer(
         text,
@@ -157,6 +181,7 @@ def read_answer(payload: bytes) -> Answer | Failure:
         read_usage(completion.usage),
         (completion.model or "")[:_NAME_LIMIT],
         (completion.system_fingerprint or "")[:_NAME_LIMIT],
+        _remark(choice.finish_reason or "") if ending not in _ENDED and finish == "stop" else "",
     )
 
 
@@ -238,6 +263,11 @@ def _read_content(message: _Message) -> tuple[str, bool]:
         elif part.get("type") in ("text", "output_text") and isinstance(part.get("text"), str):
             texts.append(part["text"])
     return "".join(texts), refused
+
+
+def _remark(reason: str) -> str:
+    """Return what `Response.error` says of an ending that we do not know."""
+    return f"finish reason {reason!r}" if _CODE.fullmatch(reason) else "finish reason unknown"
 
 
 def _count(source: Any, name: str) -> int | None:

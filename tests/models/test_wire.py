@@ -119,6 +119,49 @@ def test_text_and_ending(message: Any, finish: Any, text: str, ending: str) -> N
     assert (answer.text, answer.finish) == (text, ending)
 
 
+BROKEN = ("error", "abort", "aborted", "insufficient_system_resource", "network_error")
+DECLINED = ("SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "RECITATION", "SPII", "IMAGE_SAFETY")
+ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "tool_calls", "")
+
+
+@pytest.mark.parametrize("finish", [*BROKEN, "server_error", "ERROR"])
+def test_a_generation_that_broke_off_is_no_answer(finish: str) -> None:
+    failure = read_answer(completion({"content": "The answer is B"}, finish))
+    assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
+    assert failure.error == f"finish reason '{finish.lower()}'"
+
+
+def test_an_error_inside_a_choice_is_no_answer() -> None:
+    for message in ({"content": "The an"}, None):
+        choice = {"message": message, "finish_reason": "stop", "error": {"code": 502}}
+        failure = read_answer(json.dumps({"choices": [choice]}).encode())
+        assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
+
+
+@pytest.mark.parametrize(
+    "finish", [*DECLINED, "safety", "refusal", "content_filter: PROHIBITED_CONTENT"]
+)
+def test_an_answer_that_the_server_held_back_is_a_refusal(finish: str) -> None:
+    assert answer_of(completion({"content": "B"}, finish)).finish == "refusal"
+    silent = json.dumps({"choices": [{"finish_reason": finish}]}).encode()
+    assert answer_of(silent).finish == "refusal"
+
+
+@pytest.mark.parametrize("finish", [*ENDED, "function_call", None])
+def test_usual_endings_leave_no_remark(finish: str | None) -> None:
+    answer = answer_of(completion({"content": "B"}, finish))
+    assert (answer.finish, answer.error) == ("stop", "")
+
+
+@pytest.mark.parametrize(
+    ("finish", "remark"),
+    [("OTHER", "finish reason 'OTHER'"), ("Mrs Miller's note", "finish reason unknown")],
+)
+def test_an_unknown_ending_counts_and_is_told(finish: str, remark: str) -> None:
+    answer = answer_of(completion({"content": "B"}, finish))
+    assert (answer.text, answer.finish, answer.error) == ("B", "stop", remark)
+
+
 def test_served_model_and_fingerprint_are_kept() -> None:
     answer = answer_of(completion({"content": "A"}, model="x-1-0613", system_fingerprint="fp_1"))
     assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
