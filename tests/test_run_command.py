@@ -157,6 +157,11 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
         f"model.api_key_env='{SECRET}'",
         "model.api_key_env=gsk_0123456789abcdefghijABCD",
         f"OPENAI_API_KEY={SECRET}",
+        f"+model.extra_body.x-api-key={SECRET}",
+        f"model.extra_body={{headers: {{x-api-key: {SECRET}}}}}",
+        f"model.base_url=http://127.0.0.1/v1?api_key={SECRET}",
+        f"model.base_url='http://127.0.0.1/v1?v=2&api-key={SECRET}'",
+        f"+model.extra_body={{url: http://127.0.0.1?access_token={SECRET}}}",
     ],
 )
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(
@@ -171,7 +176,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("run", "model=openai/x", "benchmark=headqa", "data=sample")
-    line = refuse(capsys, *asked, f"model.base_url=http://me:{SECRET}@127.0.0.1/v1", code=6)
+    line = refuse(capsys, *asked, f"model.base_url=http://me:{SECRET}@127.0.0.1/v1")
     assert "0123456789" not in line
 
 

@@ -22,11 +22,7 @@ from medhelm.registry import Registry
 
 DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
 _COMPLETION = {"-sc", "--shell-completion"}
-_KEYLIKE = re.compile(r"(^|[._])(api_?key|key|token|secret|password|authorization)$", re.IGNORECASE)
-_KEY_INSIDE = re.compile(
-    r"[{,]\s*['\"]?(\w*[_-])?(api_?key|key|token|secret|password|authorization)['\"]?\s*:",
-    re.IGNORECASE,
-)
+_NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONG = 20
 """Names of variables that are longer and mix a-z with digits look like keys."""
@@ -114,6 +110,8 @@ def _command(argv: Sequence[str]) -> str:
 
 def _refuse_keys(argv: Sequence[str]) -> None:
     """Refuse anything that looks like a key on the command line, without repeating it."""
+    from medhelm.models.access import KEY_NAME, key_parameter
+
     for argument in argv:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
@@ -123,7 +121,9 @@ def _refuse_keys(argv: Sequence[str]) -> None:
                     f"{name} takes the name of an environment variable, not a key; "
                     f"put the key into the environment and give {name}=ITS_NAME"
                 )
-        elif _KEYLIKE.search(name) or _KEY_INSIDE.search(value):
+        elif key_parameter(value) or any(
+            map(KEY_NAME.search, [name, *_NAME_INSIDE.findall(value)])
+        ):
             raise UsageError(
                 f"{name}=... is refused: keys are read from the environment only; "
                 "export the key and name its variable with model.api_key_env=NAME"

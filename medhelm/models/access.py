@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.wire import Failure
@@ -28,6 +30,15 @@ _OWN_SETTING = {
     "max_completion_tokens": "model.max_output_tokens",
 }
 """Fields of the body that are recorded as settings of their own, so `extra_body` may not set them."""
+
+KEY_NAME = re.compile(
+    r"(?:^|[._-])(?:api[_-]?key|(?<!cache[_-])key|token|secret|password|authorization)$",
+    re.IGNORECASE,
+)
+"""Names whose value is a key: 'api_key', 'x-api-key', 'auth.token'; `prompt_cache_key` is none."""
+_PARAMETER = re.compile(r"[?&;#]([\w.-]+)=")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_GIVE_KEY = "put it into an environment variable and name that in model.api_key_env"
 
 _PARAM_FIX = {
     "max_tokens": "set token_limit_field: max_completion_tokens or a smaller max_output_tokens",
@@ -80,9 +91,44 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
 
 
 def check_settings(spec: ModelSpec) -> None:
-    """Refuse values that no request can be made with."""
-    for problem in _problems(spec):
+    """Refuse values that no request can be made with, and keys, which would be written down.
+
+    Raises UsageError, which shows no value that may be a key.
+    """
+    for problem in (*_keys(spec), *_problems(spec)):
         raise UsageError(f"model {spec.name!r}: {problem}")
+
+
+def key_parameter(text: str) -> str | None:
+    """Return the name of the first query parameter of a URL that holds a key, None without one."""
+    names = _PARAMETER.findall(unquote(text))
+    return next((name for name in names if KEY_NAME.search(_CAMEL.sub("_", name))), None)
+
+
+def _keys(spec: ModelSpec) -> Iterator[str]:
+    base = (spec.base_url or "").strip()
+    try:
+        has_login = urlsplit(base).username is not None
+    except ValueError:  # no address at all, which is refused where it is used
+        has_login = False
+    if has_login:
+        yield f"base_url holds a user name or password; {_GIVE_KEY}"
+    if name := key_parameter(base):
+        yield f"base_url holds a key in {name!r}; {_GIVE_KEY}"
+    for name in _key_fields(spec.extra_body):
+        yield f"extra_body holds a key in {name!r}; {_GIVE_KEY}"
+
+
+def _key_fields(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the names, at any depth, under which a text stands that must be a key."""
+    if isinstance(value, Mapping):
+        for inner, held in value.items():
+            yield from _key_fields(held, str(inner))
+    elif isinstance(value, list | tuple):
+        for held in value:
+            yield from _key_fields(held, name)
+    elif isinstance(value, str) and value and KEY_NAME.search(_CAMEL.sub("_", name)):
+        yield name
 
 
 def _problems(spec: ModelSpec) -> Iterator[str]:
@@ -119,11 +165,6 @@ def _completions_url(name: str, base: str) -> str:
         raise ModelError(
             f"model {name!r}: base_url is no http or https address; give one"
             " like http://localhost:8000/v1"
-        )
-    if parts.username is not None or parts.password is not None:
-        raise ModelError(
-            f"model {name!r}: base_url holds a user name or password; put the key into an"
-            " environment variable and name that in model.api_key_env"
         )
     path = parts.path.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
     return urlunsplit(parts._replace(path=path, fragment=""))

@@ -75,9 +75,49 @@ def test_a_bad_address_is_a_model_error(base_url: str) -> None:
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
-    with pytest.raises(ModelError, match="api_key_env") as caught:
+    with pytest.raises(UsageError, match="api_key_env") as caught:
         check_model(changed(base_url="https://me:geheim@h/v1"), {})
     assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"base_url": "https://h/v1?api_key=geheim"},
+        {"base_url": "https://h/v1?api-version=2&key=geheim"},
+        {"base_url": "https://h/v1?api%5Fkey=geheim"},
+        {"base_url": "https://h/v1?subscription-key=geheim"},
+        {"base_url": "https://h/v1#access_token=geheim"},
+        {"base_url": "https://geheim@h/v1"},
+        {"base_url": "https://h/v1?api_key=geheim", "provider": "scripted"},
+        {"extra_body": {"api_key": "geheim"}},
+        {"extra_body": {"apiKey": "geheim"}},
+        {"extra_body": {"headers": {"x-api-key": "geheim"}}},
+        {"extra_body": {"a": [{"b": {"Authorization": "Bearer geheim"}}]}},
+        {"extra_body": {"auth": {"client-secret": "geheim"}}},
+        {"extra_body": {"access_token": ["geheim"]}},
+        {"extra_body": {"password": "geheim"}},
+    ],
+)
+def test_a_key_in_the_settings_is_refused_and_not_shown(values: dict[str, object]) -> None:
+    for use in (check_model, open_model):
+        with pytest.raises(UsageError, match="api_key_env") as caught:
+            use(changed(**values))
+        assert "geheim" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "extra_body",
+    [
+        {"thinking": {"type": "enabled", "budget_tokens": 100}},
+        {"max_output_tokens": 5, "prompt_cache_key": "medhelm", "stop_token_ids": [1]},
+        {"add_special_token": True, "tokenizer": "x", "secretary": "y"},
+        {"guided_json": {"properties": {"token": {"type": "string"}}, "required": ["token"]}},
+    ],
+)
+def test_what_only_sounds_like_a_key_is_allowed(extra_body: dict[str, object]) -> None:
+    check_model(changed(extra_body=extra_body, token_limit_field="max_completion_tokens"), {})
+    check_model(changed(base_url="https://h/x?api-version=2"), {})
 
 
 @pytest.mark.parametrize(
