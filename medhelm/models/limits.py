@@ -139,14 +139,6 @@ class AdaptiveLimiter:
                 self._timer.cancel()
             self._timer = loop.call_at(until, self._resume)
 
-    def _cut(self, sent_in_round: int) -> bool:
-        if sent_in_round != self._cuts:
-            return False
-        self._cuts += 1
-        self._peak = self._sending
-        self._limit = max(1.0, self._limit / 2)
-        return True
-
     def _resume(self) -> None:
         self._timer = None
         self._paused_until = 0.0  # a timer may fire a clock tick early
