@@ -72,6 +72,14 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cluster: str = ""
 
 
+_LEVELS: dict[str, type[msgspec.Struct]] = {
+    "dataset": _Dataset,
+    "dataset.files": SourceFile,
+    "instance": _Mapping,
+}
+_FILES = "files: [{name: notes.csv}]"
+
+
 def read_yaml_benchmark(path: Path) -> Benchmark:
     """Return the benchmark that a YAML file declares; raises PluginError naming file and key."""
     try:
@@ -100,18 +108,23 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
 
 def _nearest(message: str) -> str:
     text, _, place = message.partition(" - at ")
+    level = place.strip("`$.").replace("[...]", "")
     if "unknown field" in text:
         name = text.split("`")[1]
-        inner = {"`$.dataset`": _Dataset, "`$.instance`": _Mapping}.get(place, _Yaml)
-        nearest = closest(name, inner.__struct_fields__)
-        did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        return f"unknown key {name!r}{did}"
-    return f"{place.strip('`$.') or 'file'}: {text[0].lower()}{text[1:]}"
+        known = _LEVELS.get(level, _Yaml).__struct_fields__
+        prefix = f"{level}." if level else ""
+        nearest = closest(name, known)
+        did = f"did you mean {prefix + nearest[0]!r}?" if nearest else f"keys: {', '.join(known)}"
+        return f"unknown key {prefix + name!r}; {did}"
+    example = f"; write {_FILES}" if level.startswith("dataset.files") else ""
+    return f"{level or 'file'}: {text[0].lower()}{text[1:]}{example}"
 
 
 def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
     if bool(values.hub) == bool(values.files):
-        raise PluginError(f"{path}: dataset needs either hub (with revision) or files")
+        raise PluginError(
+            f"{path}: dataset needs either hub (with revision) or files, such as {_FILES}"
+        )
     if values.hub:
         if not values.revision:
             raise PluginError(f"{path}: dataset.revision is missing; pin a commit of {values.hub}")
@@ -147,7 +160,7 @@ def _mapper(columns: _Mapping, path: Path) -> Callable[[Row], Instance]:
             context=text(row, columns.context),
             question=text(row, columns.question),
             choices=tuple(text(row, c) for c in columns.choices),
-            references=(reference,),
+            references=(reference,) if reference.strip() else (),
             cluster=text(row, columns.cluster) or None,
             metadata={c: text(row, c) for c in columns.metadata},
         )

@@ -35,7 +35,8 @@ class ExactMatch(Metric):
         """Return 0 or 1, or `unparsed` where no single option is stated."""
         if not instance.choices:
             answer = final_answer(response.text)
-            is_right = _plain(answer) in {_plain(r) for r in _references(instance)}
+            golds = {_plain(r) for r in _references(instance)} - {""}
+            is_right = _plain(answer) in golds
             return Score(value=float(is_right), extracted=answer[:_SHOWN])
         letters = _letters(instance)
         letter = extract_choice(response.text, instance.choices)
@@ -49,7 +50,7 @@ class PublishedExactMatch(ExactMatch):
     """The published rule: the whole completion, stripped, is the bare letter (or the text)."""
 
     scoring: Literal["fixed", "helm"] = "helm"
-    source: str = "HELM, basic_metrics exact_match with the multiple-choice adapter"
+    source: str = "HELM, basic_metrics exact_match on multiple choice"
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1; a completion that is no bare letter of an option is `unparsed`."""
@@ -69,9 +70,11 @@ def _plain(text: str) -> str:
 
 
 def _references(instance: Instance) -> tuple[str, ...]:
-    if not instance.references:
+    """Return the references that are not empty; raises DataError where there is none."""
+    found = tuple(r for r in instance.references if r.strip())
+    if not found:
         raise DataError(f"instance {instance.id!r} has no reference; exact_match needs one")
-    return instance.references
+    return found
 
 
 def _letters(instance: Instance) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ def _letters(instance: Instance) -> tuple[str, ...]:
                 f"instance {instance.id!r} has choices and a reference that is no letter of "
                 f"{', '.join(allowed)}; to_instance must give option letters as references"
             )
-    return instance.references
+    return _references(instance)
 
 
 @hookimpl

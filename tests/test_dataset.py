@@ -241,6 +241,13 @@ def test_an_instance_that_cannot_be_asked_or_scored(
     assert re.search(message, told), told
 
 
+def test_an_empty_reference_is_no_gold(tmp_path: Path) -> None:
+    rows = ({"context": "a", "references": [""]}, {"context": "b", "references": [" ", "x", ""]})
+    for answer in ("text", "labels"):
+        dataset = jsonl(tmp_path, *rows, answer=answer, name=f"{answer}.jsonl")
+        assert [i.references for i in dataset.instances()] == [(), ("x",)]
+
+
 def test_a_plugins_own_data_error_gets_its_place(tmp_path: Path) -> None:
     def mapper(row: Row) -> Instance:
         raise DataError("ra names no answer")

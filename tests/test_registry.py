@@ -258,6 +258,15 @@ def test_a_yaml_file_makes_the_same_benchmark(tmp_path: Path) -> None:
     assert (instance.choices, instance.references) == (("rest", "antibiotic"), ("B",))
 
 
+def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
+    text = YAML.replace("gold_index: right", "reference: right") + "answer: text\n"
+    path = write(tmp_path, "rounds.yaml", text.replace("choices: [a, b], ", ""))
+    benchmark = load_registry([str(path)]).benchmark("rounds")
+    for cell, golds in (("", ()), (" ", ()), (None, ()), ("croup", ("croup",))):
+        instance = benchmark.to_instance({"key": 1, "note": "Fever.", "right": cell})
+        assert instance is not None and instance.references == golds
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
