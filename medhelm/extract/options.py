@@ -49,6 +49,10 @@ _SECOND = re.compile(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\b(?:or|and|versus|vs|to)\b|[-\u2013])\.?\s{0,3}"
     r"(?:(?:and|or|option|choice)\s)?[(\[*\"']{0,3}([A-Za-z])(?![\w'\u2019-])(?!\s+(?!(?:and|or)\b)[a-z])"
 )
+_OTHER_TEXT = re.compile(
+    r"\s{0,3}(?:[,;/&]|\b(?:or|and|but)\b)\s{0,3}(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
+    re.IGNORECASE,
+)
 _OTHER_LETTER = re.compile(r"\s{0,3}[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]")
 _DISMISSED = re.compile(
     r"(?:[^\w,]{0,6}|,\s{1,3}which\s)(?:(?:this|it)\s)?(?:(?:option|choice)\s)?(?:is\s|would\sbe\s)?"
@@ -331,8 +335,19 @@ class Options:
             if end is not None:
                 other = _OTHER_LETTER.match(text, end)
                 is_other = other is not None and other[1] in self._own and other[1] != letter
+                is_other = is_other or self._names_another(text, end, letter)
                 return (UNCLEAR if is_other else letter), len(own)
         return "", 0
+
+    def _names_another(self, text: str, end: int, letter: str) -> bool:
+        """Return whether the text of another option follows, as in `yes, maybe`."""
+        joint = _OTHER_TEXT.match(text, end)
+        if joint is None:
+            return False
+        rest = text[joint.end() : joint.end() + self._reach]
+        return any(
+            other != letter and self._matches(rest, own) is not None for own, other in self._texts
+        )
 
     def _whole(self, line: str) -> str:
         """Return the option whose text is all of `line`."""

@@ -54,6 +54,27 @@ def test_texts(text: str, fixed: float, published: float) -> None:
     assert grade(metric("exact_match", "helm"), TEXT, said(text)).value == published
 
 
+def test_an_answer_without_a_word_never_matches() -> None:
+    dots = Instance(id="d", references=("...", "Croup"))
+    assert grade(metric("exact_match"), dots, said("...")).value == 0.0
+    assert grade(metric("exact_match"), dots, said("**")).value == 0.0
+    assert grade(metric("exact_match"), dots, said("croup.")).value == 1.0
+
+
+@pytest.mark.parametrize("references", [(), ("",), (" ", "")])
+def test_a_text_without_a_gold_cannot_be_graded(references: tuple[str, ...]) -> None:
+    instance = Instance(id="bad-2", references=references)
+    for exact in (metric("exact_match"), metric("exact_match", "helm")):
+        with pytest.raises(DataError, match="'bad-2' has no reference"):
+            grade(exact, instance, said("..."))
+
+
+@pytest.mark.parametrize("text", ["yes, maybe", "Yes; no.", "no, perhaps maybe", "Answer: yes, no"])
+def test_two_options_by_their_texts_are_no_answer(text: str) -> None:
+    question = Instance(id="q", choices=("yes", "no", "maybe"), references=("A",))
+    assert grade(metric("exact_match"), question, said(text)).outcome == "unparsed"
+
+
 @pytest.mark.parametrize("references", [(), ("E",), ("Aspirin",), ("AB",), ("",)])
 def test_references_that_are_no_letters_of_options(references: tuple[str, ...]) -> None:
     instance = Instance(id="bad-1", choices=CHOICES, references=references)
