@@ -11,8 +11,18 @@ from medhelm import DataError, Instance, Metric, Outcome, Response, Score, final
 _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
 
+# A count or a dose that opens a line is no sentence number: "12 mg was given". But notes cut at
+# numbers have sentences that begin with units ("16 mg/dL", "7 mmHg, pulse is 110/min").
+_MEASURE = (
+    r"[ \t]{1,3}(?-i:%|(?:mg|mcg|ug|\u00b5g|\u03bcg|g|kg|m[lL]|cm|h|hrs?|units?)\b"
+    r"(?!/(?!(?:kg|h|d|day|min)\b))"
+    r"|(?:(?:second|minute|hour|day|night|week|month|year|error|mistake)s?"
+    r"|times|doses|tablets|capsules|pills|sentences|patients|percent)\b"
+    r"|(?:mm ?Hg|mm|L|IU|U|ng|pg|mmol|mEq|mg|g|beats|breaths)(?:/[A-Za-z]{1,4})?[ \t]{1,3}"
+    r"(?!(?:and|with)\b)[a-z]|(?:of|to|or)[ \t])"
+)
 _NUMBERED = re.compile(
-    r"^[^\w\n]{0,6}(?:(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[^\w\n]|$)"
+    rf"^[^\w\n]{{0,6}}(?:(\d{{1,4}})(?![\d%]|[.,/:]\d|-\w|{_MEASURE})(?=[^\w\n]|$)"
     r"|(?:the\s)?(?:error\s(?:is\s)?in\s)?sentence(?:[ _]?(?:id|number|no\.?))?[ \t]{0,3}[#:]?"
     r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014-]|$)))",
     re.IGNORECASE | re.MULTILINE,
