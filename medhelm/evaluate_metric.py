@@ -10,13 +10,15 @@ Each response is scored alone, and a run's value is the mean; a corpus-level BLE
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from numbers import Real
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from medhelm.errors import PluginError, UsageError
@@ -56,7 +58,7 @@ class EvaluateMetric(Metric):
         """
         if not instance.references:
             return Score(value=None, outcome="unscored", reason="no reference")
-        module, takes_list = _load(self.module)
+        module, takes_list = _load(self.module, self.version)
         references = list(instance.references) if takes_list else instance.references[0]
         try:
             result = module.compute(predictions=[response.text.strip()], references=[references])
@@ -108,6 +110,7 @@ def evaluate_metric(name: str) -> EvaluateMetric:
         raise UsageError(f"metric {name!r} has an empty range; write {_FORM}")
     return EvaluateMetric(
         name=name,
+        version=_version(match["module"]),
         module=match["module"],
         key=match["key"] or key,
         minimum=min(worst, best),
@@ -118,9 +121,26 @@ def evaluate_metric(name: str) -> EvaluateMetric:
     )
 
 
+def _version(module: str) -> str:
+    """Return the library's version, which decides its scripts; of a local one also its hash."""
+    library, path = version("evaluate"), Path(module)
+    is_folder = (path / f"{path.name}.py").is_file()
+    if not is_folder and not path.is_file():
+        return library
+    digest = hashlib.sha256()
+    folder = path if is_folder else path.parent
+    for script in sorted(folder.rglob("*.py") if is_folder else folder.glob("*.py")):
+        body = script.read_bytes()
+        digest.update(f"{script.relative_to(folder).as_posix()}\0{len(body)}\0".encode() + body)
+    return f"{library}+{digest.hexdigest()[:12]}"
+
+
 @lru_cache(maxsize=64)
-def _load(name: str) -> tuple[Any, bool]:
-    """Return the library's module and whether it takes a list of references."""
+def _load(name: str, version: str) -> tuple[Any, bool]:
+    """Return the library's module and whether it takes a list of references.
+
+    `version` is that of the metric: a script that was changed is loaded again.
+    """
     import evaluate
     from datasets import Value
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,26 @@ def test_making_a_metric_loads_nothing_and_known_scales_need_no_range() -> None:
     assert evaluate_metric("evaluate:rouge#rougeL").key == "rougeL"
     wer = evaluate_metric("evaluate:wer@10..0")
     assert (wer.minimum, wer.maximum, wer.floor, wer.higher_is_better) == (0, 10, 10, False)
+
+
+def test_a_changed_script_is_another_version_and_is_used(tmp_path: Path) -> None:
+    name = "evaluate:" + script(tmp_path, "edited", '{"k": 0.25}')
+    first = evaluate_metric(name)
+    library, _, digest = first.version.partition("+")
+    assert library == version("evaluate") and re.fullmatch("[0-9a-f]{12}", digest)
+    assert evaluate_metric(name).version == evaluate_metric(f"{name}#k").version == first.version
+    assert grade(first, INSTANCE, said("croup")).value == 0.25
+    path = tmp_path / "edited" / "edited.py"
+    path.write_text(path.read_text().replace("0.25", "0.75"))
+    second = evaluate_metric(name)
+    assert second.version != first.version
+    assert grade(second, INSTANCE, said("croup")).value == 0.75
+    (tmp_path / "edited" / "helper.py").write_text("")
+    assert evaluate_metric(name).version not in (first.version, second.version)
+
+
+def test_a_metric_of_the_hub_has_the_version_of_the_library() -> None:
+    assert evaluate_metric("evaluate:chrf").version == version("evaluate")
 
 
 @pytest.mark.parametrize(
