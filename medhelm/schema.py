@@ -443,8 +443,6 @@ class InstanceModel(Protocol):
     """A baseline, which is handed the instance with its gold; never a contestant by itself."""
 
     spec: ModelSpec
-    ranked: bool
-    """False for ceilings and models that read the gold: shown, never ranked."""
 
     def prepare(self, instances: Iterator[Instance]) -> None:
         """Read what is needed of all instances (a label distribution)."""

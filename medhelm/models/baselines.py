@@ -36,15 +36,17 @@ _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*[.!?]*")
 
+READ_GOLD = frozenset({"majority", "oracle"})
+"""Baselines that read the gold of the test set: shown, never ranked."""
+
 Rule = Callable[[Benchmark, Instance, random.Random], str]
 
 
 class RuleModel:
     """A baseline that answers each instance by a rule, without looking at the others."""
 
-    def __init__(self, spec: ModelSpec, rule: Rule, *, ranked: bool) -> None:
+    def __init__(self, spec: ModelSpec, rule: Rule) -> None:
         self.spec = spec
-        self.ranked = ranked
         self._rule = rule
 
     def prepare(self, instances: Iterator[Instance]) -> None:
@@ -58,8 +60,6 @@ class RuleModel:
 
 class MajorityModel:
     """The answer that is right most often; reads the gold of the test set."""
-
-    ranked = False
 
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
@@ -90,14 +90,19 @@ class MajorityModel:
         return self._top
 
 
+def baseline_kind(spec: ModelSpec) -> str:
+    """Return which baseline a spec means: `spec.model`, else the end of `spec.name`."""
+    return spec.model or spec.name.rpartition("/")[2]
+
+
 def open_baseline(spec: ModelSpec) -> InstanceModel:
-    """Return the embedded model named by `spec.model`, else by the end of `spec.name`."""
-    name = spec.model or spec.name.rpartition("/")[2]
+    """Return the embedded model that a spec means; raises UnknownName."""
+    name = baseline_kind(spec)
     if name == "majority":
         return MajorityModel(spec)
     if name not in _RULES:
         raise UnknownName("baseline", name, BASELINES)
-    return RuleModel(spec, _RULES[name], ranked=name != "oracle")
+    return RuleModel(spec, _RULES[name])
 
 
 def sentences(text: str) -> list[str]:

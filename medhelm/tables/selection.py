@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from medhelm.errors import UnknownName, UsageError
+from medhelm.models.baselines import READ_GOLD, baseline_kind
 from medhelm.schema import MetricRef, ModelSpec, RunRecord, Scoring
-
-UNRANKED = frozenset({"baseline/oracle", "baseline/majority"})
-"""Models that read the gold: shown, never ranked."""
 
 Data = Literal["sample", "full"]
 
@@ -53,8 +51,8 @@ class ChosenRuns:
 
 
 def is_ranked(model: ModelSpec) -> bool:
-    """Return whether a model may stand in a ranking."""
-    return not (model.provider == "baseline" and model.name in UNRANKED)
+    """Return whether a model may stand in a ranking: whatever its name, it reads no gold."""
+    return not (model.provider == "baseline" and baseline_kind(model) in READ_GOLD)
 
 
 def choose_runs(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
 from medhelm.schema import Benchmark, FileDataset, Instance, InstanceModel, ModelSpec
+from medhelm.tables.selection import is_ranked
 
 
 def benchmark(answer: str, labels: tuple[str, ...] = ()) -> Benchmark:
@@ -160,7 +161,13 @@ def test_majority_reads_every_set_of_instances_afresh() -> None:
 
 
 def test_what_reads_the_gold_is_never_ranked() -> None:
-    assert {n for n in BASELINES if not baseline(n).ranked} == {"majority", "oracle"}
+    specs = {n: ModelSpec(name=f"baseline/{n}", provider="baseline") for n in BASELINES}
+    assert {n for n, spec in specs.items() if not is_ranked(spec)} == {"majority", "oracle"}
+    renamed = ModelSpec(name="baseline/mine", provider="baseline", model="oracle")
+    assert not is_ranked(renamed)
+    lead = ModelSpec(name="baseline/oracle", provider="baseline", model="lead")
+    assert is_ranked(lead)
+    assert is_ranked(ModelSpec(name="baseline/oracle", provider="openai", model="oracle"))
 
 
 @pytest.mark.parametrize("name", BASELINES)
