@@ -17,12 +17,12 @@ import msgspec
 
 from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert
 from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError, UsageError
+from medhelm.errors import Interrupted, MedhelmError, UsageError
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, plan_runs
 from medhelm.registry import Registry, load_registry
-from medhelm.runner import INTERRUPTED, SweepEnd, run_sweep
+from medhelm.runner import SweepEnd, run_sweep
 from medhelm.schema import Exchange, ModelSpec, RunRecord, Scoring
 from medhelm.tables.results import Results, load_gradings
 
@@ -88,10 +88,10 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
-    if end.stopped == INTERRUPTED:
+    if isinstance(end.stopped, Interrupted):
         raise KeyboardInterrupt
-    if end.stopped:
-        raise BudgetReached(end.stopped)
+    if end.stopped is not None:
+        raise end.stopped
     return load_gradings([run.path / "gradings" / run.grading_hash for run in runs])
 
 

@@ -138,12 +138,14 @@ class Ledger:
         if self.cap_usd is not None and usd > self.cap_usd:
             raise BudgetReached(
                 f"the cap of {self.cap_usd:g} USD is reached: {self.spent_usd:.4f} spent,"
-                f" {self.reserved_usd:.4f} in flight, {held.usd:.4f} asked for; raise it to go on"
+                f" {self.reserved_usd:.4f} in flight, {held.usd:.4f} asked for;"
+                " it holds for one command, and the same one again goes on"
             )
         if self.cap_tokens is not None and tokens > self.cap_tokens:
             raise BudgetReached(
                 f"the cap of {self.cap_tokens} tokens is reached: {self.spent_tokens} spent,"
-                f" {self.reserved_tokens} in flight, {held.tokens} asked for; raise it to go on"
+                f" {self.reserved_tokens} in flight, {held.tokens} asked for;"
+                " it holds for one command, and the same one again goes on"
             )
         self.reserved_usd += held.usd
         self.reserved_tokens += held.tokens

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 from typing import BinaryIO
 
-from medhelm.errors import RunLocked
+from medhelm.errors import RecordError, RunLocked
 
 
 def make_private(path: Path) -> None:
@@ -25,7 +25,13 @@ def lock_file(path: Path) -> BinaryIO:
     handle = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as e:
+        if e.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN):
+            handle.close()
+            raise RecordError(
+                f"{path.parent} lies on a file system without locks ({why(e)}); "
+                "choose a results_dir on a local disk"
+            ) from None
         handle.seek(0)
         owner = handle.read(200).decode("ascii", "replace").strip() or "another process"
         handle.close()
@@ -65,9 +71,15 @@ class AtomicFile:
 
 def sync_folder(folder: Path) -> None:
     """Force a folder's entries to the disk, so that a rename survives a power cut."""
-    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fd = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return  # a parent that may be passed but not read is not ours to sync
     try:
         os.fsync(fd)
+    except OSError as e:
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems sync no folders
+            raise
     finally:
         os.close(fd)
 

@@ -9,7 +9,8 @@
     │   └── RunLocked       4   another process works on the run folder
     ├── PrivacyRefused      5   data that may not go to this endpoint
     ├── ModelError          6   a model that cannot be used (no key, no server)
-    └── BudgetReached       7   the cap on USD or tokens stopped the sweep
+    ├── BudgetReached       7   the cap on USD or tokens stopped the sweep
+    └── Interrupted         130 the user stopped the sweep
 
 Nothing else is raised on purpose; any other exception is a defect of medhelm or
 of a plugin. Messages name the thing, the place and the fix, and never contain
@@ -82,6 +83,12 @@ class BudgetReached(MedhelmError):
     """The cap on USD or tokens is reached; everything answered so far is kept."""
 
     exit_code = 7
+
+
+class Interrupted(MedhelmError):
+    """The user stopped the sweep; everything answered so far is kept."""
+
+    exit_code = 130
 
 
 def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:

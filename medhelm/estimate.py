@@ -21,15 +21,8 @@ from medhelm.errors import RecordError
 from medhelm.models.access import DEFAULT_KEY_ENV
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols.completion import build_request
-from medhelm.records import (
-    ANSWERED,
-    Plan,
-    exchange_key,
-    find_gradings,
-    order_key,
-    read_exchanges,
-    read_record,
-)
+from medhelm.records import Plan, find_gradings, order_key, read_record
+from medhelm.runlog import ANSWERED, exchange_keys, read_exchanges
 from medhelm.schema import Instance, ModelSpec, RunSpec
 
 _GOLD_FACTOR = 3
@@ -151,7 +144,7 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
     for instance in run.dataset.instances():
         if selection.cut is not None and order_key(spec.seed, instance.id) > selection.cut:
             continue
-        left = sum(exchange_key(instance.id, r) not in answered for r in range(spec.repeats))
+        left = sum(key not in answered for key in exchange_keys(instance, spec.repeats))
         to_ask += left
         if left and not is_embedded:
             request = build_request(run.benchmark, spec, instance, 0)
@@ -194,7 +187,7 @@ def _answered(run: Run, selection: Selection) -> set[int]:
         cut=selection.cut,
     )
     return {
-        exchange_key(exchange.instance.id, exchange.response.repeat)
+        exchange_keys(exchange.instance, exchange.response.repeat + 1)[-1]
         for exchange in read_exchanges(run.path, plan)
         if exchange.response.finish in ANSWERED
     }

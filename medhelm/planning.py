@@ -15,7 +15,7 @@ from pathlib import Path
 from medhelm import privacy
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
-from medhelm.errors import DataError
+from medhelm.errors import DataError, UsageError
 from medhelm.grading import metric_ref
 from medhelm.models import check_model
 from medhelm.prompts import prompt_sha256, resolve_prompt
@@ -30,6 +30,10 @@ from medhelm.schema import (
     RunSpec,
     Scoring,
 )
+
+_PART, _PARTS = 2_000, 10
+"""Instances are asked in the seeded order, so that a run that is stopped early holds a random
+sample. The data are read once for each part, and one part's texts are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Selection:
     instances: int
     cut: int | None
     """Instances whose `order_key` is at most this; None: all."""
+    parts: tuple[int, ...]
+    """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
 
 
 def plan_runs(
@@ -91,8 +97,23 @@ def plan_runs(
                     benchmark, job.data, split=_split(job, choice), root=root
                 )
             run = _run(job, benchmark, datasets[key], registry)
-            runs.setdefault(run.path, run)
+            _refuse_other(runs.setdefault(run.path, run), run)
     return tuple(runs.values())
+
+
+def _refuse_other(first: Run, second: Run) -> None:
+    """Refuse two jobs of one sweep that share a run folder but want different things of it."""
+    where = f"{first.spec.benchmark} x {first.spec.model.name}"
+    if first.grading != second.grading:
+        raise UsageError(
+            f"{where} is asked for with two scorings; run it with one, then "
+            "`medhelm score --scoring helm` grades the same answers by the other"
+        )
+    if first.spec != second.spec:
+        raise UsageError(
+            f"{where} is asked for twice with the same requests but other settings "
+            "(max_instances, price or name); run one after the other, answers are reused"
+        )
 
 
 def _split(job: Job, choice: BenchmarkChoice) -> str | None:
@@ -184,7 +205,8 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
             f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
             f"the first is {repeated[0]!r}; ids must be unique"
         )
-    wanted = spec.max_instances
-    if wanted is None or wanted >= len(ordered):
-        return Selection(len(ordered), None)
-    return Selection(wanted, int(ordered[wanted - 1]))
+    wanted = min(spec.max_instances or len(ordered), len(ordered))
+    size = max(_PART, -(-wanted // _PARTS))
+    ends = [*range(size - 1, wanted - 1, size), wanted - 1]
+    cut = int(ordered[wanted - 1]) if wanted < len(ordered) else None
+    return Selection(wanted, cut, tuple(int(ordered[end]) for end in ends))

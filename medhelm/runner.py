@@ -10,31 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
 from typing import Protocol, Self
 
-from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.costs import Ledger, Reservation
+from medhelm.durable import why
+from medhelm.errors import BudgetReached, Interrupted, MedhelmError, RecordError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols import completion
-from medhelm.records import (
-    Plan,
-    RunFolder,
-    exchange_key,
-    log_bytes,
-    order_key,
-    read_plan,
-    read_record,
-    write_struct,
-)
-from medhelm.schema import Exchange, Instance, InstanceModel, Model, RunRecord
+from medhelm.records import Plan, order_key, read_plan, read_record, write_struct
+from medhelm.runlog import RunFolder, Scan, exchange_keys, log_bytes
+from medhelm.schema import Exchange, Instance, InstanceModel, Model, Request, RunRecord
 from medhelm.scoring import score_run
 
-INTERRUPTED = "interrupted"
 GRACE_S = 10.0
 """Seconds that requests in flight get to finish after the first Ctrl-C."""
 _SYNC_S = 0.5
@@ -74,8 +70,8 @@ class SweepEnd:
     """How a sweep ended."""
 
     endings: tuple[Ending, ...]
-    stopped: str
-    """Why it stopped before its end; empty where it did not."""
+    stopped: MedhelmError | None
+    """Why it stopped before its end; None where it did not."""
 
 
 @dataclass
@@ -85,16 +81,18 @@ class Sweep:
     pool: ModelPool
     ledger: Ledger
     progress: Progress
-    stopped: str = ""
-    """Why no further request is sent; empty while the sweep goes on."""
+    stopped: MedhelmError | None = None
+    """Why no further request is sent; None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
     folders: set[RunFolder] = field(default_factory=set)
-    selections: dict[tuple[int, int, int | None], Selection] = field(default_factory=dict)
+    selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
+        default_factory=dict
+    )
     places: dict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
     )
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
         self.stopped = self.stopped or reason
         for feeder in self.feeders:
@@ -125,15 +123,12 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     error: MedhelmError | None = None
     try:
         async with sweep.places[run.spec.model.name]:
-            if not sweep.stopped:
-                record = await run_one(run, sweep)
-    except MedhelmError as e:
-        error = e
-    except ExceptionGroup as group:
-        error = _first_of(group)
+            record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
     except asyncio.CancelledError:
         if not sweep.stopped:
             raise
+    except Exception as e:  # the border of a run: the others go on
+        error = _as_ours(run, e)
     sweep.progress.ended(run, record, error)
     return Ending(run, record, error)
 
@@ -145,8 +140,8 @@ async def _keep_synced(sweep: Sweep) -> None:
         for folder in [f for f in sweep.folders if f.is_dirty]:
             try:
                 await asyncio.to_thread(folder.sync)
-            except OSError as e:
-                sweep.stop(f"cannot sync {folder.log_path} to the disk: {e.strerror}")
+            except RecordError as e:
+                sweep.stop(e)
 
 
 class _Interrupts:
@@ -174,7 +169,7 @@ class _Interrupts:
         if self._timer is not None:
             self._cancel()
             return
-        self._sweep.stop(INTERRUPTED)
+        self._sweep.stop(Interrupted("interrupted; everything answered so far is kept"))
         self._sweep.progress.message(
             f"stopping: waiting up to {GRACE_S:.0f} s for requests in flight; "
             "Ctrl-C again cancels them"
@@ -186,16 +181,18 @@ class _Interrupts:
             task.cancel()
 
 
-def _first_of(group: ExceptionGroup) -> MedhelmError:
-    ours, others = group.split(MedhelmError)
-    if others is not None:
-        raise others
-    assert ours is not None
-    leaf: BaseException = ours
-    while isinstance(leaf, BaseExceptionGroup):
-        leaf = leaf.exceptions[0]
-    assert isinstance(leaf, MedhelmError)
-    return leaf
+def _as_ours(run: Run, error: BaseException) -> MedhelmError:
+    """Return what stopped a run as one line; of a defect its kind and place, never its text."""
+    while isinstance(error, BaseExceptionGroup):
+        ours = error.subgroup(MedhelmError)
+        error = (ours or error).exceptions[0]
+    if isinstance(error, MedhelmError):
+        return error
+    if isinstance(error, OSError):
+        return RecordError(f"cannot write {run.path}: {why(error)}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name} line {frame.lineno}"
+    return MedhelmError(f"a defect stopped this run: {type(error).__name__} at {place}")
 
 
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
@@ -205,7 +202,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)
         return finished
-    selection = _selection(run, sweep)
+    selection = await _selection(run, sweep)
     plan = Plan(
         spec=run.spec,
         request_hash=run.request_hash,
@@ -213,9 +210,16 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         cut=selection.cut,
     )
     folder = RunFolder(run.path)
-    scan = folder.open()
+    scan = await asyncio.to_thread(folder.open)
     sweep.folders.add(folder)
     try:
+        if (scan.answered or scan.failed) and (
+            gone := await asyncio.to_thread(_tidy, run, folder, scan)
+        ):
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
+                "instances that are no longer in the data; moved to stale.jsonl"
+            )
         if scan.torn or scan.quarantined:
             sweep.progress.message(
                 f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
@@ -225,14 +229,33 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         sweep.progress.planned(
             run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
         )
-        await _ask_all(run, plan, folder, scan.answered, sweep)
+        await _ask_all(run, _to_ask(run, selection, scan.answered), folder, sweep)
+        return await _grade(run, plan)
     except asyncio.CancelledError:
         if not sweep.stopped:
             raise  # not ours: whoever runs the loop gave up
+        return await _grade(run, plan)
     finally:
         sweep.folders.discard(folder)
         folder.close()
+
+
+async def _grade(run: Run, plan: Plan) -> RunRecord:
     return await asyncio.to_thread(score_run, run.path, plan, run.grading, run.metrics, run.card)
+
+
+def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
+    """Set answers aside whose instance is not in the data as it is now; return how many."""
+    valid = {
+        key
+        for instance in run.dataset.instances()
+        for key in exchange_keys(instance, run.spec.repeats)
+        if key in scan.answered or key in scan.failed
+    }
+    if len(valid) == len(scan.answered) + len(scan.failed):
+        return 0
+    scan.answered.intersection_update(valid)
+    return folder.set_aside(valid)
 
 
 def read_finished(run: Run) -> RunRecord | None:
@@ -248,56 +271,67 @@ def read_finished(run: Run) -> RunRecord | None:
     is_same = plan.spec == record.spec == run.spec and record.card == run.card
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_current = record.provenance.get("log_bytes") == str(log_bytes(run.path))
-    return record if is_same and is_whole and is_current else None
+    has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
+    return record if is_same and is_whole and is_current and has_scores else None
 
 
-def _selection(run: Run, sweep: Sweep) -> Selection:
+async def _selection(run: Run, sweep: Sweep) -> Selection:
+    """Return the selection, made once for all models that are asked the same instances."""
     key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
     if key not in sweep.selections:
-        sweep.selections[key] = select(run.dataset, run.spec)
-    return sweep.selections[key]
+        made = asyncio.to_thread(select, run.dataset, run.spec)
+        sweep.selections[key] = asyncio.ensure_future(made)
+    return await asyncio.shield(sweep.selections[key])
 
 
 def _count_answered(run: Run, plan: Plan, answered: set[int]) -> int:
     if not answered or plan.cut is None:
         return len(answered)
-    return sum(1 for _ in _planned(run, plan, answered, is_answered=True))
+    return sum(
+        key in answered
+        for instance in run.dataset.instances()
+        if order_key(run.spec.seed, instance.id) <= plan.cut
+        for key in exchange_keys(instance, run.spec.repeats)
+    )
 
 
-def _planned(
-    run: Run, plan: Plan, answered: set[int], *, is_answered: bool = False
-) -> Iterator[tuple[Instance, int]]:
-    for instance in run.dataset.instances():
-        if plan.cut is not None and order_key(run.spec.seed, instance.id) > plan.cut:
-            continue
-        for repeat in range(run.spec.repeats):
-            if (exchange_key(instance.id, repeat) in answered) is is_answered:
+def _to_ask(run: Run, selection: Selection, answered: set[int]) -> Iterator[tuple[Instance, int]]:
+    """Yield what is not answered yet in the seeded order, reading the data once for each part."""
+    low = -1
+    for high in selection.parts:
+        part: list[tuple[int, Instance, list[int]]] = []
+        for instance in run.dataset.instances():
+            place = order_key(run.spec.seed, instance.id)
+            if low < place <= high:
+                keys = exchange_keys(instance, run.spec.repeats)
+                left = [repeat for repeat, key in enumerate(keys) if key not in answered]
+                if left:
+                    part.append((place, instance, left))
+        low = high
+        for _, instance, left in sorted(part, key=itemgetter(0)):
+            for repeat in left:
                 yield instance, repeat
 
 
-async def _ask_all(
-    run: Run, plan: Plan, folder: RunFolder, answered: set[int], sweep: Sweep
-) -> None:
+_ToAsk = Iterator[tuple[Instance, int]]
+
+
+async def _ask_all(run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep) -> None:
     model = sweep.pool.open(run.spec.model)
     if is_instance_model(model):
-        await _ask_baseline(run, plan, folder, answered, sweep, model)
+        await _ask_baseline(run, to_ask, folder, sweep, model)
         return
     async with asyncio.TaskGroup() as group:
-        feeder = group.create_task(_feed(run, plan, folder, answered, sweep, model, group))
+        feeder = group.create_task(_feed(run, to_ask, folder, sweep, model, group))
         sweep.feeders.add(feeder)
         feeder.add_done_callback(sweep.feeders.discard)
 
 
 async def _ask_baseline(
-    run: Run,
-    plan: Plan,
-    folder: RunFolder,
-    answered: set[int],
-    sweep: Sweep,
-    model: InstanceModel,
+    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep, model: InstanceModel
 ) -> None:
     model.prepare(run.dataset.instances())
-    for n, (instance, repeat) in enumerate(_planned(run, plan, answered)):
+    for n, (instance, repeat) in enumerate(to_ask):
         if n % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         if sweep.stopped:
@@ -309,32 +343,42 @@ async def _ask_baseline(
 
 async def _feed(
     run: Run,
-    plan: Plan,
+    to_ask: _ToAsk,
     folder: RunFolder,
-    answered: set[int],
     sweep: Sweep,
     model: Model,
     group: asyncio.TaskGroup,
 ) -> None:
     """Start one request after the other as the endpoint has room; texts are read as needed."""
 
-    async def ask(instance: Instance, repeat: int) -> None:
-        try:
-            exchange = await completion.conduct(
-                model, sweep.ledger, run.benchmark, run.spec, instance, repeat
-            )
-        except BudgetReached as e:
-            sweep.stop(str(e))
-            return
-        finally:
-            model.release()
+    async def ask(instance: Instance, request: Request, reservation: Reservation) -> None:
+        exchange = await completion.conduct(model, instance, request, reservation)
         folder.append(exchange)
         sweep.progress.advanced(run, exchange)
 
-    with suppress(asyncio.CancelledError):  # a stop: what is in flight goes on in the group
-        for instance, repeat in _planned(run, plan, answered):
+    reservation: Reservation | None = None
+    try:
+        for instance, repeat in to_ask:
+            request = completion.build_request(run.benchmark, run.spec, instance, repeat)
+            reservation = await completion.reserve(sweep.ledger, run.spec, request)
             await model.acquire()
             if sweep.stopped:
                 model.release()
                 return
-            group.create_task(ask(instance, repeat))
+            task = group.create_task(ask(instance, request, reservation))
+            # not in `ask`: a task that is cancelled before its first step never gets there
+            task.add_done_callback(partial(_give_back, model, reservation))
+            reservation = None
+    except BudgetReached as e:
+        sweep.stop(e)
+    except asyncio.CancelledError:
+        if not sweep.stopped:
+            raise
+    finally:
+        if reservation is not None:
+            reservation.cancel()
+
+
+def _give_back(model: Model, reservation: Reservation, _: asyncio.Task[None]) -> None:
+    reservation.cancel()  # nothing, where it was settled
+    model.release()

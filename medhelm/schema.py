@@ -52,8 +52,11 @@ Scoring = Literal["fixed", "helm"]
 """fixed: the metric as it should be. helm: the published scorer, faults included."""
 
 
-class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """One item of a benchmark."""
+class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One item of a benchmark.
+
+    Its JSON leaves defaults out, so that a field added later changes no stored instance.
+    """
 
     id: str = ""
     """The source's key; left empty it becomes a hash of the content. Never a position

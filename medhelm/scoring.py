@@ -17,18 +17,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from medhelm.durable import AtomicFile, make_private
+from medhelm.durable import AtomicFile, make_private, why
+from medhelm.errors import RecordError
 from medhelm.grading import grade
-from medhelm.records import (
-    Plan,
-    cluster_key,
-    exchange_key,
-    grading_hash,
-    instance_key,
-    log_bytes,
-    read_exchanges,
-    write_struct,
-)
+from medhelm.records import STAMP, Plan, cluster_key, grading_hash, instance_key, write_struct
+from medhelm.runlog import log_bytes, read_exchanges
 from medhelm.schema import (
     BenchmarkCard,
     Exchange,
@@ -56,19 +49,26 @@ def score_run(
     """Grade the stored exchanges of a run, write the grading folder and return its record.
 
     Streams the log; what is held grows by some 100 bytes an instance only where repeats are
-    averaged. Both files appear whole or not at all.
+    averaged. Both files appear whole or not at all, and share a stamp, so that a pair that is
+    torn by a power cut is seen. Raises RecordError where they cannot be written.
     """
     folder = run / "gradings" / grading_hash(grading)
-    make_private(folder)
     started = time.time()
+    stamp = f"{started:.6f} {os.getpid()}"
     size = log_bytes(run)
     tallies = {m.name: _Tally(m, plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec.max_output_tokens)
-    with AtomicFile(folder / "scores.parquet") as handle:
-        for exchange, scores in _write(handle, run, plan, metrics):
-            usage.add(exchange)
-            for name, score in scores:
-                tallies[name].add(exchange, score)
+    try:
+        make_private(folder)
+        with AtomicFile(folder / "scores.parquet") as handle:
+            for exchange, scores in _write(handle, run, plan, metrics, stamp):
+                usage.add(exchange)
+                for name, score in scores:
+                    tallies[name].add(exchange, score)
+    except OSError as e:
+        raise RecordError(
+            f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
+        ) from None
     finished = usage.exchanges == plan.instances * plan.spec.repeats
     record = RunRecord(
         spec=plan.spec,
@@ -81,14 +81,14 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         usage=usage.totals(),
         served_models=dict(usage.served),
-        provenance=_provenance(started, size, usage),
+        provenance=_provenance(started, size, usage) | {STAMP: stamp},
     )
     write_struct(folder / "summary.json", record)
     return record
 
 
 def _write(
-    handle: BinaryIO, run: Path, plan: Plan, metrics: Sequence[Metric]
+    handle: BinaryIO, run: Path, plan: Plan, metrics: Sequence[Metric], stamp: str
 ) -> Iterator[tuple[Exchange, list[tuple[str, Score]]]]:
     """Yield each exchange with its scores while writing them to Parquet in batches."""
     import pyarrow as pa
@@ -108,7 +108,8 @@ def _write(
             pa.field("reason", pa.string()),
             pa.field("stats", pa.list_(pa.float64())),
             pa.field("metadata", pa.string()),
-        ]
+        ],
+        metadata={STAMP: stamp},
     )
     pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     rows: list[dict[str, Any]] = []
@@ -165,7 +166,7 @@ class _Tally:
         if self._by_instance is None:
             self._sums = _plus(self._sums, score.stats)
             return
-        key = exchange_key(exchange.instance.id, 0)
+        key = instance_key(exchange.instance.id)
         n, sums = self._by_instance.get(key, (0, []))
         self._by_instance[key] = (n + 1, _plus(sums, score.stats))
 
@@ -217,7 +218,8 @@ class _UsageSum:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
         self.tokens["lost"] += response.lost
-        if response.finish in ("error", "oversize"):
+        is_counted = response.usage.input_tokens is not None
+        if response.finish in ("error", "oversize") and not is_counted:
             self.errors += 1
             return
         served = " ".join(filter(None, (response.served_model, response.fingerprint)))

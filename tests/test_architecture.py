@@ -16,7 +16,7 @@ LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "models", "privacy", "prompts"}
-    | {"records", "stats", "taxonomy", "yaml_benchmark"},
+    | {"records", "runlog", "stats", "taxonomy", "yaml_benchmark"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "validation"},
     5: {"__main__", "cli"},

@@ -15,8 +15,9 @@ from medhelm.errors import PrivacyRefused
 from medhelm.estimate import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.planning import Run, plan_runs
 from medhelm.protocols.completion import build_request
-from medhelm.records import Plan, RunFolder, write_struct
+from medhelm.records import Plan, write_struct
 from medhelm.registry import Registry
+from medhelm.runlog import RunFolder
 from medhelm.schema import (
     Benchmark,
     Exchange,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import records
+from medhelm import records, runlog
 from tests.quiz import (
     arguments,
     command,
@@ -331,7 +331,7 @@ def test_100_kb_instances_and_odd_characters_come_back_whole(tmp_path: Path) -> 
         sent = server.bodies[0]["messages"][-1]["content"]
     assert text.removesuffix("{i}").strip() in sent
     (run,) = records.find_runs(tmp_path / "results")
-    kept = {e.instance.context for e in records.read_exchanges(run, records.read_plan(run))}
+    kept = {e.instance.context for e in runlog.read_exchanges(run, records.read_plan(run))}
     assert kept == {text.replace("{i}", str(i)) for i in range(5)}
 
 

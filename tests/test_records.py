@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import stat
@@ -15,11 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm import records
+from medhelm import records, runlog
 from medhelm.durable import AtomicFile
 from medhelm.errors import RecordError, RunLocked
-from medhelm.records import Plan, RunFolder, encode_line, exchange_key, request_hash
-from medhelm.schema import Exchange, Finish, Instance, ModelSpec, Price, Response, RunSpec, Sampling
+from medhelm.records import Plan, request_hash
+from medhelm.runlog import RunFolder, encode_line, exchange_keys
+from medhelm.schema import (
+    Exchange,
+    Finish,
+    Instance,
+    ModelSpec,
+    Price,
+    Response,
+    RunSpec,
+    Sampling,
+    Usage,
+)
 
 MODEL = ModelSpec(name="openai/x", model="x", base_url="http://127.0.0.1:1/v1")
 SPEC = RunSpec(
@@ -43,6 +55,10 @@ def exchange(id: str, text: str = "A", finish: Finish = "stop", repeat: int = 0)
     )
 
 
+def key(id: str) -> int:
+    return exchange_keys(Instance(id=id, context="c"), 1)[0]
+
+
 def write_run(path: Path, exchanges: list[Exchange]) -> Path:
     folder = RunFolder(path)
     folder.open()
@@ -56,7 +72,7 @@ def read_texts(path: Path, cut: int | None = None) -> dict[tuple[str, int], str]
     plan = Plan(spec=SPEC, request_hash="h", instances=0, cut=cut)
     return {
         (e.instance.id, e.response.repeat): e.response.text
-        for e in records.read_exchanges(path, plan)
+        for e in runlog.read_exchanges(path, plan)
     }
 
 
@@ -85,7 +101,7 @@ def test_answered_and_failed_exchanges_are_told_apart(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     scan = folder.open()
     folder.close()
-    assert scan.answered == {exchange_key(i, 0) for i in ("a", "c", "d", "b2")}
+    assert scan.answered == {key(i) for i in ("a", "c", "d", "b2")}
     assert (scan.torn, scan.quarantined) == (0, 0)
 
 
@@ -99,7 +115,7 @@ def test_a_torn_last_line_is_dropped_and_counted(tmp_path: Path, left: int) -> N
     folder.append(exchange("b", "again"))
     folder.close()
     assert (scan.torn, scan.quarantined) == (1, 0)
-    assert scan.answered == {exchange_key("a", 0)}
+    assert scan.answered == {key("a")}
     assert read_texts(tmp_path) == {("a", 0): "A", ("b", 0): "again"}
 
 
@@ -119,7 +135,7 @@ def test_any_single_damaged_byte_in_the_middle_is_found_and_set_aside(tmp_path: 
         scan = folder.open()
         folder.close()
         assert scan.quarantined == 1, position
-        assert scan.answered == {exchange_key("a", 0), exchange_key("c", 0)}
+        assert scan.answered == {key("a"), key("c")}
         assert (path / "quarantine.jsonl").read_bytes() == bytes(damaged)
         assert (path / "responses.jsonl").read_bytes() == good[0] + good[2]
 
@@ -133,7 +149,7 @@ def test_garbage_of_any_kind_between_lines_never_hides_the_good_ones(tmp_path: P
     folder = RunFolder(tmp_path)
     scan = folder.open()
     folder.close()
-    assert scan.answered == {exchange_key("a", 0), exchange_key("b", 0)}
+    assert scan.answered == {key("a"), key("b")}
     assert (scan.torn, scan.quarantined) == (1, 6)
     assert (tmp_path / "responses.jsonl").read_bytes() == a + b
 
@@ -151,7 +167,7 @@ def test_a_second_process_on_one_run_folder_refuses(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         import sys; from pathlib import Path
-        from medhelm.records import RunFolder
+        from medhelm.runlog import RunFolder
         from medhelm.errors import RunLocked
         try: RunFolder(Path(sys.argv[1])).open()
         except RunLocked as e: print(e); sys.exit(7)
@@ -167,7 +183,7 @@ def test_a_second_process_on_one_run_folder_refuses(tmp_path: Path) -> None:
 
 def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     code = (
-        "import sys, os, signal; from pathlib import Path; from medhelm.records import RunFolder\n"
+        "import sys, os, signal; from pathlib import Path; from medhelm.runlog import RunFolder\n"
         "RunFolder(Path(sys.argv[1])).open(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)])
@@ -182,7 +198,7 @@ def test_when_no_more_can_be_written_the_log_stays_whole(tmp_path: Path) -> None
     code = textwrap.dedent(
         """
         import resource, signal, sys; from pathlib import Path
-        from medhelm.records import RunFolder
+        from medhelm.runlog import RunFolder
         from medhelm.errors import RecordError
         from tests.test_records import exchange
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -208,7 +224,7 @@ def test_a_full_disk_is_named_and_the_log_stays_whole(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         import subprocess, sys; from pathlib import Path
-        from medhelm.records import RunFolder
+        from medhelm.runlog import RunFolder
         from medhelm.errors import RecordError
         from tests.test_records import exchange, read_texts
         run = Path(sys.argv[1])
@@ -290,6 +306,7 @@ def test_what_decides_no_request_changes_no_hash(same: RunSpec) -> None:
         {"model": msgspec.structs.replace(MODEL, sampling=Sampling(temperature=0.5))},
         {"model": msgspec.structs.replace(MODEL, system_prompt="You are careful.")},
         {"model": msgspec.structs.replace(MODEL, extra_body={"a": 1})},
+        {"model": msgspec.structs.replace(MODEL, context_window=8192)},
     ],
 )
 def test_what_decides_requests_changes_the_hash(change: dict[str, object]) -> None:
@@ -297,7 +314,7 @@ def test_what_decides_requests_changes_the_hash(change: dict[str, object]) -> No
 
 
 def test_the_request_hash_is_pinned_because_a_change_asks_every_model_again() -> None:
-    assert request_hash(SPEC) == "0f574a85c5653c2a"
+    assert request_hash(SPEC) == "b0748ac10e97de7d"
 
 
 def test_growing_the_number_of_instances_only_adds(tmp_path: Path) -> None:
@@ -309,7 +326,7 @@ def test_growing_the_number_of_instances_only_adds(tmp_path: Path) -> None:
         plan = Plan(
             spec=spec, request_hash="h", instances=n, cut=records.order_key(7, ordered[n - 1])
         )
-        assert {e.instance.id for e in records.read_exchanges(tmp_path, plan)} == set(ordered[:n])
+        assert {e.instance.id for e in runlog.read_exchanges(tmp_path, plan)} == set(ordered[:n])
 
 
 def test_a_model_name_makes_one_folder_below_the_results(tmp_path: Path) -> None:
@@ -340,3 +357,75 @@ def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
     with pytest.raises(RunLocked, match=f"in use by process {os.getpid()} on "):
         RunFolder(tmp_path).open()
     folder.close()
+
+
+def test_an_answer_that_the_server_cut_came_and_is_not_asked_again(tmp_path: Path) -> None:
+    cut = exchange("a", finish="oversize")
+    usage = Usage(input_tokens=4096, output_tokens=3)
+    cut = msgspec.structs.replace(cut, response=msgspec.structs.replace(cut.response, usage=usage))
+    write_run(tmp_path, [cut, exchange("b", finish="oversize")])
+    folder = RunFolder(tmp_path)
+    scan = folder.open()
+    folder.close()
+    assert (scan.answered, scan.failed) == ({key("a")}, {key("b")})
+
+
+def test_answers_of_instances_that_left_the_data_are_set_aside(tmp_path: Path) -> None:
+    write_run(tmp_path, [exchange("old"), exchange("kept"), exchange("older")])
+    folder = RunFolder(tmp_path)
+    folder.open()
+    assert folder.set_aside({key("kept")}) == 2
+    folder.append(exchange("new"))
+    folder.close()
+    assert set(read_texts(tmp_path)) == {("kept", 0), ("new", 0)}
+    assert (tmp_path / "stale.jsonl").read_bytes().count(b"\n") == 2
+
+
+def test_any_change_of_an_instance_is_another_key() -> None:
+    one = Instance(id="a", context="c", choices=("x", "y"), references=("A",))
+    assert exchange_keys(one, 2)[0] != exchange_keys(one, 2)[1]
+    for change in (
+        {"context": "d"},
+        {"references": ("B",)},
+        {"choices": ("x", "z")},
+        {"metadata": {"k": "v"}},
+        {"answer_key": {"k": "v"}},
+        {"cluster": "n"},
+    ):
+        assert exchange_keys(msgspec.structs.replace(one, **change), 1) != exchange_keys(one, 1)
+
+
+def test_stored_instances_keep_their_key_when_a_field_is_added_to_the_type() -> None:
+    """Defaults are left out of the JSON, so a later field with a default changes nothing."""
+    assert msgspec.json.encode(Instance(id="a", context="c")) == b'{"id":"a","context":"c"}'
+
+
+def test_a_folder_that_cannot_be_locked_is_not_said_to_be_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(RecordError, match="without locks") as caught:
+        RunFolder(tmp_path).open()
+    assert not isinstance(caught.value, RunLocked)
+
+
+def test_a_sync_that_fails_is_an_error_and_lets_go_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.open()
+    folder.append(exchange("a"))
+
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", broken)
+        with pytest.raises(RecordError, match="cannot sync .*responses.jsonl"):
+            folder.close()
+    again = RunFolder(tmp_path)
+    assert again.open().answered == {key("a")}
+    again.close()

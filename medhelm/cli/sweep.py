@@ -12,17 +12,11 @@ from pathlib import Path
 
 from medhelm.config import Job
 from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError, UsageError
+from medhelm.errors import MedhelmError, UsageError
 from medhelm.models import ModelPool
 from medhelm.planning import plan_runs
 from medhelm.registry import Registry
-from medhelm.runner import INTERRUPTED, SweepEnd, run_sweep
-
-
-class Interrupted(MedhelmError):
-    """The user stopped the sweep; everything answered is kept."""
-
-    exit_code = 130
+from medhelm.runner import SweepEnd, run_sweep
 
 
 def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
@@ -41,8 +35,8 @@ def run_alone(job: Job, registry: Registry) -> None:
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
-    if end.stopped:
-        raise Interrupted(end.stopped)
+    if end.stopped is not None:
+        raise end.stopped
 
 
 def show_tables(gradings: Sequence[Path], results: Path) -> None:
@@ -63,6 +57,11 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
 def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
     from medhelm.cli.progress import Display
 
+    for key in ("results_dir", "budget_usd", "budget_tokens"):
+        if len({getattr(job, key) for job in jobs}) > 1:
+            raise UsageError(
+                f"{key} holds for a whole sweep and cannot be swept; give it one value"
+            )
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check([run.spec.model for run in runs])
@@ -81,10 +80,8 @@ def _raise_worst(end: SweepEnd, command: str) -> None:
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
     if end.stopped or failed or partial:
         print(f"To go on where it stopped: {command}", file=sys.stderr)
-    if end.stopped == INTERRUPTED:
-        raise Interrupted("interrupted; everything answered so far is kept")
-    if end.stopped:
-        raise BudgetReached(end.stopped)
+    if end.stopped is not None:
+        raise end.stopped
     if failed:
         code = failed[0].error.exit_code if failed[0].error else 1
         raise failed_error(code, len(failed), len(end.endings))

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from medhelm.costs import Ledger, Reservation, estimate_tokens
-from medhelm.errors import BudgetReached
+from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.prompts import render_prompt
 from medhelm.schema import (
     Benchmark,
@@ -38,18 +38,14 @@ def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repea
 
 
 async def conduct(
-    model: Model,
-    ledger: Ledger,
-    benchmark: Benchmark,
-    spec: RunSpec,
-    instance: Instance,
-    repeat: int,
+    model: Model, instance: Instance, request: Request, reservation: Reservation
 ) -> Exchange:
-    """Return the exchange of one instance; raises BudgetReached before anything is sent."""
-    request = build_request(benchmark, spec, instance, repeat)
-    reservation = await _reserve(ledger, spec, request)
+    """Return the exchange of one instance and book what it used."""
     try:
         response = await model.respond(request)
+    except MedhelmError:
+        reservation.cancel()
+        raise
     except BaseException:
         reservation.cancel(lost=1)  # sent, perhaps billed, never answered
         raise
@@ -57,8 +53,12 @@ async def conduct(
     return Exchange(instance=instance, messages=request.messages, response=response)
 
 
-async def _reserve(ledger: Ledger, spec: RunSpec, request: Request) -> Reservation:
-    """Set the request's upper bound aside; what is in flight may yet cost less than feared."""
+async def reserve(ledger: Ledger, spec: RunSpec, request: Request) -> Reservation:
+    """Set the request's upper bound aside; what is in flight may yet cost less than feared.
+
+    Call it without holding a place at the endpoint: requests in flight need places to end.
+    Raises BudgetReached once nothing is in flight and the request still does not fit.
+    """
     tokens = estimate_tokens(request.messages)
     while True:
         try:

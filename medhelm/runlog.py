@@ -1,0 +1,313 @@
+"""The log of a run: append-only, one line per finished request, each with its checksum.
+
+A line is on its way to the disk before the request counts as answered: a killed process
+loses what was in flight, a power cut what was not yet synced (at most a second).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import zlib
+from array import array
+from collections.abc import Container, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from medhelm.durable import AtomicFile, lock_file, make_private, sync_folder, why
+from medhelm.errors import RecordError
+from medhelm.records import Plan, order_key
+from medhelm.schema import SCHEMA, Exchange, Finish, Instance, Usage
+
+ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
+"""Endings that are never asked again; 'error' and 'oversize' are, on the next start."""
+
+
+class _Head(msgspec.Struct):
+    instance_id: str
+    finish: Finish
+    repeat: int = 0
+    usage: Usage = Usage()
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether nothing is to be asked again: an answer that was cut came, too."""
+        was_cut = self.finish == "oversize" and self.usage.input_tokens is not None
+        return self.finish in ANSWERED or was_cut
+
+
+class _Line(msgspec.Struct):
+    schema: int
+    instance: msgspec.Raw
+    response: _Head
+
+    @property
+    def key(self) -> int:
+        return exchange_key(bytes(self.instance), self.response.repeat)
+
+
+def exchange_key(instance_json: bytes, repeat: int) -> int:
+    """Return a 64-bit key of an instance with all its content, asked for the repeat-th time.
+
+    An instance that has changed in any way has another key. 10^5 keys collide with
+    probability 3e-10.
+    """
+    digest = hashlib.blake2b(b"%d\0%b" % (repeat, instance_json), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def exchange_keys(instance: Instance, repeats: int) -> list[int]:
+    """Return the keys of an instance's exchanges, one for each repeat."""
+    content = msgspec.json.encode(instance)
+    return [exchange_key(content, repeat) for repeat in range(repeats)]
+
+
+def encode_line(exchange: Exchange) -> bytes:
+    """Return an exchange as one line of JSON that ends with a CRC-32 of what stands before."""
+    body = msgspec.json.encode(exchange)
+    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+_TAIL = len(b',"crc":"00000000"}')
+
+
+def _body(line: bytes) -> bytes | None:
+    """Return the JSON of a line without its checksum; None if the line is damaged."""
+    line = line.rstrip(b"\r\n")
+    if len(line) < _TAIL or not line[-_TAIL:].startswith(b',"crc":"'):
+        return None
+    body = line[:-_TAIL] + b"}"
+    return body if b"%08x" % zlib.crc32(body) == line[-10:-2] else None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a log holds: keys already answered, and what was mended on opening it."""
+
+    answered: set[int]
+    """Keys that are not asked again."""
+    failed: set[int]
+    """Keys that were asked without an answer."""
+    torn: int
+    quarantined: int
+
+
+class RunFolder:
+    """One run folder, held by this process alone from `open` to `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: BinaryIO | None = None
+        self._fd = -1
+        self._size = 0
+        self._syncing = threading.Lock()
+        self.is_dirty = False
+
+    @property
+    def log_path(self) -> Path:
+        """Path of the log of exchanges."""
+        return self.path / "responses.jsonl"
+
+    def open(self) -> Scan:
+        """Lock the folder, mend its log and return what it already holds.
+
+        Raises RunLocked where another process holds it, RecordError where it cannot be written.
+        """
+        try:
+            make_private(self.path)
+            self._lock = lock_file(self.path / "lock")
+            for left in self.path.glob(".*.tmp"):  # of a process that was killed
+                left.unlink(missing_ok=True)
+            scan = _mend(self.log_path, self.path / "quarantine.jsonl")
+            self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._size = os.fstat(self._fd).st_size
+            if self._size == 0:
+                sync_folder(self.path)  # else a power cut could take the name with the lines
+        except OSError as e:
+            self.close()
+            raise RecordError(f"cannot write run folder {self.path}: {why(e)}") from None
+        except RecordError:
+            self.close()
+            raise
+        return scan
+
+    def set_aside(self, valid: Container[int]) -> int:
+        """Move exchanges of instances that are no longer in the data to `stale.jsonl`.
+
+        `valid`: keys of all instances and repeats of the data. Returns how many were moved.
+        """
+        stale: list[tuple[int, int]] = []
+        end = 0
+        decode = msgspec.json.Decoder(_Line).decode
+        with open(self.log_path, "rb") as lines:
+            for line in lines:
+                start, end = end, end + len(line)
+                parsed = _read_line(line, decode)
+                if parsed is not None and parsed.key not in valid:
+                    stale.append((start, end))
+        if stale:
+            _move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
+            os.close(self._fd)
+            self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND)
+            self._size = os.fstat(self._fd).st_size
+        return len(stale)
+
+    def append(self, exchange: Exchange) -> None:
+        """Hand one exchange to the operating system; a line that does not fit is taken back."""
+        line = encode_line(exchange)
+        try:
+            written = os.write(self._fd, line)
+            while written < len(line):
+                written += os.write(self._fd, line[written:])
+        except OSError as e:
+            with suppress(OSError):  # what is left of the line is dropped on the next start
+                os.ftruncate(self._fd, self._size)
+            raise RecordError(
+                f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
+                "and the same command goes on from there"
+            ) from None
+        self._size += len(line)
+        self.is_dirty = True
+
+    def sync(self) -> None:
+        """Force what was appended to the disk; may be called from another thread."""
+        with self._syncing:
+            self.is_dirty = False
+            try:
+                if self._fd >= 0:
+                    os.fsync(self._fd)
+            except OSError as e:
+                self.is_dirty = True
+                raise RecordError(f"cannot sync {self.log_path} to the disk: {why(e)}") from None
+
+    def close(self) -> None:
+        """Sync and close the log and give the lock back."""
+        try:
+            if self.is_dirty:
+                self.sync()
+        finally:
+            with self._syncing:
+                if self._fd >= 0:
+                    os.close(self._fd)
+                    self._fd = -1
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+
+
+def _mend(log: Path, quarantine: Path) -> Scan:
+    """Drop a torn last line, move damaged lines aside, and collect the answered keys."""
+    if not log.exists():
+        return Scan(set(), set(), 0, 0)
+    answered: set[int] = set()
+    failed: set[int] = set()
+    damaged: list[tuple[int, int]] = []
+    torn = 0
+    start = 0
+    decode = msgspec.json.Decoder(_Line).decode
+    with open(log, "rb") as lines:
+        for line in lines:
+            end = start + len(line)
+            if not line.endswith(b"\n"):
+                torn = 1
+                break
+            parsed = _read_line(line, decode)
+            if parsed is None:
+                damaged.append((start, end))
+            else:
+                (answered if parsed.response.is_answered else failed).add(parsed.key)
+            start = end
+    if damaged:
+        _move_aside(log, quarantine, damaged, start)
+    elif torn:
+        os.truncate(log, start)
+    return Scan(answered, failed - answered, torn, len(damaged))
+
+
+def _read_line(line: bytes, decode: Any) -> _Line | None:
+    body = _body(line)
+    if body is None:
+        return None
+    try:
+        parsed: _Line = decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if parsed.schema != SCHEMA:
+        raise RecordError(
+            f"a log line has schema {parsed.schema}, this medhelm reads {SCHEMA}; "
+            "use the medhelm version that wrote it, or another results_dir"
+        )
+    return parsed
+
+
+def _move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end: int) -> None:
+    bad = dict(damaged)
+    fd = os.open(quarantine, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with open(log, "rb") as source, os.fdopen(fd, "ab") as aside, AtomicFile(log) as kept:
+        position = 0
+        for line in source:
+            if position >= end:
+                break
+            (aside if position in bad else kept).write(line)
+            position += len(line)
+        aside.flush()
+        os.fsync(aside.fileno())  # before the log is replaced, else a power cut loses them
+
+
+def read_exchanges(run: Path, plan: Plan) -> Iterator[Exchange]:
+    """Yield the last exchange of every planned instance and repeat, in the order of the log.
+
+    Streams: 8 bytes an exchange are held, not its text. Lines that cannot be read are passed
+    over (opening the folder for a run moves them aside and asks again).
+    """
+    log = run / "responses.jsonl"
+    if not log.exists():
+        return
+    superseded = _superseded(log)
+    decode = msgspec.json.Decoder(Exchange).decode
+    with open(log, "rb") as lines:
+        for number, line in enumerate(lines):
+            body = _body(line)
+            if body is None or number in superseded:
+                continue
+            exchange: Exchange = decode(body)
+            if plan.cut is None or order_key(plan.spec.seed, exchange.instance.id) <= plan.cut:
+                yield exchange
+
+
+def _superseded(log: Path) -> set[int]:
+    """Return numbers of lines for whose instance and repeat a later line stands."""
+    keys = array("Q")
+    decode = msgspec.json.Decoder(_Line).decode
+    unreadable = exchange_key(b"", -1)
+    with open(log, "rb") as lines:
+        for line in lines:
+            parsed = _read_line(line, decode)
+            keys.append(unreadable if parsed is None else _place(parsed.response))
+    import numpy as np
+
+    found = np.frombuffer(keys, dtype=np.uint64) if keys else np.empty(0, np.uint64)
+    _, last = np.unique(found[::-1], return_index=True)
+    if len(last) == len(found):
+        return set()
+    kept = np.zeros(len(found), dtype=bool)
+    kept[len(found) - 1 - last] = True
+    return set(np.flatnonzero(~kept).tolist())
+
+
+def _place(head: _Head) -> int:
+    """Return a key of instance and repeat, whatever the instance held."""
+    return exchange_key(head.instance_id.encode(), head.repeat)
+
+
+def log_bytes(run: Path) -> int:
+    """Return the size of a run's log; 0 where there is none."""
+    try:
+        return (run / "responses.jsonl").stat().st_size
+    except FileNotFoundError:
+        return 0
