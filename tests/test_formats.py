@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from medhelm.errors import UsageError
+from medhelm.schema import ModelSpec, Price, UsageTotals
 from medhelm.tables import formats
 from medhelm.tables.results import load_results
 from medhelm.tables.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
-from tests.build_runs import items, write_run, write_suite
+from tests.build_runs import Item, items, write_run, write_suite
 
 COLUMNS = (
     Column(name="model", type="string", description="name", heading="model"),
@@ -219,3 +220,83 @@ def test_text_of_groups_stands_once_on_a_terminal() -> None:
     rows = [{"model": "g", "score": i / 10} for i in range(3)]
     text = formats.to_terminal([table(rows, group=("model",))])
     assert text.count("g\n") <= 1 and len(re.findall(r"\bg\b", text)) == 1
+
+
+def test_outcomes_are_said_where_their_column_is_not_shown(tmp_path: Path) -> None:
+    rows = items([1.0] * 366)
+    for i, outcome in enumerate(["truncated"] * 27 + ["empty"] * 24 + ["refused"] * 33):
+        rows.append(Item(id=f"x{i}", value=0.0, outcome=outcome))
+    write_run(tmp_path, "quiz", "openai/a", rows)
+    t = load_results(tmp_path).typed("benchmarks", Settings(draws=50))
+    note = "Not scored: quiz x openai/a 27 truncated, 24 empty, 33 refused of 450."
+    assert note in " ".join(formats.to_terminal([t], 80).split())
+    wide = formats.to_terminal([t], 240)
+    assert "27 truncated, 24 empty, 33 refused" in wide and "Not scored:" not in wide
+
+
+@pytest.mark.parametrize(
+    ("name", "headings", "why"),
+    [
+        ("cost", ("USD", "USD at most"), "a cost is missing where the price is unknown"),
+        ("mde", ("MDE",), "No MDE on x, y: it needs two ranked models"),
+        ("overall", ("win", "macro"), "no win rate and no macro-average"),
+    ],
+)
+def test_what_a_table_is_for_stays_and_says_why_it_is_missing(
+    tmp_path: Path, name: str, headings: tuple[str, ...], why: str
+) -> None:
+    for benchmark, model in (("x", "a"), ("y", "b")):  # no benchmark in common, no price
+        write_run(tmp_path, benchmark, model, items([1.0, 0.0]))
+    t = load_results(tmp_path).typed(name, Settings(draws=50))
+    for heading in headings:
+        (column,) = (c for c in formats.shown(t) if c.heading == heading)
+        assert {formats.cell_text(t, column, row) for row in t.rows} == {"–"}
+        assert f" {heading} " in formats.to_markdown(t)
+        assert re.search(rf"(^| ){heading}( |$)", formats.to_terminal([t], 80), re.M)
+    assert why in " ".join(t.notes)
+
+
+def test_cost_keeps_its_usd_on_a_narrow_terminal(tmp_path: Path) -> None:
+    usage = UsageTotals(
+        requests=1,
+        input_tokens=10**9,
+        cached_tokens=10**9,
+        output_tokens=10**8,
+        reasoning_tokens=10**8,
+        output_limit_tokens=10**8,
+    )
+    price = Price(input=5.0, output=15.0, date="2025-05-12")
+    model = ModelSpec(name="a-vendor/a-model-of-a-rather-long-name", price=price)
+    write_run(tmp_path, "x", model, items([1.0]), usage=usage)
+    text = formats.to_terminal([load_results(tmp_path).typed("cost", Settings(draws=50))], 80)
+    assert text.count("6,500.00") == 2  # 1e9 at 5 and 1e8 at 15 USD per million
+
+
+def test_a_table_without_rows_is_a_title_and_a_line(tmp_path: Path) -> None:
+    for benchmark, model in (("x", "a"), ("y", "b")):
+        write_run(tmp_path, benchmark, model, items([1.0, 0.0]))
+    t = load_results(tmp_path).typed("categories", Settings(draws=50))
+    assert t.rows == ()
+    for text in (formats.to_terminal([t]), formats.to_markdown(t), formats.to_latex(t)):
+        assert "No category has a common benchmark" in text
+        assert "subcategory " not in text and "---" not in text and "tabular" not in text
+
+
+def test_a_heading_of_a_group_is_not_folded(tmp_path: Path) -> None:
+    for model in ("a", "b"):
+        write_run(tmp_path, "x", model, items([1.0, 0.0, 1.0]))
+    t = load_results(tmp_path).typed("categories", Settings(draws=50))
+    lines = formats.to_terminal([t], 80).splitlines()
+    heading = "clinical_decision_support / providing_clinical_knowledge_support"
+    assert heading in [line.strip() for line in lines]
+    assert "\ue000" not in formats.to_terminal([t], 80)
+
+
+def test_the_smallest_p_is_not_zero(tmp_path: Path) -> None:
+    for model, value in (("a", 1.0), ("b", 0.0)):
+        write_run(tmp_path, "x", model, items([value] * 40))
+    t = load_results(tmp_path).compare("a", "b", Settings(draws=50))
+    assert 0 < t.rows[0]["p"] < 1e-9  # type: ignore[operator]
+    assert "<0.0001" in formats.to_terminal([t], 120) and "&lt;0.0001" in formats.to_markdown(t)
+    assert r"\textless{}0.0001" in formats.to_latex(t)
+    assert str(t.rows[0]["p"]) in formats.to_csv(t) and "0.0001" not in formats.to_json(t)

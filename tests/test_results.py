@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ import scipy.stats
 from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.results import TABLES, load_gradings, load_results
 from medhelm.tables.table import Document, Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
@@ -203,6 +204,70 @@ def test_damaged_metadata_is_an_error_of_slices_only(tmp_path: Path) -> None:
     assert results.typed("overall", FEW).rows
     with pytest.raises(RecordError, match="metadata"):
         results.typed("slices", by="specialty")
+
+
+# Stored, but not graded
+
+
+def store(
+    results: Path, benchmark: str, model: str, data: Literal["full", "sample"] = "full"
+) -> None:
+    """Write a run that was asked and never graded."""
+    grading = write_run(results / "graded", benchmark, model, items([1.0]), data=data)
+    spec = msgspec.structs.replace(read_record(grading).spec, seed=7)
+    write_struct(
+        run_path(results, spec) / "spec.json", Plan(spec=spec, request_hash="h", instances=1)
+    )
+
+
+def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
+    for benchmark in ("headqa", "medec"):
+        write_run(tmp_path, benchmark, "openai/a", items([1.0, 0.0]))
+    write_run(tmp_path, "headqa", "openai/e", items([1.0, 0.0]))
+    store(tmp_path, "medec", "openai/e")
+    store(tmp_path, "race_bias", "openai/e", data="sample")  # not of these tables
+    results = load_results(tmp_path)
+    overall = results.typed("overall", FEW)
+    assert "Not graded: medec x openai/e; `medhelm score` grades them." in overall.notes
+    assert "Left out of the ranking: medec (openai/e: not graded)." in overall.notes
+    row = cell(results.typed("benchmarks", FEW), benchmark="medec", model="openai/e")
+    assert row["status"] == "not graded"
+    compared = cell(results.compare("openai/a", "openai/e", FEW), benchmark="medec")
+    assert compared["test"] == "openai/e is not graded"
+    for name in ("b", "c", "d", "f", "g", "h"):
+        store(tmp_path, "medec", f"openai/{name}")
+    said = "".join(load_results(tmp_path).typed("overall", FEW).notes)
+    assert "medec x openai/e, medec x openai/f (2 more); `medhelm score`" in said
+    only = load_results(tmp_path, benchmarks=["headqa"]).typed("overall", FEW)
+    assert "Not graded" not in "".join(only.notes)
+
+
+def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:
+    helm = msgspec.structs.replace(EXACT, scoring="helm")
+    write_run(tmp_path, "x", "a", items([1.0, 0.0]), metrics=[helm])
+    fixed = write_run(tmp_path, "x", "b", items([1.0, 0.0]))
+    spec = read_record(fixed).spec
+    write_struct(fixed.parents[1] / "spec.json", Plan(spec=spec, request_hash="h", instances=2))
+    notes = load_results(tmp_path, scoring="helm").typed("overall", FEW).notes
+    assert "Not graded: x x b; `medhelm score --scoring helm` grades them." in notes
+
+
+def test_nothing_graded_names_the_command_that_grades(tmp_path: Path) -> None:
+    store(tmp_path, "medec", "openai/e")
+    with pytest.raises(UsageError, match="not graded: medec x openai/e; `medhelm score` grades"):
+        load_results(tmp_path)
+    write_run(tmp_path, "x", "a", items([1.0]))
+    for named in ({"models": ["openai/e"]}, {"benchmarks": ["medec"]}):
+        with pytest.raises(UsageError, match=r"is graded; `medhelm score` grades"):
+            load_results(tmp_path, **named)  # type: ignore[arg-type]
+
+
+def test_a_torn_plan_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", items([1.0]))
+    store(tmp_path, "medec", "openai/e")
+    (torn,) = tmp_path.glob("runs/medec/*/*/spec.json")
+    torn.write_text("{")
+    assert "runs/medec" in "".join(load_results(tmp_path).typed("overall", FEW).notes)
 
 
 # Comparing two models
@@ -412,8 +477,38 @@ def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("x.csv", b"benchmark,"),
+        ("x.json", b"{"),
+        ("x.md", b"### "),
+        ("x.tex", b"\\begin{table}"),
+        ("X.PARQUET", b"PAR1"),
+        ("x.txt", b"Minimum"),
+    ],
+)
+def test_the_suffix_of_the_file_tells_the_format(
+    folder: Path, tmp_path: Path, name: str, start: bytes
+) -> None:
+    out = tmp_path / name
+    command(tables_command, "--results-dir", folder, "--table", "mde", "--out", out)
+    assert out.read_bytes().strip().startswith(start)
+    argv = ["--results-dir", folder, "--table", "mde", "--format", "json", "--out", out]
+    command(tables_command, *argv)
+    assert out.read_bytes().startswith(b"{")
+
+
+def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    command(compare_command, "a", "b", "--results-dir", folder, "--out", out)
+    assert out.read_text().startswith("benchmark,")
+
+
+@pytest.mark.parametrize(
     ("argv", "says"),
     [
+        (["--out", "x.xlsx"], "--format with one of terminal, csv"),
+        (["--out", "tables"], "end it in .txt, .csv"),
         (["--format", "parquet", "--table", "mde"], "--out FILE"),
         (["--format", "csv"], "name it with --table"),
         (["--by", "specialty"], "--table slices"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from medhelm.cli.tables import add_common, emit, load, settings
+from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison and return the exit code."""
+    form = chosen_format(args.format, args.out)
     chosen = settings(args)
     results = load(args, args.benchmark, [args.a, args.b])
-    emit([results.compare(args.a, args.b, chosen)], args.format, args.out)
+    emit([results.compare(args.a, args.b, chosen)], form, args.out)
     return 0

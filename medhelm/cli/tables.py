@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 _NAMES = ("overall", "benchmarks", "categories", "mde", "cost", "slices")
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+_SUFFIXES = {
+    ".txt": "terminal",
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".parquet": "parquet",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +65,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of results (default: %(default)s)",
     )
-    parser.add_argument("--format", choices=_FORMATS, default="terminal", help="output format")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="output format (default: by the suffix of --out, else terminal)",
+    )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
     parser.add_argument(
         "--data",
@@ -102,12 +114,25 @@ def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
     )
 
 
+def chosen_format(form: str | None, out: str | None) -> str:
+    """Return the format that --format names, else that of the suffix of --out; UsageError."""
+    if form == "parquet" and out is None:
+        raise UsageError("--format parquet is binary: name a file with --out FILE")
+    if form is not None or out is None:
+        return form or "terminal"
+    suffix = Path(out).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UsageError(
+            f"--out {out} does not tell the format: end it in {', '.join(_SUFFIXES)}, or add "
+            f"--format with one of {', '.join(_FORMATS)}"
+        )
+    return _SUFFIXES[suffix]
+
+
 def emit(tables: list[Table], form: str, out: str | None) -> None:
     """Print tables or write them to a file; notes of CSV go to the standard error."""
     from medhelm.tables import formats
 
-    if form == "parquet" and out is None:
-        raise UsageError("--format parquet is binary: name a file with --out FILE")
     if form == "terminal" and out is None:
         formats.print_tables(tables)
         return
@@ -132,9 +157,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--by KEY belongs to --table slices")
     if args.metrics != "main" and args.table not in (None, "benchmarks"):
         raise UsageError("--metrics belongs to --table benchmarks")
+    form = chosen_format(args.format, args.out)
     chosen = settings(args, rank_by=args.rank_by)
     results = load(args, args.benchmark, args.model)
     names = [args.table] if args.table else ["overall", "benchmarks"]
     tables = [results.typed(n, chosen, by=args.by, metrics=args.metrics) for n in names]
-    emit(tables, args.format, args.out)
+    emit(tables, form, args.out)
     return 0

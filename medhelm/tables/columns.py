@@ -136,7 +136,8 @@ BENCHMARKS = (
     _MODEL,
     _text(
         "status",
-        "ranked; left out (a ranked model, but not on this benchmark); not ranked; missing: no run",
+        "ranked; left out (a ranked model, but not on this benchmark); not ranked; not graded: a "
+        "stored run without a grading; missing: no run",
     ),
     _yes("is_common", "whether the benchmark is in rank, win rate and macro-average"),
     _number("score", "score on the compared instances", "metric", "score", ("low", "high"), 3),
@@ -200,7 +201,11 @@ CATEGORIES = (
         ("low", "high"),
         3,
     ),
-    _number("low", "lower end of the interval, instances resampled within each benchmark"),
+    _number(
+        "low",
+        "lower end of the interval, instances resampled within each benchmark; that of the "
+        "benchmark itself where there is one",
+    ),
     _number("high", "upper end of that interval"),
     _number("sd", "SD over benchmarks, ddof 1", "normalised", "SD"),
     _count("benchmarks", "benchmarks in the mean", "n"),

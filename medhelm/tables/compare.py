@@ -87,6 +87,7 @@ def compare(study: Study, a: str, b: str) -> Table:
         [
             *notes.common(study),
             *_verdict([q for _, q in pairs], [r for r, _ in pairs], a, b, study.settings),
+            *([notes.pooled_intervals(study)] if pairs else []),
             *_not_compared(rows),
             *notes.flag_legend(used),
         ],
@@ -112,7 +113,10 @@ def _row(
             flags |= dict.fromkeys(notes.flags(cell, metric.name))
     row["flags"] = " ".join(f for f in notes.FLAGS if f in flags)
     if a is None or b is None:
-        return row | {"n": 0, "test": f"no run of {names[0] if a is None else names[1]}"}, None
+        lacking = names[0] if a is None else names[1]
+        is_stored = study.panels[benchmark].unfit.get(lacking) == notes.NOT_GRADED
+        test = f"{lacking} is not graded" if is_stored else f"no run of {lacking}"
+        return row | {"n": 0, "test": test}, None
     found = pair(a, b, metric, study.settings, benchmark)
     if found is None:
         return row | {"n": 0, "test": "no instance in common"}, None
@@ -201,11 +205,15 @@ def _interval(draws: Floats, clusters: int, settings: Settings) -> Interval:
 
 
 def _overall(pairs: list[Paired], settings: Settings) -> Row:
-    """Return the row of the macro-averages: their difference, interval and permutation p."""
+    """Return the row of the macro-averages: their difference, interval and permutation p.
+
+    Of one benchmark interval, error and p are its own, so that no difference has two of them.
+    """
     draws = np.mean([q.draws for q in pairs], axis=0)
     swaps = np.mean([q.swaps for q in pairs], axis=0)
     means = np.mean([q.normalised for q in pairs], axis=0)
-    ends = percentile(draws, settings.confidence)
+    one = pairs[0] if len(pairs) == 1 else None
+    ends = one.interval if one else percentile(draws, settings.confidence)
     return {
         "level": "overall",
         "metric": "macro_average",
@@ -217,9 +225,9 @@ def _overall(pairs: list[Paired], settings: Settings) -> Row:
         "low": ends.low,
         "high": ends.high,
         "interval_method": ends.method,
-        "standard_error": stats.sample_sd(draws[~np.isnan(draws)], ddof=1),
-        "p": permutation_p(float(means[0] - means[1]), swaps),
-        "test": "permutation",
+        "standard_error": (one.error if one else stats.sample_sd(draws[~np.isnan(draws)], ddof=1)),
+        "p": one.p if one else permutation_p(float(means[0] - means[1]), swaps),
+        "test": one.test if one else "permutation",
         "is_compared": True,
     }
 

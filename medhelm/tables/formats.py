@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.notes import FLAGS
+from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
@@ -44,14 +44,27 @@ _SPARE = {
     ),
     "benchmarks": ("interval_method", "normalised", "not_scored", "worst_case", "coverage"),
     "mde": ("metric", "method", "pairs"),
-    "cost": ("cached_tokens", "cost_upper_usd", "usage_unknown", "reasoning_tokens", "runs"),
+    "cost": ("cached_tokens", "usage_unknown", "reasoning_tokens", "runs"),
     "slices": ("share", "normalised"),
     "compare": ("correlation", "test", "n"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""
 
+_KEPT = {
+    "overall": frozenset({"win_rate", "macro_average"}),
+    "mde": frozenset({"mde"}),
+    "cost": frozenset({"cost_usd", "cost_upper_usd"}),
+}
+"""Columns that are what a table is for: shown even where every row lacks them; notes say why."""
+
 _QUIET = frozenset({"flags", "not_scored"})
 """Columns whose missing values stay empty."""
+
+_P = frozenset({"p", "p_holm"})
+"""Columns whose smallest values are shown as below their last digit, since 0 they are not."""
+
+_HEADING = "\ue000"
+"""Stands in a grid where the heading of a group goes; `clean` leaves none in a text."""
 
 _GAP = 2
 
@@ -86,6 +99,7 @@ def clean(text: str) -> str:
 def shown(table: Table) -> list[Column]:
     """Return the columns of text formats; one that is missing in every row is left out."""
     full = {c.name for c in table.columns if any(r[c.name] not in (None, "") for r in table.rows)}
+    full |= _KEPT.get(table.name, frozenset())
     return [c for c in table.columns if c.heading and (c.name in full or not table.rows)]
 
 
@@ -112,6 +126,8 @@ def _value_text(column: Column, value: str | int | float | bool) -> str:
         return "yes" if value else "no"
     if column.is_percent:
         return f"{100 * float(value):.{column.digits}f} %"
+    if column.name in _P and float(value) < (least := 10**-column.digits):
+        return f"<{least:.{column.digits}f}"
     if column.type == "number":
         return f"{float(value):,.{column.digits}f}"
     return f"{value:,}" if column.type == "integer" else clean(str(value))
@@ -162,16 +178,19 @@ def to_parquet(table: Table) -> bytes:
 
 
 def to_markdown(table: Table) -> str:
-    """Return a pipe table under its title, with the notes as a list."""
+    """Return a pipe table under its title, with the notes as a list; without rows those alone."""
     columns = shown(table)
 
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
-    lines = [f"### {_markdown(table.title)}", "", line([_markdown(c.heading) for c in columns])]
-    lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
-    lines += [line([_markdown(cell_text(table, c, row)) for c in columns]) for row in table.rows]
-    lines += ["", *(f"- {_markdown(note)}" for note in _all_notes(table))]
+    lines = [f"### {_markdown(table.title)}", ""]
+    if table.rows:
+        lines.append(line([_markdown(c.heading) for c in columns]))
+        lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
+        lines += [line([_markdown(cell_text(table, c, r)) for c in columns]) for r in table.rows]
+        lines.append("")
+    lines += [f"- {_markdown(note)}" for note in _all_notes(table)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -181,10 +200,16 @@ def _markdown(text: str) -> str:
 
 def to_latex(table: Table) -> str:
     """Return a `table` environment that needs no package, the notes below the rows."""
+    lines = [r"\begin{table}", rf"\caption{{{_latex(table.title)}}}"]
+    if table.rows:
+        lines += _tabular(table)
+    lines += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _tabular(table: Table) -> list[str]:
     columns = shown(table)
     lines = [
-        r"\begin{table}",
-        rf"\caption{{{_latex(table.title)}}}",
         rf"\begin{{tabular}}{{{''.join('l' if c.type == 'string' else 'r' for c in columns)}}}",
         r"\hline",
         " & ".join(_latex(c.heading) for c in columns) + r" \\",
@@ -195,9 +220,7 @@ def to_latex(table: Table) -> str:
         " & ".join(f"{{{_latex(cell_text(table, c, row))}}}" for c in columns) + r" \\"
         for row in table.rows
     ]
-    lines += [r"\hline", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+    return [*lines, r"\hline", r"\end{tabular}"]
 
 
 def _latex(text: str) -> str:
@@ -224,56 +247,83 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
     out = console or Console()
     said: set[str] = set()
     for table in tables:
-        out.print(_grid(table, out.width))
-        for note in _all_notes(table):
+        columns = _fitting(table, out.width)
+        notes = _all_notes(table)
+        if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
+            notes = [*not_scored(table.rows), *notes]
+        if table.rows:
+            _print_grid(table, columns, out)
+        else:
+            out.print(Text(clean(table.title), style="italic"))
+        for note in notes:
             if note not in said:
                 out.print(Text(clean(note), style="dim"))
                 said.add(note)
         out.print()
 
 
-def _grid(table: Table, width: int) -> RichTable:
-    """Return a table for a screen: groups under headings, spare columns dropped until it fits."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
+def _fitting(table: Table, width: int) -> list[Column]:
+    """Return the columns of a grid: no groups, spare ones dropped until the others fit."""
     columns = [c for c in shown(table) if c.name not in table.group]
-    texts = {c.name: [cell_text(table, c, row) for row in table.rows] for c in columns}
-    needs = {c.name: _needed(c, texts[c.name], bool(table.group)) for c in columns}
+    needs = {c.name: _needed(table, c) for c in columns}
     spare = list(_SPARE.get(table.name, ()))
     while spare and sum(needs[c.name] + _GAP for c in columns) > width:
         columns = [c for c in columns if c.name != spare[0]]
         del spare[0]
+    return columns
+
+
+def _print_grid(table: Table, columns: Sequence[Column], out: Console) -> None:
+    """Print a grid; headings of groups span it, which a cell of a rich table cannot."""
+    from rich.segment import Segment, Segments
+    from rich.text import Text
+
+    grid, headings = _grid(table, columns)
+    rest = iter(headings)
+    for line in out.render_lines(grid, pad=False):
+        if any(_HEADING in part.text for part in line):
+            out.print(Text(next(rest), style="bold"))
+        else:
+            out.print(Segments([*line, Segment.line()]), end="")
+
+
+def _grid(table: Table, columns: Sequence[Column]) -> tuple[RichTable, list[str]]:
+    """Return a table for a screen, and the headings whose places `_HEADING` marks in it."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     grid = RichTable(
         title=Text(clean(table.title)), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left"
     )
     for c in columns:
         justify: Literal["left", "right"] = "left" if c.type == "string" else "right"
         is_number = c.type != "string"
-        least = needs[c.name]
+        least = _needed(table, c)
         grid.add_column(
             c.heading, justify=justify, no_wrap=is_number, min_width=least, overflow="fold"
         )
     heads = {c.name: c for c in table.columns}
-    before = ""
-    for i, row in enumerate(table.rows):
+    headings: list[str] = []
+    for row in table.rows:
         group = " / ".join(cell_text(table, heads[name], row) for name in table.group)
-        if group != before:
-            if before:
+        if group and group not in headings[-1:]:
+            if headings:
                 grid.add_section()
-            grid.add_row(Text(group, style="bold"))
-            before = group
-        first, *others = (texts[c.name][i] for c in columns)
+            grid.add_row(Text(_HEADING))
+            headings.append(group)
+        first, *others = (cell_text(table, c, row) for c in columns)
         grid.add_row(Text(f"  {first}" if group else first), *(Text(t) for t in others))
-    return grid
+    return grid, headings
 
 
-def _needed(column: Column, texts: list[str], is_indented: bool) -> int:
+def _needed(table: Table, column: Column) -> int:
     """Return the least width of a column: text may be folded, numbers not."""
-    longest = max(len(t) for t in [*texts, column.heading])
+    longest = max(
+        len(t) for t in [column.heading, *(cell_text(table, column, r) for r in table.rows)]
+    )
     is_text = column.type == "string"
-    return min(longest + 2 * is_indented, _FOLD) if is_text else longest
+    return min(longest + 2 * bool(table.group), _FOLD) if is_text else longest
 
 
 def to_terminal(tables: Sequence[Table], width: int = 80) -> str:

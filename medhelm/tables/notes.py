@@ -12,6 +12,9 @@ from medhelm.tables.table import Value
 
 _MANY = 10
 
+NOT_GRADED = "not graded"
+"""Why a model is not ranked on a benchmark where its run is stored but has no grading."""
+
 FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
     "partial": ("P", "the run was stopped before its end"),
@@ -40,6 +43,17 @@ def flag_legend(used: Iterable[str]) -> list[str]:
     words = {flag for text in used for flag in text.split()}
     marks = [f"{mark} {flag}: {why}" for flag, (mark, why) in FLAGS.items() if flag in words]
     return [f"Flags. {'; '.join(marks)}."] if marks else []
+
+
+def not_scored(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note with the outcomes of the runs of which not every answer was scored."""
+    parts = [
+        f"{row['benchmark']} x {row['model']} {row['not_scored']} of {row['planned']:,}"
+        for row in rows
+        if row["is_main"] and row["not_scored"]
+    ]
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return [f"Not scored: {'; '.join(parts[:_MANY])}{more}."] if parts else []
 
 
 def worst_cases(rows: Iterable[Mapping[str, object]]) -> list[str]:
@@ -96,6 +110,14 @@ def common(study: Study) -> list[str]:
     return notes + list(study.notes)
 
 
+def pooled_intervals(study: Study) -> str:
+    """Return the note on the intervals of figures that are over benchmarks."""
+    return (
+        f"Intervals at {study.settings.confidence:.0%}: over one benchmark its own; over several "
+        "percentiles of the draws, instances resampled within each."
+    )
+
+
 def ranking(study: Study) -> list[str]:
     """Return the notes on who is ranked, on what, and what was left out and why."""
     notes = []
@@ -108,11 +130,11 @@ def ranking(study: Study) -> list[str]:
     notes += _left_out(study)
     benchmarks, total = study.ranking.benchmarks, len(study.panels)
     if not study.ranked:
-        return notes
+        return [*notes, "No model is ranked, so there is no win rate and no macro-average."]
     if not benchmarks:
         notes.append(
-            "No benchmark is common to all ranked models, so that nothing is ranked; "
-            "choose models with --model."
+            "No benchmark is common to all ranked models, so that nothing is ranked and there is "
+            "no win rate and no macro-average; choose models with --model."
         )
     elif len(study.ranked) < 2:
         notes.append("One model is ranked: there is no rival, so no win rate.")

@@ -17,6 +17,8 @@ from medhelm.tables.table import Row, Table, make_table
 def mde(study: Study) -> Table:
     """Return one row per benchmark: what difference of two ranked models it can detect."""
     rows = [_mde_row(study, benchmark) for benchmark in study.panels]
+    without = [str(row["benchmark"]) for row in rows if not row["pairs"]]
+    why = f"No MDE on {', '.join(without)}: it needs two ranked models and two instances in common."
     return make_table(
         "mde",
         f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})",
@@ -25,6 +27,7 @@ def mde(study: Study) -> Table:
         [
             *notes.common(study),
             *notes.ranking(study),
+            *([why] if without else []),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
         notes.settings(study),

@@ -5,17 +5,19 @@ A folder that cannot be read is named in a note and left out; the others are sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.errors import RecordError, UnknownName, UsageError
-from medhelm.records import find_gradings, read_record
-from medhelm.schema import RunRecord, Scoring
+from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
+from medhelm.schema import RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
 from medhelm.tables import power, slices, spending, tabulate
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
+from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
 from medhelm.tables.table import RankBy, Settings, Table
@@ -33,10 +35,17 @@ _BATCH = 8192
 class Results:
     """The graded runs of one results folder, chosen and read: what all tables are made of."""
 
-    def __init__(self, cells: Iterable[Cell], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        cells: Iterable[Cell],
+        notes: Iterable[str] = (),
+        ungraded: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self._cells = tuple(cells)
         self.notes = tuple(notes)
         """What was left out, and why."""
+        self._ungraded = frozenset(ungraded)
+        """Benchmark and model of stored runs without a grading."""
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -97,8 +106,20 @@ class Results:
         """Return the panels and rankings under some settings, computed once for each."""
         settings = settings or Settings()
         if settings not in self._studies:
-            self._studies[settings] = Study(self._cells, settings, self.notes)
+            study = Study(self._cells, settings, self.notes)
+            _name_ungraded(study, self._ungraded)
+            self._studies[settings] = study
         return self._studies[settings]
+
+
+def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
+    """Say of stored runs without a grading that, not that there is no run."""
+    panels = dict(study.panels)
+    for benchmark, model in ungraded:
+        panel = panels.get(benchmark)
+        if panel is not None and model not in panel.cells:
+            panels[benchmark] = replace(panel, unfit={**panel.unfit, model: NOT_GRADED})
+    study.panels = panels
 
 
 class _Tables(Mapping[str, Table]):
@@ -136,9 +157,20 @@ def load_results(
     runs cannot stand in one column, UnknownName for a name without runs.
     """
     folder = Path(results_dir)
+    benchmarks, models = list(benchmarks or ()), list(models or ())
     runs, damaged = _records(find_gradings(folder))
+    stored, unreadable = _ungraded(folder, runs, scoring)
+    damaged += unreadable
+    stored = [
+        s
+        for s in stored
+        if s.benchmark in (benchmarks or [s.benchmark])
+        and s.model.name in (models or [s.model.name])
+    ]
+    fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
+    seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
+    _refuse_ungraded(runs, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
     if not runs:
-        seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
         raise UsageError(
             f"no graded run below {folder}{seen}; `medhelm run results_dir={folder}` makes some, "
             "`medhelm score` grades stored responses"
@@ -146,7 +178,49 @@ def load_results(
     chosen = choose_runs(
         runs, data=data, scoring=scoring, latest=latest, benchmarks=benchmarks, models=models
     )
-    return _read(chosen, damaged)
+    stored = [s for s in stored if s.data == chosen.data]
+    said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
+    return _read(chosen, damaged, said, {(s.benchmark, s.model.name) for s in stored})
+
+
+def _ungraded(
+    folder: Path, runs: Iterable[GradedRun], scoring: Scoring
+) -> tuple[list[RunSpec], list[str]]:
+    """Return the stored runs without a readable grading of a scoring, and what is unreadable."""
+    graded = {run.path.parents[1] for run in runs if run.record.grading.scoring == scoring}
+    found, damaged = [], []
+    for path in find_runs(folder):
+        if path not in graded:
+            try:
+                found.append(read_plan(path).spec)
+            except RecordError as e:
+                damaged.append(str(e))
+    return found, damaged
+
+
+def _refuse_ungraded(
+    runs: Sequence[GradedRun],
+    stored: Sequence[RunSpec],
+    benchmarks: Sequence[str],
+    models: Sequence[str],
+    fix: str,
+) -> None:
+    """Raise UsageError where all runs of those asked for are stored but not graded."""
+    if stored and not runs:
+        raise UsageError(f"no run is graded; stored and not graded: {_names(stored)}; {fix}")
+    for kind, wanted, graded, known in (
+        ("benchmark", benchmarks, {r.benchmark for r in runs}, {s.benchmark for s in stored}),
+        ("model", models, {r.model for r in runs}, {s.model.name for s in stored}),
+    ):
+        for name in wanted:
+            if name in known - graded:
+                raise UsageError(f"no run of {kind} {name} is graded; {fix}")
+
+
+def _names(specs: Sequence[RunSpec]) -> str:
+    parts = list(dict.fromkeys(f"{s.benchmark} x {s.model.name}" for s in specs))
+    more = f" ({len(parts) - _MANY} more)" if len(parts) > _MANY else ""
+    return ", ".join(parts[:_MANY]) + more
 
 
 def load_gradings(folders: Iterable[Path], *, latest: bool = False) -> Results:
@@ -159,16 +233,22 @@ def load_gradings(folders: Iterable[Path], *, latest: bool = False) -> Results:
     return _read(choose_runs(runs, scoring=scoring, latest=latest), damaged)
 
 
-def _read(chosen: ChosenRuns, damaged: list[str]) -> Results:
+def _read(
+    chosen: ChosenRuns,
+    damaged: list[str],
+    said: Iterable[str] = (),
+    ungraded: Iterable[tuple[str, str]] = (),
+) -> Results:
     cells = []
     for run in chosen.runs:
         try:
-            cells.append(read_cell(run, read_scores(run.path, COLUMNS)))
+            stamp = run.record.provenance.get(STAMP)
+            cells.append(read_cell(run, read_scores(run.path, COLUMNS, stamp)))
         except RecordError as e:
             damaged.append(str(e))
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
-    return Results(cells, [*chosen.notes, *_damage(damaged)])
+    return Results(cells, [*chosen.notes, *said, *_damage(damaged)], ungraded)
 
 
 def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:
@@ -203,8 +283,14 @@ def _damage(damaged: list[str]) -> list[str]:
     return [f"Left out, damaged: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
 
 
-def read_scores(grading: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a grading folder in batches; raises RecordError."""
+def read_scores(
+    grading: Path, columns: Sequence[str], stamp: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of `scores.parquet` of a grading folder in batches.
+
+    `stamp`: that of the folder's summary. Raises RecordError for a damaged file and for one
+    that is not of the same grading as the summary.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -212,6 +298,12 @@ def read_scores(grading: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatc
     pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     try:
         with pq.ParquetFile(path) as file:  # read_table would load pandas, half a second
+            own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
+            if stamp and own != stamp:
+                raise RecordError(
+                    f"{path} is not of the same grading as its summary.json; "
+                    "`medhelm score` writes both again"
+                )
             missing = [c for c in columns if c not in file.schema_arrow.names]
             if missing:
                 raise RecordError(

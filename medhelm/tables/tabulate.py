@@ -7,15 +7,18 @@ The other tables are in `power` (MDE), `spending` (cost), `slices` and `compare`
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
 from medhelm import stats
 from medhelm.errors import UsageError
 from medhelm.intervals import Interval, percentile
+from medhelm.stats import Floats
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
+from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.spending import add_spends, spend, usage_columns
 from medhelm.tables.study import Estimate, Panel, Study
 from medhelm.tables.table import Row, Table, make_table
@@ -29,7 +32,7 @@ def overall(study: Study) -> Table:
         macro = ranking.scores.mean(axis=1)
         drawn = ranking.draws.mean(axis=2)
         for m, model in enumerate(ranking.models):
-            ends = percentile(drawn[:, m], study.settings.confidence)
+            ends = _pooled(study, ranking.benchmarks, model, drawn[:, m])
             rows[model] |= {
                 "macro_average": macro[m],
                 **_ends("macro", ends),
@@ -49,7 +52,12 @@ def overall(study: Study) -> Table:
         f"{by[study.settings.rank_by]}",
         OVERALL,
         [rows[m] for m in ordered],
-        [*notes.common(study), *notes.ranking(study), *notes.flag_legend(used)],
+        [
+            *notes.common(study),
+            *notes.ranking(study),
+            *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
+            *notes.flag_legend(used),
+        ],
         notes.settings(study),
     )
 
@@ -175,7 +183,11 @@ def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
         for m in ordered
     ]
     missing = [m for m in study.models if m not in found]
-    return rows + [shared | {"model": m, "status": "missing"} for m in missing]
+    return rows + [
+        shared
+        | {"model": m, "status": "not graded" if panel.unfit.get(m) == NOT_GRADED else "missing"}
+        for m in missing
+    ]
 
 
 def _status(study: Study, panel: Panel, model: str) -> str:
@@ -256,12 +268,15 @@ def categories(study: Study) -> Table:
                     **_mean_over(study, members, model),
                 }
             )
+    said = [
+        notes.pooled_intervals(study) if rows else "No category has a common benchmark: no means."
+    ]
     return make_table(
         "categories",
         "Mean normalised scores by category and subcategory",
         CATEGORIES,
         rows,
-        [*notes.common(study), *notes.ranking(study)],
+        [*notes.common(study), *notes.ranking(study), *said],
         notes.settings(study),
         group=("category", "subcategory"),
     )
@@ -276,7 +291,7 @@ def _mean_over(study: Study, members: list[str], model: str) -> Row:
     drawn = np.mean(
         [study.panels[b].normalise(e.draws) for b, e in zip(members, own, strict=True)], axis=0
     )
-    ends = percentile(drawn, study.settings.confidence)
+    ends = _pooled(study, members, model, drawn)
     return {
         "mean": values.mean(),
         "low": ends.low,
@@ -284,3 +299,17 @@ def _mean_over(study: Study, members: list[str], model: str) -> Row:
         "sd": stats.sample_sd(values, stats.MACRO_SD_DDOF),
         "benchmarks": len(own),
     }
+
+
+def _pooled(study: Study, members: Sequence[str], model: str, draws: Floats) -> Interval:
+    """Return the interval of a mean over benchmarks; over one it is the benchmark's own.
+
+    So the same number has the same interval in every table.
+    """
+    if len(members) > 1:
+        return percentile(draws, study.settings.confidence)
+    own = study.estimates(members[0])[model].interval
+    if own.low is None or own.high is None:
+        return own
+    low, high = sorted(study.panels[members[0]].normalise(np.array([own.low, own.high])).tolist())
+    return Interval(low, high, own.method)
