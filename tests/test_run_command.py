@@ -43,6 +43,12 @@ def refuse(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str
     return line.removeprefix("medhelm: ")
 
 
+def instead(argument: str) -> list[str]:
+    """Return LEAD with this argument in place of its own for the same key."""
+    key = argument.lstrip("+").partition("=")[0]
+    return [a for a in LEAD if "=" not in a or a.partition("=")[0] != key] + [argument]
+
+
 def models_of(results: Path) -> Counter[str]:
     found = [records.read_record(g).spec for g in records.find_gradings(results)]
     return Counter(spec.model.name for spec in found)
@@ -64,7 +70,7 @@ def models_of(results: Path) -> Counter[str]:
 def test_a_mistake_is_one_line_with_the_nearest_name(
     argv: str, line: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert refuse(capsys, *LEAD, argv).startswith(line)
+    assert refuse(capsys, *instead(argv)).startswith(line)
     assert not any(here.iterdir())
 
 
@@ -130,7 +136,24 @@ def test_a_mistake_is_one_line_with_the_nearest_name(
 def test_more_mistakes(
     argv: str, line: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert line in refuse(capsys, *LEAD, argv)
+    assert line in refuse(capsys, *instead(argv))
+    assert not any(here.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (("benchmark=medec",), "benchmark is given twice; write benchmark=headqa,medec"),
+        (("+benchmark=medec",), "benchmark is given twice; write benchmark=headqa,medec"),
+        (("data=sample",), "data is given twice; write data=sample"),
+        (("plugins=[a.py]", "plugins=[b.py]"), "plugin"),
+        (("repeats=1", "repeats=2"), "repeats is given twice; write repeats=1,2"),
+    ],
+)
+def test_a_key_given_twice_is_refused(
+    argv: tuple[str, ...], line: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refuse(capsys, *LEAD, *argv).startswith(line)
     assert not any(here.iterdir())
 
 

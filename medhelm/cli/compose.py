@@ -178,7 +178,18 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         if override.startswith("="):
             raise UsageError(_unreadable(override))
     asked.overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
+    _refuse_twice([] if asked.shell_completion else asked.overrides)
     return asked
+
+
+def _refuse_twice(overrides: Sequence[str]) -> None:
+    """Refuse a key that is given twice, for Hydra would take the last one and say nothing."""
+    seen: dict[str, str] = {}
+    for key, equals, value in (o.lstrip("+").partition("=") for o in overrides):
+        if equals and key in seen:
+            both = ",".join(dict.fromkeys((seen[key], value))).replace("],[", ",")
+            raise UsageError(f"{key} is given twice; write {key}={both}")
+        seen[key] = value
 
 
 def _call_hydra(
