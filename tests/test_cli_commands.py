@@ -245,6 +245,18 @@ def test_new_never_overwrites_and_wants_a_usable_name(shell: Shell, tmp_path: Pa
         assert "is no name" in shell.error("new", "metric", name, code=2)
 
 
+def test_new_refuses_a_name_that_is_taken_and_says_by_which_file(
+    shell: Shell, tmp_path: Path
+) -> None:
+    for kind, name, file in (
+        ("benchmark", "headqa", "benchmarks/headqa.py"),
+        ("metric", "exact_match", "metrics/exact_match.py"),
+    ):
+        line = shell.error("new", kind, name, code=2)
+        assert f"the {kind} {name!r} is there already" in line and file in line
+    assert not any(tmp_path.glob("*.py"))
+
+
 def test_a_new_metric_works_as_written(shell: Shell) -> None:
     shell("new", "metric", "same_words")
     found = shell.json("describe", "same_words", "--plugin", "same_words.py")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 from pathlib import Path
 
 from medhelm.errors import UsageError
+from medhelm.registry import load_registry
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -91,6 +93,10 @@ def run(args: argparse.Namespace) -> int:
     name = args.name
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name: write snake_case, a-z, 0-9 and _")
+    if owner := _owner(args.kind, name):
+        raise UsageError(
+            f"the {args.kind} {name!r} is there already, defined in {owner}; choose another name"
+        )
     folder = Path(args.dir)
     plugin = folder / f"{name}.py"
     if args.kind == "benchmark":
@@ -108,6 +114,15 @@ def run(args: argparse.Namespace) -> int:
     for line in _next_commands(args.kind, name, plugin):
         print(f"  {line}")
     return 0
+
+
+def _owner(kind: str, name: str) -> str:
+    """Return the file that defines an installed benchmark or metric; empty if there is none."""
+    registry = load_registry()
+    if kind == "benchmark":
+        return registry.benchmarks[name].origin if name in registry.benchmarks else ""
+    found = next((m for (n, _), m in registry.metrics.items() if n == name), None)
+    return "" if found is None else inspect.getfile(type(found))
 
 
 def _write(path: Path, text: str) -> None:
