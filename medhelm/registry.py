@@ -15,6 +15,7 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -335,4 +336,19 @@ def _second(pair: tuple[Any, str]) -> str:
 
 def _describe(e: BaseException) -> str:
     text = " ".join(str(e).split())[:300]
-    return f"{type(e).__name__}: {text}" if text else type(e).__name__
+    said = f"{type(e).__name__}: {text}" if text else type(e).__name__
+    if isinstance(e, SyntaxError) or not (place := _place(e)):  # a SyntaxError names its line
+        return said
+    return f"{said} ({place}); mend the plugin or leave it out"
+
+
+def _place(e: BaseException) -> str:
+    """Return the plugin's own line of an exception; what it called lies deeper."""
+    ours = [str(Path(str(m.__file__)).parent) for m in (importlib, pluggy)]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(e.__traceback__)
+        if frame.filename != __file__ and not frame.filename.startswith(("<", *ours))
+    ]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f"{Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""

@@ -74,7 +74,6 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _LEVELS: dict[str, type[msgspec.Struct]] = {
     "dataset": _Dataset,
-    "dataset.files": SourceFile,
     "instance": _Mapping,
 }
 _FILES = "files: [{name: notes.csv}]"
@@ -108,7 +107,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
 
 def _nearest(message: str) -> str:
     text, _, place = message.partition(" - at ")
-    level = place.strip("`$.").replace("[...]", "")
+    level = place.strip("`$.")
     if "unknown field" in text:
         name = text.split("`")[1]
         known = _LEVELS.get(level, _Yaml).__struct_fields__
@@ -146,7 +145,7 @@ def _mapper(columns: _Mapping, path: Path) -> Callable[[Row], Instance]:
         if column not in row:
             nearest = closest(column, row)
             did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise DataError(f"{path.name}: no column {column!r} in the data{did}")
+            raise DataError(f"no column {column!r} in the data{did}")
         value: Any = row[column]
         return "" if value is None else str(value)
 
@@ -173,5 +172,5 @@ def _letter(index: str, n: int, path: Path) -> str:
     places = {str(i): letter for i, letter in enumerate(letters)}
     places |= {f"{i}.0": letter for i, letter in enumerate(letters)}  # a column read as floats
     if index not in places:
-        raise DataError(f"{path.name}: gold_index {index[:20]!r} is not in 0..{n - 1}")
+        raise DataError(f"gold_index {index[:20]!r} is not in 0..{n - 1}")
     return places[index]

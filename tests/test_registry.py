@@ -237,6 +237,17 @@ def test_a_named_file_that_fails_stops_the_command(tmp_path: Path) -> None:
     assert "no Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
 
 
+def test_a_plugin_that_raises_is_named_with_its_own_line(tmp_path: Path) -> None:
+    said = refusal(write(tmp_path, "boom.py", "x = 1\n\nraise RuntimeError('boom')\n"))
+    assert said.endswith("RuntimeError: boom (boom.py line 3); mend the plugin or leave it out")
+    deep = refusal(write(tmp_path, "deep.py", "import json\nx = json.loads('{')\n"))
+    assert "(deep.py line 2)" in deep
+    text = plugin() + "    raise_here = 1 / 0\n"
+    hook = refusal(write(tmp_path, "hook.py", text.replace("    return", "    1 / 0; return")))
+    assert "ZeroDivisionError" in hook and "(hook.py line " in hook
+    assert refusal(write(tmp_path, "syntax.py", "def f(:\n")).count("line 1") == 1
+
+
 def test_samples_beside_a_named_file_belong_to_it(tmp_path: Path) -> None:
     path = write(tmp_path, "ward_round.py", plugin())
     assert load_registry([str(path)]).benchmark("ward_round").samples is None
@@ -273,8 +284,15 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
         (YAML + "licens: MIT\n", "unknown key 'licens'; did you mean 'licence'?"),
         (
             YAML.replace("gold_index", "gold_indx"),
-            "unknown key 'gold_indx'; did you mean 'gold_ind",
+            "unknown key 'instance.gold_indx'; did you mean 'instance.gold_index'?",
         ),
+        (YAML.replace("gold_index", "zzz"), "'instance.zzz'; keys: id, context, question, choices"),
+        (YAML.replace("name: test.csv", "nam: test.csv"), "field `name`; write files: [{name: "),
+        (
+            YAML.replace("[{name: test.csv}]", "test.csv"),
+            "dataset.files: expected `array`, got `str`; write files: [{name: notes.csv}]",
+        ),
+        (YAML.replace("{name: test.csv}", "test.csv"), "write files: [{name: notes.csv}]"),
         (YAML + "max_output_tokens: many\n", "max_output_tokens: expected `int`, got `str`"),
         (YAML + "data_class: secret\n", "data_class: invalid enum value 'secret'"),
         (YAML.replace("metrics: [exact_match]\n", ""), "missing required field `metrics`"),
@@ -282,7 +300,7 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
         (YAML.replace("name: rounds", "name: other"), "must equal the file's name"),
         (YAML.replace("planning_treatments", "planing"), "unknown subcategory 'planing'"),
         (YAML.replace("{files: [{name: test.csv}]}", "{hub: a/b}"), "dataset.revision is missing"),
-        (YAML.replace("{files: [{name: test.csv}]}", "{}"), "either hub (with revision) or files"),
+        (YAML.replace("{files: [{name: test.csv}]}", "{}"), "or files, such as files: [{name: "),
         (YAML.replace(", gold_index: right", ""), "either gold_index or reference"),
         (YAML.replace("choices: [a, b], ", ""), "gold_index needs instance.choices"),
         (YAML + "tasks: [match_protocols\n", "not readable as YAML in line"),
