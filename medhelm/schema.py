@@ -190,7 +190,7 @@ class Metric(ABC):
         return Score(value=self.floor, outcome=outcome, reason=reason)
 
 
-class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
+class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One upstream file."""
 
     name: str

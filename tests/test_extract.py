@@ -697,3 +697,20 @@ def test_label_sets_take_time_in_proportion_to_the_text() -> None:
         extract_labels(text)
         extract_codes(text)
         assert time.process_time() - start < 1.0, repr(text[:30])
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Answer: A\nWait, no. Answer: B", None),
+        ("A\n\nWait, I was wrong. B", None),
+        ("**Answer: A**\n\nHmm, let me recheck. Correct answer: C", None),
+        ("The answer is A. On reflection, the answer is B.", None),
+        ("Answer: A\nWait, no.\nAnswer: B", "B"),
+        ("A looks right. Wait, the rash rules it out.\n\nFinal answer: C", "C"),
+        ("Let me reconsider the history. The answer is D.", "D"),
+        ("Wait for the culture before treatment: the answer is B.", "B"),
+    ],
+)
+def test_what_is_taken_back_is_no_answer(text: str, letter: str | None) -> None:
+    assert extract_choice(text, ("aspirin", "insulin", "heparin", "warfarin")) == letter

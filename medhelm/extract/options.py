@@ -110,6 +110,13 @@ _HEDGE = re.compile(
     r"|impossible|insufficient|depends|sorry|difficult\s+to)\b",
     re.IGNORECASE,
 )
+RETRACTION = re.compile(
+    r"(?:^|[.!?\n])[\s*>_-]{0,9}(?:(?:hmm|oh|no|but|actually)[,.\s]{1,3}){0,2}(?:wait\s?[,.!\u2014-]"
+    r"|hold on|I was wrong|I made a mistake|my mistake|scratch that|correction:"
+    r"|on (?:second thought|reflection)|let me (?:re\w+|correct))",
+    re.IGNORECASE,
+)
+"""Words by which a completion takes back what it has said."""
 _NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
 """Option texts that stand in any prose; their mention says nothing."""
 
