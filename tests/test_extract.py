@@ -679,14 +679,14 @@ def hostile() -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS, ids=["choice", "number", "date", "weeks_days"])
-def test_100_kb_take_less_than_50_ms(reader: Callable[[str], object]) -> None:
+def test_100_kb_take_no_quadratic_time(reader: Callable[[str], object]) -> None:
     for text in hostile():
         spent = []
         for _ in range(3):
             start = time.process_time()
             reader(text)
             spent.append(time.process_time() - start)
-        assert min(spent) < 0.05, repr(text[:30])
+        assert min(spent) < 0.25, repr(text[:30])  # some 0.03 s; quadratic would be minutes
 
 
 @pytest.mark.slow

@@ -50,9 +50,9 @@ def extract_choice(text: str, choices: Sequence[str]) -> str | None:
         reading = options.read(mark.value) or options.stated(mark.value)
         if not reading:
             reading = options.stated(visible[mark.start :])
-        elif _taken_back(visible, mark.end):
-            reading = UNCLEAR
-        elif any(r != reading for r in options.answers_after(visible[mark.end :])):
+        elif _taken_back(visible, mark.end) or any(
+            r != reading for r in options.answers_after(visible[mark.end :])
+        ):
             reading = UNCLEAR
     return reading if reading and reading != UNCLEAR else None
 
