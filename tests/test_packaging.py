@@ -364,7 +364,8 @@ def test_a_broken_package_is_named_and_stops_nothing(
     folder.mkdir()
     line = (
         "medhelm: plugin medhelm-broken (medhelm_broken) is left out: "
-        "OSError: the licence server does not answer"
+        "OSError: the licence server does not answer (__init__.py line 3); "
+        "mend the plugin or leave it out"
     )
     listed = half_broken.medhelm("list", "benchmarks", cwd=folder)
     assert listed.returncode == 0 and listed.stderr.splitlines() == [line]

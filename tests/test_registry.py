@@ -287,7 +287,10 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
             "unknown key 'instance.gold_indx'; did you mean 'instance.gold_index'?",
         ),
         (YAML.replace("gold_index", "zzz"), "'instance.zzz'; keys: id, context, question, choices"),
-        (YAML.replace("name: test.csv", "nam: test.csv"), "unknown key 'dataset.files[0].nam'; did you mean 'dataset.files[0].name'?"),
+        (
+            YAML.replace("name: test.csv", "nam: test.csv"),
+            "unknown key 'dataset.files[0].nam'; did you mean 'dataset.files[0].name'?",
+        ),
         (
             YAML.replace("[{name: test.csv}]", "test.csv"),
             "dataset.files: expected `array`, got `str`; write files: [{name: notes.csv}]",

@@ -53,7 +53,7 @@ def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in ("-sc", "--shell-completion"):
         from medhelm.cli.completion import complete
 
-        return complete(argv[1:], list(COMMANDS))
+        return complete(argv[1:], [*COMMANDS])
     if argv and not argv[0].startswith("-"):
         name = argv[0]
         if name not in COMMANDS:
