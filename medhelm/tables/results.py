@@ -297,7 +297,7 @@ def read_scores(
     path = grading / "scores.parquet"
     pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     try:
-        with pq.ParquetFile(path) as file:  # read_table would load pandas, half a second
+        with pq.ParquetFile(path) as file:  # one file needs no pyarrow.dataset
             own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
             if stamp and own != stamp:
                 raise RecordError(
