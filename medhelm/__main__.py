@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -9,7 +10,9 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     from medhelm.cli import run_command
 
-    sys.exit(run_command(sys.argv[1:]))
+    code = run_command(sys.argv[1:])
+    gc.freeze()  # the process ends: its last collection would walk every module for 0.2 s
+    sys.exit(code)
 
 
 if __name__ == "__main__":

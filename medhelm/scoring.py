@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -34,6 +34,9 @@ from medhelm.schema import (
     Score,
     UsageTotals,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH = 4096
 _LIBRARIES = ("medhelm", "aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
@@ -120,9 +123,24 @@ def _write(
             rows += [shared | _own_columns(name, score) for name, score in scores]
             yield exchange, scores
             if len(rows) >= _BATCH:
-                writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+                writer.write_table(_to_table(rows, schema))
                 rows.clear()
-        writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+        if rows:
+            writer.write_table(_to_table(rows, schema))
+
+
+def _to_table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table, by way of JSON: pyarrow imports pandas to read Python's own values."""
+    import pyarrow as pa
+    from pyarrow import json
+
+    lines = msgspec.json.Encoder().encode_lines(rows)
+    table = json.read_json(
+        pa.BufferReader(lines),
+        json.ReadOptions(use_threads=False, block_size=len(lines)),
+        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    return table.replace_schema_metadata(schema.metadata)
 
 
 def _shared_columns(exchange: Exchange) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def test_a_mistake_is_one_line_with_the_nearest_name(
         ("model=glob(x*)", "model=glob(x*) matches no name"),
         ("benchmark=glob(x*)", "benchmark=glob(x*) matches no name"),
         ("--foo", "unrecognized arguments: --foo; see `medhelm run --help`"),
-        ("--config-dir=nope", "nope' not found"),
+        ("--config-dir=nope", "--config-dir nope: there is no such folder"),
         ("--config-name=nope", "there is no nope.yaml"),
         ("hydra.searchpath=[file:///nope]", "/nope is not available"),
         ("hydra.searchpath=nope", "must be a list"),

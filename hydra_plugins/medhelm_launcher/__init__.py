@@ -6,6 +6,7 @@ itself, because an editable install is not on the path that Hydra scans.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,8 +75,10 @@ class MedhelmSweeper(Sweeper):
         if any(isinstance(_value(o), Glob) for o in overrides):  # a repository costs a copy
             repository = _repository(self.hydra_context, self.config)
             overrides = [_spell_out(o, repository) for o in overrides]
-        jobs = BasicSweeper.split_arguments(overrides, None)
-        results = self.launcher.launch(jobs[0], initial_job_idx=0)
+        jobs = [arguments]
+        if any(o.is_sweep_override() for o in overrides):
+            jobs = BasicSweeper.split_arguments(overrides, None)[0]
+        results = self.launcher.launch(jobs, initial_job_idx=0)
         failed = [r for r in results if r.status is not JobStatus.COMPLETED]
         if failed:
             # not `return_value`: it prints before it raises, and stops at the first
@@ -113,6 +116,7 @@ class MedhelmLauncher(Launcher):
         nothing else. An option from a file of the user's is composed job by job.
         """
         assert self.config is not None and self.hydra_context is not None
+        task = list(self.config.hydra.overrides.task)
         repository = _repository(self.hydra_context, self.config) if len(jobs) > 1 else None
         composed: dict[tuple[str, ...], DictConfig] = {}
         for overrides in jobs:
@@ -121,7 +125,8 @@ class MedhelmLauncher(Launcher):
             if len(names) != 1 or repository is None or not _is_plain(repository, names[0]):
                 shared = tuple(overrides)
             if shared not in composed:
-                composed[shared] = self._compose_one(overrides)
+                is_whole = list(overrides) == task  # nothing is swept: Hydra has composed this job
+                composed[shared] = _bare(self.config if is_whole else self._load(overrides))
             config = composed[shared]
             if shared != tuple(overrides):
                 config.benchmark.name = names[0]
@@ -129,13 +134,19 @@ class MedhelmLauncher(Launcher):
             assert isinstance(values, dict)
             yield {str(key): value for key, value in values.items()}
 
-    def _compose_one(self, overrides: Sequence[str]) -> DictConfig:
+    def _load(self, overrides: Sequence[str]) -> DictConfig:
         assert self.config is not None and self.hydra_context is not None
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
-        name_options(config, config.hydra.runtime.choices)
-        with open_dict(config):
-            del config["hydra"]
-        return config
+        return self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
+
+
+def _bare(config: DictConfig) -> DictConfig:
+    """Return a job's config with its names and without Hydra's own part."""
+    choices = config.hydra.runtime.choices
+    config = copy.copy(config)
+    name_options(config, choices)
+    with open_dict(config):
+        del config["hydra"]
+    return config
 
 
 def name_options(config: DictConfig, choices: Mapping[str, Any]) -> None:

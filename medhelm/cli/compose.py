@@ -1,7 +1,6 @@
 """Hydra: the command line -> the values of every job, or the jobs in other processes.
 
-The only module that knows Hydra, beside the launcher. It fills the config groups from the
-registry, lets Hydra compose the jobs, and turns Hydra's errors into one line each.
+It reads the options, fills the config groups from the registry and lets Hydra compose the jobs.
 """
 
 from __future__ import annotations
@@ -9,18 +8,16 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from medhelm.config import BenchmarkChoice, Job, field_names
-from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
+from medhelm.cli.hydra_app import call_hydra, first_line, own_folders, unreadable
+from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.catalogue import find_model, load_models
 from medhelm.registry import Registry
 from medhelm.schema import ModelSpec
@@ -30,7 +27,6 @@ _OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")
 _GROUPS = ("model", "benchmark", "suite", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
-_SEARCH_PATH = "hydra.searchpath="
 
 
 def compose(
@@ -48,7 +44,7 @@ def compose(
     if other_launcher(overrides):
         overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
     with collected_jobs() as configs:
-        _call_hydra(asked, overrides, _fill_groups(asked, registry), _unused)
+        call_hydra(asked, overrides, _fill_groups(asked, registry), _unused)
     for config in configs:
         unread = set(listed(config["plugins"])) - set(plugin_files(argv))
         if unread:
@@ -72,7 +68,7 @@ def launch(
 
     asked = read_options(argv)
     try:
-        _call_hydra(asked, asked.overrides, _fill_groups(asked, registry), task)
+        call_hydra(asked, asked.overrides, _fill_groups(asked, registry), task)
     except JobsFailed as e:
         return [(_job_name(overrides), *_reason(error)) for overrides, error in e.failed]
     except MedhelmError:
@@ -89,7 +85,7 @@ def _job_name(overrides: Sequence[str]) -> str:
 def _reason(e: BaseException) -> tuple[str, int]:
     if isinstance(e, MedhelmError):
         return str(e), e.exit_code
-    return f"{type(e).__name__}: {_first_line(e)}", 1
+    return f"{type(e).__name__}: {first_line(e)}", 1
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -134,7 +130,7 @@ def completions(words: Sequence[str], registry: Registry) -> list[str]:
     os.environ["COMP_LINE"] = " ".join(["medhelm", *words])
     try:
         with redirect_stdout(said):
-            _call_hydra(asked, ["query=bash"], names, _unused)
+            call_hydra(asked, ["query=bash"], names, _unused)
     finally:
         os.environ["COMP_LINE"] = before or ""
     return said.getvalue().split()
@@ -176,7 +172,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     asked.shows = bool(showing)
     for override in asked.overrides:
         if override.startswith("="):
-            raise UsageError(_unreadable(override))
+            raise UsageError(unreadable(override))
     asked.overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
     _refuse_twice([] if asked.shell_completion else asked.overrides)
     return asked
@@ -192,67 +188,12 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
         seen[key] = value
 
 
-def _call_hydra(
-    asked: argparse.Namespace,
-    overrides: Sequence[str],
-    names: Mapping[str, list[str]],
-    task: Callable[[Any], None],
-) -> None:
-    """Run the Hydra application; its errors become UsageErrors."""
-    import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError
-
-    application = hydra.main(
-        version_base="1.3", config_path="pkg://medhelm.conf", config_name="config"
-    )
-    with _hydra_arguments(asked, overrides), warnings.catch_warnings():
-        warnings.filterwarnings("error", message="provider=.*is not\\s+available")
-        try:
-            application(task)()
-        except HydraException as e:
-            raise _translate(e, names) from None
-        except YAMLError as e:
-            raise UsageError(f"a config file is no YAML: {' '.join(str(e).split())}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"{_not_utf8(_own_folders(asked))}: a config file is UTF-8") from None
-        except (OmegaConfBaseException, UserWarning, ValueError) as e:
-            raise UsageError(_first_line(e)) from None
-        except SystemExit as e:
-            if e.code not in (0, None):
-                raise
-
-
-@contextmanager
-def _hydra_arguments(asked: argparse.Namespace, overrides: Sequence[str]) -> Iterator[None]:
-    """Hand Hydra its command line, options first as its parser wants them."""
-    line = [] if asked.shows else ["--multirun"]
-    for name in ("cfg", "info", "package", "config_dir", "config_name", "config_path"):
-        if getattr(asked, name) is not None:
-            line += [f"--{name.replace('_', '-')}", getattr(asked, name)]
-    for name in ("resolve", "hydra_help", "shell_completion"):
-        line += [f"--{name.replace('_', '-')}"] if getattr(asked, name) else []
-    before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    # the name that completion is installed for has no subcommand
-    sys.argv = ["medhelm" if asked.shell_completion else "medhelm run", *line, *overrides]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits by itself
-    try:
-        yield
-    finally:
-        sys.argv = before[0]
-        if before[1] is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before[1]
-
-
 def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
     """Return the names of every group: the registry's, the packaged and the user's own.
 
     Raises UsageError where a file of the user's would be hidden by a packaged one.
     """
-    folders = [Path(str(resources.files("medhelm.conf"))), *_own_folders(asked)]
+    folders = [Path(str(resources.files("medhelm.conf"))), *own_folders(asked)]
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
         packaged, *own = [_options_below(folder, group) for folder in folders]
@@ -282,7 +223,7 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
     # may say more of a benchmark than its name (the split).
     files = {
-        group: set().union(*(_options_below(f, group) for f in _own_folders(asked)))
+        group: set().union(*(_options_below(f, group) for f in own_folders(asked)))
         for group in ("model", "benchmark")
     }
     for name in registry.benchmarks.keys() - files["benchmark"]:
@@ -314,87 +255,8 @@ def _asked_names(overrides: Sequence[str], group: str) -> list[str]:
     return [v.strip().strip("'\"") for value in values for v in value.split(",") if "(" not in v]
 
 
-def _own_folders(asked: argparse.Namespace) -> list[Path]:
-    """Return the folders that --config-dir and hydra.searchpath name."""
-    listed = [o.removeprefix(_SEARCH_PATH) for o in asked.overrides if o.startswith(_SEARCH_PATH)]
-    places = [p.strip().strip("'\"") for o in listed for p in o.strip("[]").split(",")]
-    folders = [Path(p.removeprefix("file://")) for p in places if not p.startswith("pkg:")]
-    return folders + ([Path(asked.config_dir)] if asked.config_dir else [])
-
-
-def _not_utf8(folders: Iterable[Path]) -> str:
-    """Return the file that the decoder's error does not name."""
-    for path in (p for folder in folders for p in sorted(folder.rglob("*.yaml"))):
-        try:
-            path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            return str(path)
-    return "a file of the search path"
-
-
 def _options_below(folder: Path, group: str) -> set[str]:
     return {
         path.relative_to(folder / group).with_suffix("").as_posix()
         for path in (folder / group).rglob("*.yaml")
     }
-
-
-# Errors ------------------------------------------------------------------------------------
-
-
-def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
-    """Return Hydra's error as one line with the nearest names."""
-    from hydra.errors import MissingConfigException, OverrideParseException
-    from omegaconf.errors import ConfigAttributeError, ConfigKeyError
-
-    if isinstance(e, MissingConfigException) and e.missing_cfg_file:
-        missing = str(e.missing_cfg_file)
-        group, _, name = missing.partition("/")
-        if group == "hydra":
-            group, _, name = missing.rpartition("/")
-        if "/" not in missing:
-            return UsageError(f"--config-name {missing}: there is no {missing}.yaml")
-        known = names.get(group, [str(o) for o in e.options or ()])
-        hint = {
-            "model": "`medhelm list models` shows all; openai/ANY-NAME needs no file.",
-            "benchmark": "`medhelm list benchmarks` shows all.",
-            "hydra/launcher": "Other launchers come with pip install 'medhelm[slurm]' or 'medhelm[ray]'.",
-        }.get(group, f"known: {', '.join(known)}." if known else "")
-        return UnknownName(group, name, known, hint)
-    if isinstance(e, OverrideParseException):
-        return UsageError(_unreadable(e.override))
-    cause = e.__cause__
-    if isinstance(cause, ConfigKeyError | ConfigAttributeError) and cause.full_key:
-        return _unknown_key(cause.full_key)
-    said = _first_line(cause or e)
-    if said.startswith(("Ambiguous value", "Sweep parameters")):
-        said = f"--cfg and --info show one job: give one value ({said.partition(chr(39))[2]}"
-    return UsageError(said)
-
-
-def _unreadable(argument: str) -> str:
-    return (
-        f"cannot read the argument {argument!r}: write key=value, with quotes around "
-        "values that hold spaces or commas"
-    )
-
-
-def _unknown_key(full_key: str) -> UsageError:
-    parent, _, key = full_key.rpartition(".")
-    nearest = closest(key, _keys(parent))
-    did = f"; did you mean {(parent + '.' if parent else '') + nearest[0]!r}?" if nearest else ""
-    return UsageError(f"unknown config key {full_key!r}{did} (`medhelm run --cfg job` shows all)")
-
-
-def _keys(parent: str) -> list[str]:
-    """Return the keys that the config has at a path."""
-    if parent == "benchmark":
-        return field_names(BenchmarkChoice, "")
-    if parent:
-        return field_names(Job, parent)
-    return [*field_names(Job, ""), "benchmark", "suite", "plugins", "experiment"]
-
-
-def _first_line(e: BaseException) -> str:
-    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
-    return lines[0] if lines else type(e).__name__

@@ -7,8 +7,10 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from medhelm.config import Job
 from medhelm.costs import Ledger
@@ -17,6 +19,11 @@ from medhelm.models import ModelPool
 from medhelm.planning import plan_runs
 from medhelm.registry import Registry
 from medhelm.runner import SweepEnd, run_sweep
+
+_LATE: tuple[str, ...] = ("pyarrow.parquet", "pyarrow.json", "medhelm.tables.formats", "medhelm.tables.results")
+_LATE += ("scipy.special",)
+_LOAD_AFTER_S = 0.5
+"""The first requests are on their way by then."""
 
 
 def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
@@ -66,7 +73,22 @@ def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check([run.spec.model for run in runs])
     with Display(runs) as display:
-        return asyncio.run(run_sweep(runs, ledger, display, ModelPool(os.environ)))
+        return asyncio.run(_sweep(run_sweep(runs, ledger, display, ModelPool(os.environ))))
+
+
+async def _sweep(sweep: Coroutine[Any, Any, SweepEnd]) -> SweepEnd:
+    """Return how a sweep ended; what its tables need is loaded while it waits for answers."""
+    loading = asyncio.create_task(_load_late())
+    try:
+        return await sweep
+    finally:
+        loading.cancel()
+
+
+async def _load_late() -> None:
+    await asyncio.sleep(_LOAD_AFTER_S)
+    for module in _LATE:
+        await asyncio.to_thread(import_module, module)
 
 
 def _raise_worst(end: SweepEnd, command: str) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from medhelm.errors import RecordError
 from medhelm.schema import MetricRef, RunRecord
 from medhelm.stats import Floats, is_fit
+from medhelm.tables.arrow import codes, lists, numbers
 from medhelm.tables.selection import GradedRun
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ METADATA_COLUMNS = ("instance_key", "metadata")
 
 _PLAIN = {
     "instance_key": np.uint64,
-    "repeat": np.int64,
+    "repeat": np.int32,
     "cluster_key": np.uint64,
     "value": np.float64,
 }
@@ -106,22 +107,17 @@ def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:
 
     Raises RecordError where they are damaged.
     """
-    import pyarrow.compute as pc
-
     rows = {metric.name: _Rows() for metric in run.record.grading.metrics}
     try:
         for batch in batches:
-            names = batch.column("metric")
+            place, names = codes(batch.column("metric"))
             for metric, own in rows.items():
-                own.add(batch.filter(pc.equal(names, metric)))
+                if metric in names:
+                    own.add(batch, place == names.index(metric))
         found = {m.name: rows.pop(m.name).scores(m) for m in run.record.grading.metrics}
-    except _Damaged as e:
+    except ValueError as e:
         raise RecordError(f"{run.folder}: scores.parquet: {e}") from None
     return Cell(run, found)
-
-
-class _Damaged(ValueError):
-    """What is wrong with the rows of a scores file."""
 
 
 class _Rows:
@@ -132,15 +128,19 @@ class _Rows:
         self._stats: list[Floats] = []
         self._outcomes: Counter[str] = Counter()
 
-    def add(self, part: pa.RecordBatch) -> None:
-        import pyarrow.compute as pc
-
+    def add(self, batch: pa.RecordBatch, is_own: NDArray[np.bool_]) -> None:
         for name, chunks in self._columns.items():
-            chunks.append(part.column(name).to_numpy(zero_copy_only=False))
-        has_value = part.column("value").is_valid()
-        self._stats.append(_stats(part.column("stats").filter(has_value)))
-        for pair in pc.value_counts(part.column("outcome")).to_pylist():
-            self._outcomes[str(pair["values"])] += int(pair["counts"])
+            column = numbers(batch.column(name))
+            if name != "value" and column.dtype.kind == "f":
+                raise ValueError(f"{name} is no whole number in every row")
+            chunks.append(column[is_own].astype(_PLAIN[name], copy=False))
+        is_there = ~np.isnan(numbers(batch.column("value")))
+        self._stats.append(lists(batch.column("stats"), is_own & is_there))
+        place, names = codes(batch.column("outcome"))
+        counts = np.bincount(place[is_own] + 1, minlength=len(names) + 1)
+        if counts[0]:
+            raise ValueError("a row without an outcome")
+        self._outcomes.update({n: int(k) for n, k in zip(names, counts[1:], strict=True) if k})
 
     def scores(self, metric: MetricRef) -> MetricScores:
         key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
@@ -148,7 +148,7 @@ class _Rows:
         order = np.lexsort((repeat, key))
         key, repeat = key[order], repeat[order]
         if not ((np.diff(key) != 0) | (np.diff(repeat) != 0)).all():
-            raise _Damaged(f"{metric.name}: an instance and repeat stands there twice")
+            raise ValueError(f"{metric.name}: an instance and repeat stands there twice")
         is_there = ~np.isnan(value)
         row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
         is_there, value, cluster = is_there[order], value[order], cluster[order]
@@ -161,7 +161,7 @@ class _Rows:
             )
         slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
         if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
-            raise _Damaged(
+            raise ValueError(
                 f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
             )
         stats = self._take_stats(metric)[row]
@@ -192,10 +192,10 @@ class _Rows:
         if not chunks:
             return np.empty((0, 1))
         if len({c.shape[1] for c in chunks}) > 1:
-            raise _Damaged(f"{metric.name}: statistics of different length")
+            raise ValueError(f"{metric.name}: statistics of different length")
         stats = np.concatenate(chunks)
         if not is_fit(metric.aggregation, stats.shape[1]):
-            raise _Damaged(
+            raise ValueError(
                 f"{metric.name}: {stats.shape[1]} statistics, which {metric.aggregation!r} "
                 "cannot take"
             )
@@ -227,21 +227,6 @@ def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Float
         "high": np.maximum.reduceat(value, start),
         "spread": spread,
     }
-
-
-def _stats(column: Any) -> Floats:
-    """Return the lists of a column as (rows, k)."""
-    import pyarrow.compute as pc
-
-    if not len(column):
-        return np.empty((0, 1))
-    lengths = np.unique(pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False))
-    if len(lengths) != 1 or lengths[0] < 1:
-        raise _Damaged("rows with a value have no statistics, or of different length")
-    flat = np.asarray(column.flatten().to_numpy(zero_copy_only=False))
-    if not np.isfinite(flat).all():
-        raise _Damaged("statistics that are not finite")
-    return flat.reshape(len(column), int(lengths[0]))
 
 
 def read_metadata(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[str, str]]:

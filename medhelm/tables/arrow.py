@@ -1,0 +1,69 @@
+"""Columns of scores.parquet -> numpy arrays, straight from Arrow's buffers.
+
+Arrow's own conversion imports pandas, which takes longer than most tables do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.stats import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def numbers(column: pa.Array) -> NDArray[Any]:
+    """Return a column of numbers (n,), as floats with NaN for null where there are nulls.
+
+    Raises ValueError for a column of another type.
+    """
+    try:
+        dtype = np.dtype(str(column.type))
+    except TypeError:
+        raise ValueError(f"a column of type {column.type}, where numbers belong") from None
+    validity, data = column.buffers()
+    values = _plain(data, dtype)[column.offset : column.offset + len(column)]
+    if not column.null_count:
+        return values
+    return np.where(_bits(validity, column), values.astype(np.float64), np.nan)
+
+
+def codes(column: pa.StringArray) -> tuple[NDArray[np.int64], list[str]]:
+    """Return a column of few different names as (n,) places in a list of names; -1 for null."""
+    encoded = column.dictionary_encode()
+    places = np.nan_to_num(numbers(encoded.indices), nan=-1)
+    return places.astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def lists(column: pa.ListArray, rows: NDArray[np.bool_]) -> Floats:
+    """Return the lists of floats of some rows (a mask) as (rows, k).
+
+    Raises ValueError where they are missing, of different length, or not finite.
+    """
+    if not rows.any():
+        return np.empty((0, 1))
+    _, offsets = column.buffers()[:2]
+    ends = _plain(offsets, np.dtype(np.int32))[column.offset : column.offset + len(column) + 1]
+    lengths = np.diff(ends)[rows]
+    size = int(lengths[0])
+    if size < 1 or (lengths != size).any():
+        raise ValueError("rows with a value have no statistics, or of different length")
+    flat = numbers(column.values)
+    found: Floats = flat[ends[:-1][rows][:, None] + np.arange(size)].astype(np.float64, copy=False)
+    if not np.isfinite(found).all():
+        raise ValueError("statistics that are not finite")
+    return found
+
+
+def _plain(buffer: pa.Buffer | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.frombuffer(buffer, dtype) if buffer is not None else np.empty(0, dtype)
+
+
+def _bits(validity: pa.Buffer, column: pa.Array) -> NDArray[np.bool_]:
+    """Return which rows are not null."""
+    bits = np.unpackbits(_plain(validity, np.dtype(np.uint8)), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(np.bool_)
