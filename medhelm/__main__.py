@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
@@ -10,6 +11,8 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     from medhelm.cli import run_command
 
+    # read when pyarrow is imported, whose own allocator keeps what it is given back
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     code = run_command(sys.argv[1:])
     gc.freeze()  # the process ends: its last collection would walk every module for 0.2 s
     sys.exit(code)

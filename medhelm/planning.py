@@ -10,6 +10,7 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
 
 from medhelm import privacy
@@ -31,7 +32,7 @@ from medhelm.schema import (
     Scoring,
 )
 
-_PART, _PARTS = 2_000, 10
+_PART, _PARTS = 1_000, 20
 """Instances are asked in the seeded order, so that a run that is stopped early holds a random
 sample. The data are read once for each part, and one part's texts are held at a time."""
 
@@ -194,13 +195,11 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
     there is no instance.
     """
-    keys = array("Q", (order_key(spec.seed, i.id) for i in dataset.instances()))
-    if not keys:
+    keys = (order_key(spec.seed, i.id) for i in dataset.instances())
+    ordered = array("Q", sorted(array("Q", keys)))
+    if not ordered:
         raise DataError(f"{spec.benchmark}: the data set has no instance")
-    import numpy as np
-
-    ordered = np.sort(np.frombuffer(keys, dtype=np.uint64))
-    if (ordered[1:] == ordered[:-1]).any() and (repeated := find_duplicate_ids(dataset)):
+    if any(map(eq, ordered, ordered[1:])) and (repeated := find_duplicate_ids(dataset)):
         raise DataError(
             f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
             f"the first is {repeated[0]!r}; ids must be unique"
@@ -208,5 +207,5 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     wanted = min(spec.max_instances or len(ordered), len(ordered))
     size = max(_PART, -(-wanted // _PARTS))
     ends = [*range(size - 1, wanted - 1, size), wanted - 1]
-    cut = int(ordered[wanted - 1]) if wanted < len(ordered) else None
-    return Selection(wanted, cut, tuple(int(ordered[end]) for end in ends))
+    cut = ordered[wanted - 1] if wanted < len(ordered) else None
+    return Selection(wanted, cut, tuple(ordered[end] for end in ends))

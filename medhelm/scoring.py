@@ -38,7 +38,8 @@ from medhelm.schema import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH = 4096
+_BATCH = 1 << 20
+"""Bytes of rows, as JSON, that are written to Parquet at a time."""
 _LIBRARIES = ("medhelm", "aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
 
 
@@ -114,29 +115,31 @@ def _write(
         ],
         metadata={STAMP: stamp},
     )
-    pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
-    rows: list[dict[str, Any]] = []
-    with pq.ParquetWriter(handle, schema) as writer:
+    encode = msgspec.json.Encoder().encode_lines
+    lines = bytearray()
+    with pq.ParquetWriter(handle, schema, write_statistics=False) as writer:
         for exchange in read_exchanges(run, plan):
             scores = [(m.name, grade(m, exchange.instance, exchange.response)) for m in metrics]
             shared = _shared_columns(exchange)
-            rows += [shared | _own_columns(name, score) for name, score in scores]
+            lines += encode([shared | _own_columns(name, score) for name, score in scores])
             yield exchange, scores
-            if len(rows) >= _BATCH:
-                writer.write_table(_to_table(rows, schema))
-                rows.clear()
-        if rows:
-            writer.write_table(_to_table(rows, schema))
+            if len(lines) >= _BATCH:
+                writer.write_table(_to_table(lines, schema))
+                lines.clear()
+        if lines:
+            writer.write_table(_to_table(lines, schema))
 
 
-def _to_table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table, by way of JSON: pyarrow imports pandas to read Python's own values."""
+def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:
+    """Return rows, written as JSON lines, as a table.
+
+    Not from Python's own values: pyarrow would import pandas to read them.
+    """
     import pyarrow as pa
     from pyarrow import json
 
-    lines = msgspec.json.Encoder().encode_lines(rows)
     table = json.read_json(
-        pa.BufferReader(lines),
+        pa.BufferReader(bytes(lines)),
         json.ReadOptions(use_threads=False, block_size=len(lines)),
         json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )

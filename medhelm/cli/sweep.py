@@ -20,7 +20,12 @@ from medhelm.planning import plan_runs
 from medhelm.registry import Registry
 from medhelm.runner import SweepEnd, run_sweep
 
-_LATE: tuple[str, ...] = ("pyarrow.parquet", "pyarrow.json", "medhelm.tables.formats", "medhelm.tables.results")
+_LATE: tuple[str, ...] = (
+    "pyarrow.parquet",
+    "pyarrow.json",
+    "medhelm.tables.formats",
+    "medhelm.tables.results",
+)
 _LATE += ("scipy.special",)
 _LOAD_AFTER_S = 0.5
 """The first requests are on their way by then."""

@@ -58,7 +58,8 @@ class MetricScores:
     stats: Floats
     """Additive statistics (n, k), averaged over repeats like the values."""
     clusters: Keys
-    """Keys of their clusters; an instance without one is its own cluster."""
+    """Keys of their clusters; an instance without one is its own cluster. `ids` itself where
+    all are."""
     low: Floats
     """Lowest value among the repeats."""
     high: Floats
@@ -124,18 +125,25 @@ class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[NDArray[Any]]] = {c: [] for c in _PLAIN}
-        self._stats: list[Floats] = []
+        # bytes grow in place, while a list of arrays would stand beside their concatenation
+        self._columns = {c: bytearray() for c in _PLAIN}
+        self._stats = bytearray()
+        self._width = 0
         self._outcomes: Counter[str] = Counter()
 
     def add(self, batch: pa.RecordBatch, is_own: NDArray[np.bool_]) -> None:
-        for name, chunks in self._columns.items():
+        for name, grown in self._columns.items():
             column = numbers(batch.column(name))
             if name != "value" and column.dtype.kind == "f":
                 raise ValueError(f"{name} is no whole number in every row")
-            chunks.append(column[is_own].astype(_PLAIN[name], copy=False))
+            grown += column[is_own].astype(_PLAIN[name], copy=False).data
         is_there = ~np.isnan(numbers(batch.column("value")))
-        self._stats.append(lists(batch.column("stats"), is_own & is_there))
+        stats = lists(batch.column("stats"), is_own & is_there)
+        if len(stats):
+            if self._width not in (0, stats.shape[1]):
+                raise ValueError("statistics of different length")
+            self._width = stats.shape[1]
+            self._stats += stats.data
         place, names = codes(batch.column("outcome"))
         counts = np.bincount(place[is_own] + 1, minlength=len(names) + 1)
         if counts[0]:
@@ -169,9 +177,10 @@ class _Rows:
         if not is_first.all():
             item = np.cumsum(is_first) - 1
             stats = np.stack([_means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
+            key, cluster = key[is_first], cluster[is_first]
         return MetricScores(
-            ids=key[is_first],
-            clusters=cluster[is_first],
+            ids=key,
+            clusters=key if np.array_equal(key, cluster) else cluster,
             **_over_repeats(value, is_first),
             stats=stats,
             total=float(value.sum()),
@@ -180,26 +189,17 @@ class _Rows:
         )
 
     def _take(self, name: str) -> NDArray[Any]:
-        """Return a column whole, its batches let go."""
-        chunks = self._columns.pop(name)
-        dtype = _PLAIN[name]
-        return np.concatenate(chunks).astype(dtype, copy=False) if chunks else np.empty(0, dtype)
+        return np.frombuffer(self._columns.pop(name), _PLAIN[name])
 
     def _take_stats(self, metric: MetricRef) -> Floats:
-        """Return the statistics (n, k) of the rows with a value, their batches let go."""
-        chunks = [c for c in self._stats if len(c)]
-        self._stats.clear()
-        if not chunks:
+        """Return the statistics (n, k) of the rows with a value."""
+        if not self._width:
             return np.empty((0, 1))
-        if len({c.shape[1] for c in chunks}) > 1:
-            raise ValueError(f"{metric.name}: statistics of different length")
-        stats = np.concatenate(chunks)
-        if not is_fit(metric.aggregation, stats.shape[1]):
+        if not is_fit(metric.aggregation, self._width):
             raise ValueError(
-                f"{metric.name}: {stats.shape[1]} statistics, which {metric.aggregation!r} "
-                "cannot take"
+                f"{metric.name}: {self._width} statistics, which {metric.aggregation!r} cannot take"
             )
-        return stats
+        return np.frombuffer(self._stats, np.float64).reshape(-1, self._width)
 
 
 def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "slices")
 
 _MANY = 5
-_BATCH = 8192
+_BATCH = 4096
 
 
 class Results:
@@ -295,7 +295,6 @@ def read_scores(
     import pyarrow.parquet as pq
 
     path = grading / "scores.parquet"
-    pa.set_memory_pool(pa.system_memory_pool())  # arrow's own pool keeps what it is given back
     try:
         with pq.ParquetFile(path) as file:  # one file needs no pyarrow.dataset
             own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
@@ -309,7 +308,10 @@ def read_scores(
                 raise RecordError(
                     f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
                 )
-            yield from file.iter_batches(_BATCH, columns=list(columns), use_threads=False)
+            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
+                yield from file.iter_batches(
+                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
+                )
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
     except (OSError, pa.ArrowException) as e:

@@ -92,9 +92,16 @@ def make_panel(cells: Mapping[str, Cell], metric: MetricRef, models: Iterable[st
     ids = reduce(np.intersect1d, (s.ids for s in fit)) if fit else none
     if fit and not len(ids):
         unfit |= {m: "no instance in common" for m in cells if m not in unfit and m in set(models)}
-    clusters = fit[0].clusters[np.searchsorted(fit[0].ids, ids)] if len(ids) else none
+    clusters = _clusters(fit[0], ids) if len(ids) else none
     card = next(iter(cells.values())).record.card
     return Panel(metric, card, cells, unfit, ids, clusters)
+
+
+def _clusters(scores: MetricScores, ids: Keys) -> Keys:
+    """Return the cluster of each of some of the instances."""
+    if scores.clusters is scores.ids:
+        return ids
+    return scores.clusters[np.searchsorted(scores.ids, ids)]
 
 
 def _unfit(cell: Cell | None, metric: str) -> str:
@@ -134,8 +141,9 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
             codes = np.searchsorted(keys, scores.clusters).astype(np.int64)
             found[model] = _Placed(scores.values, scores.stats, codes)
         return found, len(keys)
-    keys, shared = np.unique(panel.clusters, return_inverse=True)
-    shared = shared.astype(np.int64)
+    keys, shared = panel.clusters, np.arange(len(panel.ids))
+    if not np.array_equal(panel.clusters, panel.ids):  # else each instance is its own cluster
+        keys, shared = np.unique(panel.clusters, return_inverse=True)
     for model in panel.cells:
         scores = panel.scores(model)
         if np.array_equal(scores.ids, panel.ids):
