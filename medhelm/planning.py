@@ -32,7 +32,7 @@ from medhelm.schema import (
     Scoring,
 )
 
-_PART, _PARTS = 1_000, 20
+_PART, _PARTS = 2_000, 15
 """Instances are asked in the seeded order, so that a run that is stopped early holds a random
 sample. The data are read once for each part, and one part's texts are held at a time."""
 
