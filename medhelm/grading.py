@@ -7,13 +7,15 @@ and `unparsed` count with the metric's floor and keep their names.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import SupportsFloat
 
 import msgspec
 
-from medhelm.errors import MedhelmError, PluginError
+from medhelm.errors import DataError, MedhelmError, PluginError
 from medhelm.schema import FLOORED, Instance, Metric, MetricRef, Outcome, Response, Score
 
+_WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")
 _ROUNDING = 1e-9
 """How far a value may lie outside the range by rounding; it is then set to the border."""
 
@@ -41,11 +43,34 @@ def grade(metric: Metric, instance: Instance, response: Response) -> Score:
     if isinstance(score, Score) and score.outcome == "unparsed":
         floored = _floor(metric, instance, ended or "unparsed", score.reason)
         return msgspec.structs.replace(floored, extracted=score.extracted)
-    return _checked(metric, instance, score, ("scored", "unscored"))
+    return _checked(metric, instance, score, ("scored", *_WITHOUT_VALUE))
 
 
-def metric_ref(metric: Metric) -> MetricRef:
-    """Return all of a metric but its code, as records keep it."""
+def in_parts(score: Score, aggregation: str, instance: Instance, parts: Sequence[str]) -> Score:
+    """Return a score with its statistics at the place of the instance's part, 0 elsewhere.
+
+    A score without a value, or of another aggregation, comes back as it is. Raises DataError where
+    the instance names no part of the benchmark.
+    """
+    if score.value is None or aggregation != "mean_of_parts":
+        return score
+    part = instance.metadata.get("part", "")
+    if part not in parts:
+        raise DataError(
+            f"instance {instance.id!r} names the part {part!r}, which is none of the benchmark's: "
+            f"{', '.join(parts)}"
+        )
+    before, behind = parts.index(part), len(parts) - parts.index(part) - 1
+    stats = (0.0, 0.0) * before + score.stats + (0.0, 0.0) * behind
+    return msgspec.structs.replace(score, stats=stats)
+
+
+def metric_ref(metric: Metric, parts: Sequence[str] = ()) -> MetricRef:
+    """Return all of a metric but its code, as records keep it.
+
+    The mean over a benchmark of several parts is the mean of the parts' means.
+    """
+    is_split = bool(parts) and metric.aggregation == "mean"
     return MetricRef(
         name=metric.name,
         version=metric.version,
@@ -54,7 +79,7 @@ def metric_ref(metric: Metric) -> MetricRef:
         maximum=metric.maximum,
         floor=metric.floor,
         higher_is_better=metric.higher_is_better,
-        aggregation=metric.aggregation,
+        aggregation="mean_of_parts" if is_split else metric.aggregation,
     )
 
 
@@ -77,11 +102,11 @@ def _checked(
     if score.outcome not in allowed:
         raise _fault(metric, instance, f"gave the outcome {score.outcome!r}")
     if score.value is None:
-        if score.outcome != "unscored":
+        if score.outcome not in _WITHOUT_VALUE:
             raise _fault(metric, instance, f"gave no value for the outcome {score.outcome!r}")
         return msgspec.structs.replace(score, stats=())
-    if score.outcome == "unscored":
-        raise _fault(metric, instance, "gave a value for the outcome 'unscored'")
+    if score.outcome in _WITHOUT_VALUE:
+        raise _fault(metric, instance, f"gave a value for the outcome {score.outcome!r}")
     if not isinstance(score.value, SupportsFloat):
         raise _fault(metric, instance, f"gave a {type(score.value).__name__} as value")
     value = _in_range(metric, instance, float(score.value))

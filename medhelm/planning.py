@@ -144,15 +144,18 @@ def _run(job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry) -
         dataset=dataset,
         spec=spec,
         metrics=metrics,
-        grading=grading_spec(metrics, job.scoring),
+        grading=grading_spec(metrics, job.scoring, benchmark.parts),
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
     )
 
 
-def grading_spec(metrics: Sequence[Metric], scoring: Scoring) -> GradingSpec:
-    """Return the frozen description of a grading."""
-    return GradingSpec(scoring=scoring, metrics=tuple(metric_ref(m) for m in metrics))
+def grading_spec(
+    metrics: Sequence[Metric], scoring: Scoring, parts: tuple[str, ...] = ()
+) -> GradingSpec:
+    """Return the frozen description of a grading of a benchmark with these parts."""
+    refs = tuple(metric_ref(m, parts) for m in metrics)
+    return GradingSpec(scoring=scoring, metrics=refs, parts=parts)
 
 
 def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:

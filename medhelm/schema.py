@@ -28,19 +28,28 @@ EndpointClass = Literal["local", "contracted", "external"]
 """Where a model runs: this machine, a party under contract, or anyone else."""
 
 Outcome = Literal[
-    "scored", "unparsed", "empty", "refused", "truncated", "oversize", "error", "unscored"
+    "scored",
+    "unparsed",
+    "empty",
+    "refused",
+    "truncated",
+    "oversize",
+    "error",
+    "unscored",
+    "uninformative",
 ]
 """How one instance ended.
 
 scored: an answer was read and scored. unparsed: text came, no answer could be read.
 empty: no text came. refused: the endpoint said so. truncated: nothing could be read
 because the output budget ended. oversize: the prompt exceeds the model's window.
-error: infrastructure. unscored: the answer is there, but no score can be given
-(an uninformative gold, a jury below its quorum).
+error: infrastructure. unscored: the answer is there, but no score can be given (a jury
+below its quorum). uninformative: the gold of this instance cannot tell right from wrong,
+whatever the model answers; it does not count against coverage.
 """
 
 FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "truncated"})
-"""Outcomes that count with the metric's floor. oversize, error and unscored are in no mean."""
+"""Outcomes that count with the metric's floor. The others but `scored` are in no mean."""
 
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
 """Why a response ended: by itself, at the budget, by a refusal, or it never came."""
@@ -50,6 +59,27 @@ AnswerKind = Literal["choice", "number", "labels", "text"]
 
 Scoring = Literal["fixed", "helm"]
 """fixed: the metric as it should be. helm: the published scorer, faults included."""
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that a judge rates."""
+
+    name: str
+    """snake_case; the key of its score in the judge's reply."""
+    text: str
+    """What is asked, and what the ends of the scale mean."""
+
+
+class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the judges of a jury rate, and by which scale."""
+
+    name: str
+    version: str
+    task: str
+    """What the judge is to do, in one or two sentences."""
+    criteria: tuple[Criterion, ...]
+    minimum: int = 1
+    maximum: int = 5
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +104,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster: str | None = None
     """Key of the patient, note or dialogue that instances share; intervals resample it whole."""
     metadata: dict[str, str] = {}
-    """What tables can slice by (specialty, difficulty, language, demographics)."""
+    """What tables can slice by (specialty, difficulty, language, demographics). `part` names
+    the part of a benchmark of several."""
+    criteria: tuple[Criterion, ...] = ()
+    """Criteria of this instance alone, in place of the rubric's."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -258,6 +291,14 @@ class Benchmark:
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task."""
+    parts: tuple[str, ...] = ()
+    """Values of metadata['part']; the score is then the unweighted mean of the parts' means."""
+    rubric: str = ""
+    """What a jury rates: a rubric beside the plugin (`rubrics/NAME.yaml`) or one of medhelm's."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of a file that users fill with their own data, and what each holds."""
+    how_to_get: tuple[str, ...] = ()
+    """Steps to data that cannot be fetched."""
     max_output_tokens: int = 256
     reasoning_output_tokens: int = 8192
     """The budget of models that think before they answer; declared, and shown."""
@@ -347,11 +388,13 @@ class MetricRef(msgspec.Struct, frozen=True, kw_only=True):
     aggregation: str
 
 
-class GradingSpec(msgspec.Struct, frozen=True, kw_only=True):
+class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that decides how stored responses are graded. The first metric is the main one."""
 
     scoring: Scoring
     metrics: tuple[MetricRef, ...]
+    parts: tuple[str, ...] = ()
+    """Parts of the benchmark, in the order of the statistics of `mean_of_parts`."""
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):

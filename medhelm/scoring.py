@@ -19,7 +19,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
-from medhelm.grading import grade
+from medhelm.grading import grade, in_parts
 from medhelm.records import STAMP, Plan, cluster_key, grading_hash, instance_key, write_struct
 from medhelm.runlog import log_bytes, read_exchanges
 from medhelm.schema import (
@@ -60,12 +60,12 @@ def score_run(
     started = time.time()
     stamp = f"{started:.6f} {os.getpid()}"
     size = log_bytes(run)
-    tallies = {m.name: _Tally(m, plan.spec.repeats > 1) for m in metrics}
+    tallies = {m.name: _Tally(plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec.max_output_tokens)
     try:
         make_private(folder)
         with AtomicFile(folder / "scores.parquet") as handle:
-            for exchange, scores in _write(handle, run, plan, metrics, stamp):
+            for exchange, scores in _write(handle, run, plan, grading, metrics, stamp):
                 usage.add(exchange)
                 for name, score in scores:
                     tallies[name].add(exchange, score)
@@ -92,7 +92,12 @@ def score_run(
 
 
 def _write(
-    handle: BinaryIO, run: Path, plan: Plan, metrics: Sequence[Metric], stamp: str
+    handle: BinaryIO,
+    run: Path,
+    plan: Plan,
+    grading: GradingSpec,
+    metrics: Sequence[Metric],
+    stamp: str,
 ) -> Iterator[tuple[Exchange, list[tuple[str, Score]]]]:
     """Yield each exchange with its scores while writing them to Parquet in batches."""
     import pyarrow as pa
@@ -119,7 +124,10 @@ def _write(
     lines = bytearray()
     with pq.ParquetWriter(handle, schema, write_statistics=False) as writer:
         for exchange in read_exchanges(run, plan):
-            scores = [(m.name, grade(m, exchange.instance, exchange.response)) for m in metrics]
+            scores = [
+                (m.name, _grade(m, ref, grading.parts, exchange))
+                for m, ref in zip(metrics, grading.metrics, strict=True)
+            ]
             shared = _shared_columns(exchange)
             lines += encode([shared | _own_columns(name, score) for name, score in scores])
             yield exchange, scores
@@ -128,6 +136,11 @@ def _write(
                 lines.clear()
         if lines:
             writer.write_table(_to_table(lines, schema))
+
+
+def _grade(metric: Metric, ref: MetricRef, parts: Sequence[str], exchange: Exchange) -> Score:
+    score = grade(metric, exchange.instance, exchange.response)
+    return in_parts(score, ref.aggregation, exchange.instance, parts)
 
 
 def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:
@@ -172,8 +185,7 @@ def _own_columns(metric: str, score: Score) -> dict[str, Any]:
 class _Tally:
     """Sums one metric's statistics; repeats of an instance are averaged before they count."""
 
-    def __init__(self, metric: Metric, has_repeats: bool) -> None:
-        self._metric = metric
+    def __init__(self, has_repeats: bool) -> None:
         self._by_instance: dict[int, tuple[int, list[float]]] | None = {} if has_repeats else None
         self._sums: list[float] = []
         self._counted = 0

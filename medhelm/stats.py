@@ -82,8 +82,18 @@ def macro_f1(sums: Floats) -> Floats:
     return _ratio(np.where(seen, f1, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
 
 
+def mean_of_parts(sums: Floats) -> Floats:
+    """Return the unweighted mean over parts of P pairs (sum of values, number of values); a part
+    without a value is left out. NaN where no part is left."""
+    pairs = np.reshape(sums, (*sums.shape[:-1], sums.shape[-1] // 2, 2))
+    means = mean(pairs)
+    seen = ~np.isnan(means)
+    return _ratio(np.where(seen, means, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
+
+
 AGGREGATIONS: Mapping[str, Callable[[Floats], Floats]] = {
     "mean": mean,
+    "mean_of_parts": mean_of_parts,
     "micro_precision": micro_precision,
     "micro_recall": micro_recall,
     "micro_f1": micro_f1,
@@ -96,6 +106,8 @@ def is_fit(aggregation: str, width: int) -> bool:
     """Return whether an aggregation is known and takes that many statistics per instance."""
     if aggregation == "macro_f1":
         return width > 0 and width % 3 == 0
+    if aggregation == "mean_of_parts":
+        return width > 0 and width % 2 == 0
     return aggregation in AGGREGATIONS and width == (2 if aggregation == "mean" else 3)
 
 

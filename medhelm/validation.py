@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Literal
 
 import msgspec
@@ -35,28 +33,25 @@ from medhelm.checks import (
 )
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import MedhelmError
-from medhelm.grading import grade
+from medhelm.grading import grade, in_parts, metric_ref
 from medhelm.manifest import Facts, compare, read_manifest, write_manifest
-from medhelm.models.baselines import open_baseline
 from medhelm.prompts import render_prompt
 from medhelm.registry import Registry
 from medhelm.schema import (
     Benchmark,
     Instance,
     Metric,
-    ModelSpec,
     Response,
     Score,
     Scoring,
 )
 from medhelm.stats import AGGREGATIONS
+from medhelm.survey import Answer, Survey, embedded_answers, survey
 
 Data = Literal["sample", "full"]
 ManifestState = Literal["agrees", "differs", "absent", "written", ""]
 
 _TOLERANCE = 1e-9
-_GOLDS = 4096
-_LONGEST_CONSTANT = 200
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,72 +119,6 @@ def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings)
     return "differs" if differences else "agrees"
 
 
-# First reading -----------------------------------------------------------------------------
-
-
-@dataclass
-class _Survey:
-    """What must be known of all instances before one is graded."""
-
-    instances: int = 0
-    digest: str = ""
-    """Over all instances in order: a second reading must give the same."""
-    most_choices: int = 0
-    golds: Counter[str] = field(default_factory=Counter)
-    """Short golds; rare ones are dropped as the table grows."""
-
-    def common_gold(self) -> str:
-        """Return the gold that most instances share, or an empty text if none is shared."""
-        ranked = sorted(self.golds.items(), key=lambda item: (-item[1], item[0]))
-        return ranked[0][0] if ranked and ranked[0][1] > 1 else ""
-
-
-def _survey(dataset: Dataset) -> _Survey:
-    survey = _Survey()
-    digest = hashlib.sha256()
-    for instance in dataset.instances():
-        survey.instances += 1
-        survey.most_choices = max(survey.most_choices, len(instance.choices))
-        digest.update(msgspec.json.encode(instance))
-        for gold in instance.references[:1]:
-            if len(gold) <= _LONGEST_CONSTANT:
-                survey.golds[gold] += 1
-        if len(survey.golds) > _GOLDS:
-            survey.golds = Counter({g: n for g, n in survey.golds.items() if n > 1})
-    survey.digest = digest.hexdigest()
-    return survey
-
-
-_Answer = Callable[[Instance], str]
-
-
-def _answers(benchmark: Benchmark, dataset: Dataset, survey: _Survey) -> dict[str, _Answer]:
-    """Return the embedded answers by name; the oracle first."""
-
-    def baseline(name: str) -> _Answer:
-        model = open_baseline(ModelSpec(name=f"baseline/{name}", provider="baseline"))
-        model.prepare(dataset.instances())
-        return lambda instance: model.answer(benchmark, instance, 0)
-
-    def constant(text: str) -> _Answer:
-        return lambda _: text
-
-    if survey.most_choices:
-        constants = {c: c for c in ascii_uppercase[: survey.most_choices]}
-    elif benchmark.answer == "number":
-        constants = {"0": "0", "2": "2"}
-    elif benchmark.labels:
-        constants = {benchmark.labels[0]: benchmark.labels[0]}
-    else:  # not by its text, which may be of data that is not public
-        constants = {"commonest gold": survey.common_gold()}
-    return {
-        "oracle": baseline("oracle"),
-        "empty": constant(""),
-        **{f"constant {name}": constant(text) for name, text in constants.items() if text},
-        "random": baseline("random"),
-    }
-
-
 # Second reading ----------------------------------------------------------------------------
 
 
@@ -201,6 +130,7 @@ class _Tally:
     """One answer under one metric."""
 
     metric: Metric
+    aggregation: str
     sums: list[float] = field(default_factory=list)
 
     def add(self, score: Score) -> None:
@@ -213,7 +143,7 @@ class _Tally:
             return None
         import numpy as np
 
-        value = float(AGGREGATIONS[self.metric.aggregation](np.asarray(self.sums)))
+        value = float(AGGREGATIONS[self.aggregation](np.asarray(self.sums)))
         return round(value, 6) if math.isfinite(value) else None
 
 
@@ -231,17 +161,19 @@ def _measure(
             findings.add("failure", "declared", fault, metric=metric.name)
     if findings.has_failed:
         return None  # a score in no declared range says nothing
-    survey = _survey(dataset)
-    _check_counts(benchmark, dataset, survey, root, findings)
+    known = survey(dataset)
+    _check_counts(benchmark, dataset, known, root, findings)
     grader = _Grader(benchmark, data, fixed[0], findings)
-    tallies = grader.grade_all(dataset, _answers(benchmark, dataset, survey), [*fixed, *helm])
-    if grader.digest != survey.digest:
+    tallies = grader.grade_all(
+        dataset, embedded_answers(benchmark, dataset, known), [*fixed, *helm]
+    )
+    if grader.digest != known.digest:
         findings.add("failure", "ids", "two readings of the data give different instances")
     facts = Facts(
         version=benchmark.version,
         split=dataset.split,
         dataset_sha256=dataset.sha256,
-        instances=survey.instances,
+        instances=known.instances,
         unscored=grader.unscored,
         metrics={m.name: m.version for m in fixed},
         scores=_values(tallies, fixed),
@@ -261,7 +193,7 @@ def _values(
 
 
 def _check_counts(
-    benchmark: Benchmark, dataset: Dataset, survey: _Survey, root: Path, findings: Findings
+    benchmark: Benchmark, dataset: Dataset, known: Survey, root: Path, findings: Findings
 ) -> None:
     for name in find_duplicate_ids(dataset)[:SHOWN]:
         findings.add("failure", "ids", "the id stands more than once in the data", instance=name)
@@ -272,7 +204,7 @@ def _check_counts(
             "warning", "declared", f"expected_instances says nothing of split {dataset.split!r}"
         )
     for split, expected in benchmark.expected_instances.items():
-        got = survey.instances
+        got = known.instances
         if split != dataset.split:
             if not is_data_present(benchmark, root, split):
                 continue
@@ -326,10 +258,17 @@ class _Grader:
         self.digest = ""
 
     def grade_all(
-        self, dataset: Dataset, answers: Mapping[str, _Answer], metrics: list[Metric]
+        self, dataset: Dataset, answers: Mapping[str, Answer], metrics: list[Metric]
     ) -> dict[str, dict[_Key, _Tally]]:
         """Return the sums of each answer under each metric."""
-        tallies = {a: {(m.name, m.scoring): _Tally(m) for m in metrics} for a in answers}
+        refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
+        tallies = {
+            answer: {
+                (m.name, m.scoring): _Tally(m, ref.aggregation)
+                for m, ref in zip(metrics, refs, strict=True)
+            }
+            for answer in answers
+        }
         digest = hashlib.sha256()
         for instance in dataset.instances():
             digest.update(msgspec.json.encode(instance))
@@ -345,6 +284,7 @@ class _Grader:
         metric = tally.metric
         try:
             score = grade(metric, instance, response)
+            score = in_parts(score, tally.aggregation, instance, self._benchmark.parts)
         except MedhelmError as e:
             message = f"the answer '{answer}' cannot be graded: {e}"
             self._findings.add(
@@ -356,7 +296,7 @@ class _Grader:
             self._check_oracle(instance, score)
 
     def _check_oracle(self, instance: Instance, score: Score) -> None:
-        if score.outcome == "unscored":
+        if score.outcome in ("unscored", "uninformative"):
             self.unscored += 1
             return
         best = best_value(self._main)

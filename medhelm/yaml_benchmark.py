@@ -61,6 +61,10 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tasks: tuple[str, ...] = ()
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    rubric: str = ""
+    columns: dict[str, str] = {}
+    how_to_get: tuple[str, ...] = ()
     max_output_tokens: int = 256
     reasoning_output_tokens: int = 8192
     data_class: DataClass = "public"

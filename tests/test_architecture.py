@@ -18,7 +18,8 @@ LAYERS: dict[int, set[str]] = {
     2: {"costs", "data", "extract", "hookspecs", "intervals", "models", "privacy", "prompts"}
     | {"records", "runlog", "stats", "taxonomy", "yaml_benchmark"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
-    4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "validation"},
+    4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "survey"}
+    | {"validation"},
     5: {"__main__", "cli"},
 }
 LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import DataError, PluginError
-from medhelm.grading import grade, metric_ref
+from medhelm.grading import grade, in_parts, metric_ref
 from medhelm.schema import (
     FLOORED,
     Finish,
@@ -22,9 +23,40 @@ from medhelm.schema import (
     Score,
     Scoring,
 )
+from medhelm.stats import AGGREGATIONS, is_fit
 
 SECRET = "the patient's name is Ada"
 INSTANCE = Instance(id="case-7", context=SECRET, references=("A",))
+
+
+def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
+    """3 of part a: 1, 0, 0.5; 1 of part b: 1. The mean of the parts is 0.75, of all 0.625."""
+    parts = ("a", "b", "never seen")
+    values = [("a", 1.0), ("a", 0.0), ("a", 0.5), ("b", 1.0)]
+    ref = metric_ref(gives(Score(value=1.0)), parts)
+    assert ref.aggregation == "mean_of_parts"
+    sums = np.zeros(6)
+    for part, value in values:
+        instance = Instance(id="i", metadata={"part": part})
+        score = grade(gives(Score(value=value)), instance, said())
+        sums += in_parts(score, ref.aggregation, instance, parts).stats
+    assert AGGREGATIONS["mean_of_parts"](sums) == 0.75
+    assert is_fit("mean_of_parts", 6) and not is_fit("mean_of_parts", 5)
+    assert math.isnan(float(AGGREGATIONS["mean_of_parts"](np.zeros(6))))
+
+
+def test_an_instance_of_no_part_is_named() -> None:
+    score = grade(gives(Score(value=1.0)), INSTANCE, said())
+    assert in_parts(score, "mean", INSTANCE, ()) == score
+    with pytest.raises(DataError, match="'case-7' names the part '', .*: a, b"):
+        in_parts(score, "mean_of_parts", INSTANCE, ("a", "b"))
+
+
+def test_an_uninformative_gold_gives_no_value() -> None:
+    told = Score(value=None, outcome="uninformative", reason="the gold gives no row")
+    assert grade(gives(told), INSTANCE, said()) == told
+    with pytest.raises(PluginError, match="gave a value for the outcome 'uninformative'"):
+        grade(gives(Score(value=1.0, outcome="uninformative")), INSTANCE, said())
 
 
 @dataclass(frozen=True, kw_only=True)

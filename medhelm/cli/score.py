@@ -160,7 +160,7 @@ def grade_run(
         return score_run(
             path,
             plan,
-            grading_spec(metrics, scoring),
+            grading_spec(metrics, scoring, benchmark.parts),
             metrics,
             benchmark_card(benchmark, registry),
         )

@@ -93,9 +93,13 @@ class Cell:
         return self.run.record
 
     def planned(self, metric: str) -> int:
-        """Return how many rows the finished run has: instances times repeats."""
-        rows = sum(self.scores[metric].outcomes.values())
-        return max(self.record.instances * self.record.spec.repeats, rows)
+        """Return how many rows the finished run has: instances times repeats.
+
+        Without those whose gold is uninformative: no model can get a score for them.
+        """
+        outcomes = self.scores[metric].outcomes
+        rows = max(self.record.instances * self.record.spec.repeats, sum(outcomes.values()))
+        return rows - outcomes.get("uninformative", 0)
 
     def coverage(self, metric: str) -> float:
         """Return the share of the planned rows that have a value; 0 where none is planned."""
