@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from medhelm.extract import final_answer as final_answer
     from medhelm.extract import is_code as is_code
     from medhelm.hookspecs import hookimpl as hookimpl
+    from medhelm.rouge import rouge_scores as rouge_scores
     from medhelm.schema import Benchmark as Benchmark
+    from medhelm.schema import Criterion as Criterion
     from medhelm.schema import FileDataset as FileDataset
     from medhelm.schema import HubDataset as HubDataset
     from medhelm.schema import Instance as Instance
@@ -55,9 +57,11 @@ _HOMES = {
         "is_code",
     ),
     "hookspecs": ("hookimpl",),
+    "rouge": ("rouge_scores",),
     "tables.results": ("Results", "load_results"),
     "schema": (
         "Benchmark",
+        "Criterion",
         "FileDataset",
         "HubDataset",
         "Instance",

@@ -26,6 +26,7 @@ Check = Literal[
     "metric",
     "oracle",
     "baseline",
+    "jury",
     "manifest",
 ]
 

@@ -39,6 +39,18 @@ class BenchmarkChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     split: str | None = None
 
 
+class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who rates free text; no judge: the offline graders."""
+
+    name: NotEmpty
+    judges: tuple[str | ModelSpec, ...] = ()
+    """Names of models, or what a model file says."""
+    quorum: Positive = 2
+    repairs: Annotated[int, msgspec.Meta(ge=0, le=5)] = 2
+    max_output_tokens: Positive = 512
+    reasoning_output_tokens: Positive = 8192
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model on one benchmark, or on those of a suite."""
 
@@ -53,6 +65,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     scoring: Scoring = "fixed"
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
+    jury: JuryChoice | None = None
+    """None: the paper's jury where all its keys are and the data are full, else offline."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

@@ -18,6 +18,9 @@ from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import DataError, UsageError
 from medhelm.grading import metric_ref
+from medhelm.jury.choice import choose_jury
+from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model
 from medhelm.prompts import prompt_sha256, resolve_prompt
 from medhelm.records import grading_hash, order_key, request_hash, run_path
@@ -26,6 +29,7 @@ from medhelm.schema import (
     Benchmark,
     BenchmarkCard,
     GradingSpec,
+    JuryTerms,
     Metric,
     ModelSpec,
     RunSpec,
@@ -97,7 +101,8 @@ def plan_runs(
                 datasets[key] = open_dataset(
                     benchmark, job.data, split=_split(job, choice), root=root
                 )
-            run = _run(job, benchmark, datasets[key], registry)
+            jury = _jury(job, benchmark, registry, environ)
+            run = _run(job, benchmark, datasets[key], registry, jury)
             _refuse_other(runs.setdefault(run.path, run), run)
     return tuple(runs.values())
 
@@ -121,8 +126,25 @@ def _split(job: Job, choice: BenchmarkChoice) -> str | None:
     return choice.split if job.data == "full" else None
 
 
-def _run(job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry) -> Run:
-    metrics = tuple(registry.metric(name, job.scoring) for name in benchmark.metrics)
+def _jury(
+    job: Job, benchmark: Benchmark, registry: Registry, environ: Mapping[str, str]
+) -> JuryTerms | None:
+    """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
+    if JURY not in benchmark.metrics:
+        return None
+    is_sample = job.data == "sample"
+    jury = choose_jury(job.jury, registry.models, environ, is_sample=is_sample)
+    for judge in jury.judges:
+        privacy.check(
+            benchmark.name, benchmark.data_class, judge.name, judge.endpoint_class, job.privacy
+        )
+    return jury_terms(benchmark, jury)
+
+
+def _run(
+    job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry, terms: JuryTerms | None
+) -> Run:
+    metrics = grading_metrics(benchmark.metrics, registry, job.scoring, terms)
     prompt = resolve_prompt(benchmark)
     spec = RunSpec(
         benchmark=benchmark.name,
@@ -144,18 +166,28 @@ def _run(job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry) -
         dataset=dataset,
         spec=spec,
         metrics=metrics,
-        grading=grading_spec(metrics, job.scoring, benchmark.parts),
+        grading=grading_spec(metrics, job.scoring, benchmark.parts, terms),
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
     )
 
 
 def grading_spec(
-    metrics: Sequence[Metric], scoring: Scoring, parts: tuple[str, ...] = ()
+    metrics: Sequence[Metric],
+    scoring: Scoring,
+    parts: tuple[str, ...] = (),
+    terms: JuryTerms | None = None,
 ) -> GradingSpec:
     """Return the frozen description of a grading of a benchmark with these parts."""
     refs = tuple(metric_ref(m, parts) for m in metrics)
-    return GradingSpec(scoring=scoring, metrics=refs, parts=parts)
+    return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms)
+
+
+def grading_metrics(
+    names: Iterable[str], registry: Registry, scoring: Scoring, terms: JuryTerms | None
+) -> tuple[Metric, ...]:
+    """Return the metrics of these names, those of a jury with its judges and criteria."""
+    return with_jury([registry.metric(name, scoring) for name in names], terms)
 
 
 def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:

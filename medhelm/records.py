@@ -20,7 +20,15 @@ import msgspec
 
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
-from medhelm.schema import SCHEMA, GradingSpec, RunRecord, RunSpec
+from medhelm.schema import (
+    SCHEMA,
+    GradingSpec,
+    JurySpec,
+    JuryTerms,
+    ModelSpec,
+    RunRecord,
+    RunSpec,
+)
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
@@ -75,8 +83,37 @@ def request_hash(spec: RunSpec) -> str:
 
 
 def grading_hash(grading: GradingSpec) -> str:
-    """Return 16 hex digits over metrics, their versions and the scoring."""
-    return _digest(grading)
+    """Return 16 hex digits over metrics, their versions, the scoring and who judges."""
+    if grading.jury is None:
+        return _digest(grading)
+    decides = msgspec.to_builtins(grading)
+    decides["jury"] = {
+        "judges": [judge_hash(judge, grading.jury) for judge in grading.jury.jury.judges],
+        "quorum": grading.jury.jury.quorum,
+        "rubric": decides["jury"]["rubric"],
+        "version": grading.jury.version,
+    }
+    return _digest(decides)
+
+
+def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
+    """Return 16 hex digits over all that decides what one judge is asked: itself, rubric, prompt."""
+    return _digest(
+        {
+            "model": {f: getattr(judge, f) for f in _MODEL_FIELDS},
+            "rubric": terms.rubric,
+            "version": terms.version,
+            "repairs": terms.jury.repairs,
+            "max_output_tokens": judge_budget(judge, terms.jury),
+        }
+    )
+
+
+def judge_budget(judge: ModelSpec, jury: JurySpec) -> int:
+    """Return the output tokens that a judge may use for one reply."""
+    if judge.max_output_tokens is not None:
+        return judge.max_output_tokens
+    return jury.reasoning_output_tokens if judge.reasoning else jury.max_output_tokens
 
 
 def _digest(value: object) -> str:

@@ -27,6 +27,9 @@ import pluggy
 
 from medhelm import hookspecs
 from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
+from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.metric import default_jury
+from medhelm.jury.rubrics import load_rubric
 from medhelm.models.catalogue import load_models
 from medhelm.prompts import resolve_prompt
 from medhelm.schema import Benchmark, Metric, ModelSpec, Scoring
@@ -117,7 +120,9 @@ class _Loader:
     def __init__(self, taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
         self._benchmarks: dict[str, Benchmark] = {}
-        self._metrics: dict[tuple[str, Scoring], tuple[Metric, str]] = {}
+        self._metrics: dict[tuple[str, Scoring], tuple[Metric, str]] = {
+            (JURY, "fixed"): (default_jury(), "medhelm.jury")
+        }
         self._models: dict[str, tuple[ModelSpec, str]] = {
             name: (spec, "conf/model") for name, spec in load_models().items()
         }
@@ -293,6 +298,8 @@ def _check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
     try:
         subcategory = taxonomy.subcategory(benchmark.subcategory)
         resolve_prompt(benchmark)
+        if benchmark.rubric or JURY in benchmark.metrics:
+            load_rubric(benchmark)
     except UnknownName as e:
         raise PluginError(f"{where}: {e}") from None
     tasks = {task.id for task in subcategory.tasks}

@@ -213,6 +213,8 @@ class Metric(ABC):
     """Key of `stats.AGGREGATIONS`: how the sums of `Score.stats` make the run's value."""
     source: str = ""
     """The paper or the code that defines it."""
+    is_slow: bool = False
+    """Whether one score takes milliseconds; such metrics are computed on all cores."""
 
     @abstractmethod
     def score(self, instance: Instance, response: Response) -> Score:
@@ -388,6 +390,27 @@ class MetricRef(msgspec.Struct, frozen=True, kw_only=True):
     aggregation: str
 
 
+class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who rates free text. Without judges: the offline graders, a stand-in."""
+
+    name: str
+    judges: tuple[ModelSpec, ...] = ()
+    quorum: int = 2
+    """Verdicts that a score needs; below, the instance is unscored."""
+    repairs: int = 2
+    """How often a judge is asked again whose reply cannot be read."""
+    max_output_tokens: int = 512
+    reasoning_output_tokens: int = 8192
+
+
+class JuryTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """Who rates, what, and by which version of the judges' prompt (or of the offline graders)."""
+
+    jury: JurySpec
+    rubric: Rubric
+    version: str
+
+
 class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that decides how stored responses are graded. The first metric is the main one."""
 
@@ -395,6 +418,8 @@ class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     metrics: tuple[MetricRef, ...]
     parts: tuple[str, ...] = ()
     """Parts of the benchmark, in the order of the statistics of `mean_of_parts`."""
+    jury: JuryTerms | None = None
+    """None where no metric needs one."""
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,9 @@ from medhelm.checks import (
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import MedhelmError
 from medhelm.grading import grade, in_parts, metric_ref
+from medhelm.jury.checks import jury_fault
+from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.rubrics import load_rubric
 from medhelm.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.prompts import render_prompt
 from medhelm.registry import Registry
@@ -151,9 +154,11 @@ def _measure(
     benchmark: Benchmark, data: Data, registry: Registry, root: Path, findings: Findings
 ) -> Facts | None:
     dataset = open_dataset(benchmark, data, root=root)
-    names = [name for name in benchmark.metrics if not name.startswith("evaluate:")]
-    for name in set(benchmark.metrics) - set(names):
+    names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
+    for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
+    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
+        findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name) for name in names]
     helm = [m for m in (registry.metric(n, "helm") for n in names) if m.scoring == "helm"]
     for metric in (*fixed, *helm):
@@ -163,7 +168,7 @@ def _measure(
         return None  # a score in no declared range says nothing
     known = survey(dataset)
     _check_counts(benchmark, dataset, known, root, findings)
-    grader = _Grader(benchmark, data, fixed[0], findings)
+    grader = _Grader(benchmark, data, fixed[0] if fixed else None, findings)
     tallies = grader.grade_all(
         dataset, embedded_answers(benchmark, dataset, known), [*fixed, *helm]
     )
@@ -234,8 +239,8 @@ def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> No
                 expected=f"{best:g}",
                 got="no value" if got is None else f"{got:g}",
             )
-    main = metrics[0]
-    for answer, values in facts.scores.items():
+    for answer, values in facts.scores.items() if metrics else ():
+        main = metrics[0]
         value = values[main.name]
         if answer == "oracle" or value is None or abs(value - best_value(main)) > _TOLERANCE:
             continue
@@ -251,7 +256,9 @@ def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> No
 class _Grader:
     """Grades the embedded answers on each instance and checks the instance on the way."""
 
-    def __init__(self, benchmark: Benchmark, data: Data, main: Metric, findings: Findings) -> None:
+    def __init__(
+        self, benchmark: Benchmark, data: Data, main: Metric | None, findings: Findings
+    ) -> None:
         self._benchmark, self._main, self._findings = benchmark, main, findings
         self._is_open = data == "sample" or benchmark.data_class == "public"
         self.unscored = 0
@@ -293,15 +300,15 @@ class _Grader:
             return
         tally.add(score)
         if answer == "oracle" and metric is self._main:
-            self._check_oracle(instance, score)
+            self._check_oracle(metric, instance, score)
 
-    def _check_oracle(self, instance: Instance, score: Score) -> None:
+    def _check_oracle(self, main: Metric, instance: Instance, score: Score) -> None:
         if score.outcome in ("unscored", "uninformative"):
             self.unscored += 1
             return
-        best = best_value(self._main)
+        best = best_value(main)
         is_best = score.value is not None and abs(score.value - best) <= _TOLERANCE
-        if score.outcome == "scored" and (is_best or self._main.aggregation != "mean"):
+        if score.outcome == "scored" and (is_best or main.aggregation != "mean"):
             return
         got = "no value" if score.value is None else f"{score.value:g}"
         self._findings.add(
@@ -309,7 +316,7 @@ class _Grader:
             "oracle",
             f"the gold does not score the best value (outcome {score.outcome})",
             instance=instance.id,
-            metric=self._main.name,
+            metric=main.name,
             expected=f"{best:g} for {self._shown(instance.references[:1])}",
             got=f"{got}, read as {self._shown((score.extracted,))}",
         )

@@ -15,8 +15,8 @@ PACKAGE = ROOT / "medhelm"
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
-    2: {"costs", "data", "extract", "hookspecs", "intervals", "models", "privacy", "prompts"}
-    | {"records", "runlog", "stats", "taxonomy", "yaml_benchmark"},
+    2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
+    | {"prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "survey"}
     | {"validation"},

@@ -151,7 +151,7 @@ def _bare(config: DictConfig) -> DictConfig:
 
 def name_options(config: DictConfig, choices: Mapping[str, Any]) -> None:
     """Name a model, benchmark or suite after its option where its file does not name it."""
-    for group in ("model", "benchmark", "suite"):
+    for group in ("model", "benchmark", "suite", "jury"):
         node = config.get(group)
         if isinstance(node, DictConfig) and node.get("name") is None and choices.get(group):
             node.name = choices[group]

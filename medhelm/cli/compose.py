@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.hydra_app import call_hydra, first_line, own_folders, unreadable
+from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.catalogue import find_model, load_models
 from medhelm.registry import Registry
@@ -24,7 +25,7 @@ from medhelm.schema import ModelSpec
 
 _LAUNCHER = "hydra/launcher="
 _OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")
-_GROUPS = ("model", "benchmark", "suite", "experiment")
+_GROUPS = ("model", "benchmark", "suite", "jury", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
 
@@ -218,6 +219,8 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
     store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
     store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
+    jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
+    store.store(name="jury_defaults", node=jury | {"name": None}, provider="medhelm")
     store.store(name="suite_defaults", node={"name": None, "benchmarks": []}, provider="medhelm")
     names = group_names(asked, registry)
     # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's

@@ -88,6 +88,8 @@ def to_job(config: Mapping[str, Any]) -> Job:
     for ours in ("hydra", "plugins", "experiment"):
         values.pop(ours, None)
     benchmark, suite = values.pop("benchmark"), values.pop("suite")
+    if not values["jury"]["name"]:
+        del values["jury"]
     chosen = [benchmark] if benchmark["name"] else []
     chosen += [{"name": name} for name in suite["benchmarks"]]
     if not values["model"]["name"]:

@@ -12,10 +12,11 @@ from medhelm.cli.options import add_format, add_plugins, open_registry, print_js
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.durable import lock_file
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
-from medhelm.planning import benchmark_card, grading_spec
+from medhelm.jury.terms import OFFLINE, jury_terms
+from medhelm.planning import benchmark_card, grading_metrics, grading_spec
 from medhelm.records import Plan, find_runs, read_plan
 from medhelm.registry import Registry
-from medhelm.schema import Metric, RunRecord, Scoring
+from medhelm.schema import RunRecord, Scoring
 from medhelm.scoring import score_run
 
 
@@ -155,12 +156,13 @@ def grade_run(
     """
     benchmark = registry.benchmark(plan.spec.benchmark)
     names = dict.fromkeys([*benchmark.metrics, *further])
-    metrics: tuple[Metric, ...] = tuple(registry.metric(name, scoring) for name in names)
+    terms = jury_terms(benchmark, OFFLINE)
+    metrics = grading_metrics(names, registry, scoring, terms)
     with lock_file(path / "lock"):
         return score_run(
             path,
             plan,
-            grading_spec(metrics, scoring, benchmark.parts),
+            grading_spec(metrics, scoring, benchmark.parts, terms),
             metrics,
             benchmark_card(benchmark, registry),
         )

@@ -1,0 +1,71 @@
+"""What a user says of the jury -> the jury of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from medhelm.config import JuryChoice, convert
+from medhelm.errors import ModelError, UsageError
+from medhelm.jury.terms import OFFLINE
+from medhelm.models import check_model
+from medhelm.models.catalogue import find_model
+from medhelm.schema import JurySpec, ModelSpec
+
+DEFAULT = "medhelm"
+
+
+def choose_jury(
+    choice: JuryChoice | None,
+    models: Mapping[str, ModelSpec],
+    environ: Mapping[str, str],
+    *,
+    is_sample: bool,
+) -> JurySpec:
+    """Return the jury that is asked for; else the paper's where all its keys are, else offline.
+
+    Bundled samples are rated offline unless a jury is named. Raises UsageError, UnknownName, and
+    ModelError where a judge that is asked for has no key.
+    """
+    if choice is not None:
+        return _resolve(choice, models, environ)
+    if is_sample:
+        return OFFLINE
+    try:
+        return _resolve(_packaged(DEFAULT), models, environ)
+    except ModelError:  # no key of one of the judges
+        return OFFLINE
+
+
+def _packaged(name: str) -> JuryChoice:
+    text = (resources.files("medhelm.conf") / "jury" / f"{name}.yaml").read_text("utf-8")
+    values: Any = yaml.safe_load(text)
+    choice: JuryChoice = convert(values, JuryChoice, f"conf/jury/{name}.yaml")
+    return choice
+
+
+def _resolve(
+    choice: JuryChoice, models: Mapping[str, ModelSpec], environ: Mapping[str, str]
+) -> JurySpec:
+    judges = tuple(j if isinstance(j, ModelSpec) else find_model(j, models) for j in choice.judges)
+    where = f"jury {choice.name!r}"
+    names = [judge.name for judge in judges]
+    if twice := [n for n in names if names.count(n) > 1]:
+        raise UsageError(f"{where}: judge {twice[0]} stands twice")
+    if judges and choice.quorum > len(judges):
+        raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")
+    for judge in judges:
+        if judge.provider == "baseline":
+            raise UsageError(f"{where}: {judge.name} is a rule and no judge; see jury=offline")
+        check_model(judge, environ)
+    return JurySpec(
+        name=choice.name,
+        judges=judges,
+        quorum=choice.quorum,
+        repairs=choice.repairs,
+        max_output_tokens=choice.max_output_tokens,
+        reasoning_output_tokens=choice.reasoning_output_tokens,
+    )

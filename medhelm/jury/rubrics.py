@@ -1,0 +1,71 @@
+"""Rubrics: YAML files -> frozen values."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from medhelm.errors import PluginError, UnknownName
+from medhelm.schema import Benchmark, Criterion, Instance, Rubric
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def load_rubric(benchmark: Benchmark) -> Rubric:
+    """Return the rubric that a benchmark names: `rubrics/NAME.yaml` beside its plugin, else ours.
+
+    Raises PluginError for a file that is no rubric, UnknownName for a name that is none.
+    """
+    name = benchmark.rubric
+    own = Path(benchmark.origin).parent / "rubrics" / f"{name}.yaml"
+    if name and benchmark.origin and own.is_file():
+        return read_rubric(own.read_text(encoding="utf-8"), str(own))
+    folder = resources.files("medhelm.jury") / "rubrics"
+    packaged = {
+        file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml")
+    }
+    if name not in packaged:
+        where = f"rubric of benchmark {benchmark.name!r}"
+        raise UnknownName(where, name, packaged, f"Or write {own}.")
+    return read_rubric((folder / f"{name}.yaml").read_text(encoding="utf-8"), name)
+
+
+def read_rubric(text: str, where: str) -> Rubric:
+    """Return the rubric of a YAML text; raises PluginError naming what is wrong with it."""
+    try:
+        values: Any = yaml.safe_load(text)
+        rubric = msgspec.convert(values, Rubric)
+    except msgspec.ValidationError as e:
+        raise PluginError(f"{where}: no rubric: {str(e).replace('`', '')}") from None
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise PluginError(f"{where}: not readable as YAML{line}") from None
+    if rubric.minimum >= rubric.maximum:
+        raise PluginError(f"{where}: the scale {rubric.minimum} to {rubric.maximum} is empty")
+    check_criteria(rubric.criteria, where)
+    return rubric
+
+
+def check_criteria(criteria: tuple[Criterion, ...], where: str) -> None:
+    """Raise PluginError where criteria are missing, named twice or not in snake_case."""
+    names = [c.name for c in criteria]
+    if not names:
+        raise PluginError(f"{where}: a rubric needs at least one criterion")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise PluginError(f"{where}: criterion {name!r}: a name is snake_case: a-z, 0-9 and _")
+        if names.count(name) > 1:
+            raise PluginError(f"{where}: criterion {name!r} stands twice")
+
+
+def criteria_of(rubric: Rubric, instance: Instance) -> tuple[Criterion, ...]:
+    """Return what is rated on an instance: its own criteria, else the rubric's."""
+    if instance.criteria:
+        check_criteria(instance.criteria, f"instance {instance.id!r}")
+    return instance.criteria or rubric.criteria

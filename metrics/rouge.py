@@ -1,0 +1,31 @@
+"""ROUGE-1, ROUGE-2 and ROUGE-L against the reference; of several references the best one counts."""
+
+from dataclasses import dataclass
+
+from medhelm import Instance, Metric, Response, Score, hookimpl, rouge_scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rouge(Metric):
+    """The F-measure of one kind of ROUGE, with the Porter stemmer."""
+
+    kind: str
+    is_slow: bool = True
+    source: str = "Lin 2004, ROUGE; implementation rouge-score, use_stemmer=True"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return the best F-measure over the references; without one the gold says nothing."""
+        golds = [r for r in instance.references if r.strip()]
+        if not golds:
+            return Score(value=None, outcome="uninformative", reason="there is no reference")
+        return Score(value=max(rouge_scores(gold, response.text)[self.kind] for gold in golds))
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return the three kinds that summaries are usually measured by."""
+    return [
+        Rouge(name="rouge_l", kind="rougeL"),
+        Rouge(name="rouge_1", kind="rouge1"),
+        Rouge(name="rouge_2", kind="rouge2"),
+    ]
