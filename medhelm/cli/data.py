@@ -1,11 +1,14 @@
-"""`medhelm data`: the upstream files of benchmarks, where they are and whether they are right."""
+"""`medhelm data`: the files of benchmarks, where they are, whether they are right, how to fill one."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from medhelm.cli.options import (
     open_registry,
     print_json,
 )
+from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, verify
 from medhelm.data.sources import file_path, hub_folder
 from medhelm.errors import DataError, UsageError
@@ -55,11 +59,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_data_dir(action)
         add_plugins(action)
         add_format(action)
+    text = "write a file with the columns of a benchmark of your own data, and two synthetic rows"
+    template = actions.add_parser("template", help=text, description=text)
+    template.add_argument("benchmark", metavar="BENCHMARK")
+    template.add_argument(
+        "--output", metavar="FILE", help="where to write (default: BENCHMARK.csv, in this folder)"
+    )
+    add_data_dir(template)
+    add_plugins(template)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0, or 3 where a file is missing or not the right one."""
     registry = open_registry(args.plugin)
+    if args.action == "template":
+        return _template(registry.benchmark(args.benchmark), args)
     if args.benchmarks and args.all:
         raise UsageError("--all and names of benchmarks exclude each other")
     if args.action == "fetch" and not args.benchmarks and not args.all:
@@ -75,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "verify":
         lines = [_line(b, status, root) for b in chosen for status in verify(b, root)]
     else:
-        lines = _fetch(chosen, root)
+        lines = _fetch(_fetchable(chosen) if args.all else chosen, root)
     if args.format == "json":
         print_json("data", {"action": args.action, "root": str(root), "files": lines})
     else:
@@ -108,6 +122,23 @@ def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
         expected=status.expected,
         fix=how_to_get(benchmark, root) if is_wrong else "",
     )
+
+
+def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
+    """Return the benchmarks that have something to fetch; the others are named on stderr."""
+
+    def has_address(benchmark: Benchmark) -> bool:
+        dataset = benchmark.dataset
+        return isinstance(dataset, HubDataset) or any(f.url for f in dataset.files)
+
+    by_hand = [b.name for b in chosen if not has_address(b)]
+    if by_hand:
+        print(
+            f"medhelm: left out, because a user must bring the files: {', '.join(by_hand)} "
+            "(`medhelm data where` says how)",
+            file=sys.stderr,
+        )
+    return [b for b in chosen if has_address(b)]
 
 
 def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
@@ -158,3 +189,67 @@ def _say(line: _Line) -> str:
             "as at the first fetch" if line.expected else "(not recorded yet)"
         )
     return line.status
+
+
+# A file to fill in ---------------------------------------------------------------------------
+
+
+def _template(benchmark: Benchmark, args: argparse.Namespace) -> int:
+    """Write the file, print the next steps and return 0; nothing is overwritten."""
+    root = data_folder(args)
+    if not benchmark.columns:
+        raise UsageError(
+            f"{benchmark.name} reads files as they are published and has no columns to fill in; "
+            f"to get them: {how_to_get(benchmark, root)}"
+        )
+    path = Path(args.output or f"{benchmark.name}.csv")
+    rows = _synthetic_rows(benchmark, root)
+    _write_rows(path, [*benchmark.columns], rows)
+    target = _target(benchmark, root)
+    more = "".join(f" --plugin {shlex.quote(p)}" for p in args.plugin)
+    where = f" --data-dir {shlex.quote(args.data_dir)}" if args.data_dir else ""
+    print(f"wrote {path}: a header and {len(rows)} synthetic rows")
+    print("next:")
+    print(f"  read what each column holds: medhelm describe {benchmark.name}{more}")
+    print("  put rows of your own data in place of the synthetic ones (UTF-8)")
+    if path.absolute() != target.absolute():
+        print(f"  put the file there: {target}")
+    print(f"  medhelm validate {benchmark.name} --data full{where}{more}")
+    return 0
+
+
+def _synthetic_rows(benchmark: Benchmark, root: Path) -> list[list[str]]:
+    """Return the cells of the first bundled samples; none where there are no samples."""
+    if benchmark.samples is None:
+        return []
+    samples = open_dataset(benchmark, "sample", root=root).rows()
+    return [[_cell(row.get(c)) for c in benchmark.columns] for row in islice(samples, 2)]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600, exist_ok=False)  # it is to hold patients' data
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists already and is left as it is; name another file with --output"
+        ) from None
+    except OSError as e:
+        reason = (e.strerror or "unknown error").lower()
+        raise UsageError(f"cannot write {path}: {reason}") from None
+
+
+def _target(benchmark: Benchmark, root: Path) -> Path:
+    """Return where the filled file belongs."""
+    dataset = benchmark.dataset
+    if isinstance(dataset, HubDataset):
+        return root / benchmark.name / f"{benchmark.name}.csv"
+    return file_path(benchmark, dataset.files[0], root)

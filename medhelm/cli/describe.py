@@ -93,6 +93,10 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "reasoning_output_tokens": benchmark.reasoning_output_tokens,
         "expected_instances": dict(benchmark.expected_instances),
         "cluster": benchmark.cluster,
+        "parts": list(benchmark.parts),
+        "rubric": benchmark.rubric,
+        "columns": dict(benchmark.columns),
+        "how_to_get": list(benchmark.how_to_get),
         "plugin": benchmark.origin,
         "data": _describe_data(benchmark, root),
         "prompt": {"name": prompt.name, "version": prompt.version},
@@ -146,18 +150,22 @@ def describe_model(spec: ModelSpec) -> Facts:
     return facts
 
 
-def _print(facts: Mapping[str, Any], indent: str) -> None:
+def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) -> None:
+    """Print facts line by line; keys that are names of a user's columns stay as they are."""
     for key, value in facts.items():
-        label = key.replace("_", " ")
+        label = key if are_names else key.replace("_", " ")
         if value is None or (not value and not isinstance(value, int | float)):
             continue
         if isinstance(value, Mapping):
             print(f"{indent}{label}:")
-            _print(value, indent + "  ")
+            _print(value, indent + "  ", are_names=key == "columns")
         elif isinstance(value, list) and isinstance(value[0], Mapping):
             print(f"{indent}{label}:")
             for item in value:
                 _print(item, indent + "  ")
+        elif key == "how_to_get":
+            print(f"{indent}{label}:")
+            print("\n".join(f"{indent}  {n}. {step}" for n, step in enumerate(value, 1)))
         elif isinstance(value, str) and "\n" in value:
             print(f"{indent}{label}:")
             print("\n".join(f"{indent}  | {line}" for line in value.splitlines()))

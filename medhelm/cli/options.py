@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.config import data_root
+from medhelm.data.sources import first_step
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import Benchmark, FileDataset
 
@@ -61,11 +62,13 @@ def open_registry(plugins: Sequence[str]) -> Registry:
 
 
 def how_to_get(benchmark: Benchmark, root: Path) -> str:
-    """Return the command that fetches a benchmark's data, or where to put its files."""
+    """Return the command that fetches a benchmark's data, or where to put its files and how."""
     dataset = benchmark.dataset
-    if isinstance(dataset, FileDataset) and not all(f.url for f in dataset.files):
-        names = ", ".join(f.name for f in dataset.files)
-        return f"put {names} into {root / benchmark.name}"
+    files = dataset.needed(dataset.splits[0]) if isinstance(dataset, FileDataset) else ()
+    if not all(f.url for f in files):
+        names = ", ".join(f.name for f in files)
+        put = f"put {names} into {root / benchmark.name}"
+        return "; ".join(filter(None, [put, first_step(benchmark)]))
     return f"medhelm data fetch {benchmark.name}"
 
 

@@ -51,13 +51,24 @@ def fetch_command(benchmark: str, root: Path) -> str:
     return f"medhelm data fetch {benchmark}{where}"
 
 
+def first_step(benchmark: Benchmark) -> str:
+    """Return what a user does first for data that cannot be fetched; empty where nothing is said."""
+    if benchmark.columns:
+        return f"`medhelm data template {benchmark.name}` writes a file to fill in"
+    if benchmark.how_to_get:
+        step = benchmark.how_to_get[0].rstrip(".")
+        return f"first step: {step} (`medhelm describe {benchmark.name}` has all)"
+    return ""
+
+
 def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     """Return the path of a file that is there and has its hash; raises DataError with the fix."""
     path = file_path(benchmark, source, root)
     command = fetch_command(benchmark.name, root)
     if not path.is_file():
-        fix = f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"
-        raise DataError(f"{benchmark.name}: {path} is missing; {fix}")
+        fixes = [f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"]
+        fixes += filter(None, [first_step(benchmark)])
+        raise DataError(f"{benchmark.name}: {path} is missing; {'; '.join(fixes)}")
     expected, found = expected_sha256(source, path), file_sha256(path)
     if expected and found != expected:
         fix = f"run `{command}` to replace it" if source.url else "put the right file there"
