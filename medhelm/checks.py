@@ -150,7 +150,8 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
     """
     dataset = benchmark.dataset
     if not isinstance(dataset, HubDataset):
-        return all(file_path(benchmark, source, root).is_file() for source in dataset.files)
+        sources = dataset.needed(split or dataset.splits[0])
+        return all(file_path(benchmark, source, root).is_file() for source in sources)
     named = re.compile(rf"{re.escape(split or dataset.splits[0])}(?![a-z0-9])")
     folders = (hub_folder(benchmark, dataset, root), root / benchmark.name)
     found = [p for folder in folders for p in folder.glob("*") if p.suffix in READERS]

@@ -90,7 +90,7 @@ def _floor(metric: Metric, instance: Instance, outcome: Outcome, reason: str = "
         raise
     except Exception as e:  # the border to plugins
         raise _fault(metric, instance, f"raised {type(e).__name__} in floor_score") from None
-    return _checked(metric, instance, score, tuple(FLOORED))
+    return _checked(metric, instance, score, (*FLOORED, "uninformative"))
 
 
 def _checked(

@@ -144,7 +144,9 @@ def _jury(
 def _run(
     job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry, terms: JuryTerms | None
 ) -> Run:
-    metrics = grading_metrics(benchmark.metrics, registry, job.scoring, terms)
+    metrics = grading_metrics(
+        benchmark.metrics, registry, job.scoring, terms, folder=dataset.folder
+    )
     prompt = resolve_prompt(benchmark)
     spec = RunSpec(
         benchmark=benchmark.name,
@@ -184,10 +186,19 @@ def grading_spec(
 
 
 def grading_metrics(
-    names: Iterable[str], registry: Registry, scoring: Scoring, terms: JuryTerms | None
+    names: Iterable[str],
+    registry: Registry,
+    scoring: Scoring,
+    terms: JuryTerms | None,
+    *,
+    folder: Path,
 ) -> tuple[Metric, ...]:
-    """Return the metrics of these names, those of a jury with its judges and criteria."""
-    return with_jury([registry.metric(name, scoring) for name in names], terms)
+    """Return the metrics of these names, those of a jury with its judges and criteria.
+
+    `folder` holds the benchmark's data files.
+    """
+    metrics = [registry.metric(name, scoring).prepare(folder) for name in names]
+    return with_jury(metrics, terms)
 
 
 def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:

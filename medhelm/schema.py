@@ -224,6 +224,15 @@ class Metric(ABC):
         """Return what an instance counts whose answer could not be read."""
         return Score(value=self.floor, outcome=outcome, reason=reason)
 
+    def prepare(self, folder: Path) -> Metric:
+        """Return the metric as it grades a benchmark whose data files lie in `folder`.
+
+        Called once before grading, with `<data dir>/<benchmark>` or the folder of the samples.
+        A metric that needs a file besides the instance (a database) keeps the folder and opens
+        the file in `score`; the others return themselves.
+        """
+        return self
+
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One upstream file."""
@@ -234,6 +243,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Where `medhelm data fetch` gets it; empty where a user must bring it."""
     sha256: str = ""
     """Empty means unpinned: the hash of the first fetch is recorded beside the file."""
+    splits: tuple[str, ...] = ()
+    """The splits that are read from it; empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,6 +258,10 @@ class FileDataset:
     """The splits that can be chosen; the first is the default."""
     source: str = ""
     """The upstream repository and commit, for people."""
+
+    def needed(self, split: str) -> tuple[SourceFile, ...]:
+        """Return the files that a split is read from."""
+        return tuple(f for f in self.files if not f.splits or split in f.splits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,8 +159,9 @@ def _measure(
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
     if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
         findings.add("failure", "jury", fault, metric=JURY)
-    fixed = [registry.metric(name) for name in names]
-    helm = [m for m in (registry.metric(n, "helm") for n in names) if m.scoring == "helm"]
+    fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
+    published = (registry.metric(name, "helm") for name in names)
+    helm = [m.prepare(dataset.folder) for m in published if m.scoring == "helm"]
     for metric in (*fixed, *helm):
         for fault in declaration_faults(metric):
             findings.add("failure", "declared", fault, metric=metric.name)

@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medhelm.cli.options import add_format, add_plugins, open_registry, print_json
+from medhelm.cli.options import (
+    add_data_dir,
+    add_format,
+    add_plugins,
+    data_folder,
+    open_registry,
+    print_json,
+)
 from medhelm.config import DEFAULT_RESULTS
+from medhelm.data import dataset
 from medhelm.durable import lock_file
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.jury.terms import OFFLINE, jury_terms
@@ -39,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a metric besides the benchmark's own; may be given several times",
     )
+    add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
 
@@ -52,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     for name in args.metric:
         registry.metric(name, args.scoring)
     results = Path(args.results_dir)
-    session = _Session(registry, args.scoring, args.metric, is_quiet=args.format == "json")
+    root = data_folder(args)
+    session = _Session(registry, args.scoring, args.metric, root, is_quiet=args.format == "json")
     for path, plan in _choose(session.read(results), args.benchmark, args.model):
         session.grade(path, plan)
     if args.format == "json":
@@ -73,6 +83,7 @@ class _Session:
     registry: Registry
     scoring: Scoring
     further: Sequence[str]
+    root: Path
     is_quiet: bool
     graded: list[RunRecord] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -102,7 +113,9 @@ class _Session:
             self._note(self.skipped, f"{where}: skipped, this benchmark is not installed")
             return
         try:
-            record = grade_run(path, plan, self.registry, self.scoring, self.further)
+            record = grade_run(
+                path, plan, self.registry, self.scoring, self.further, root=self.root
+            )
         except MedhelmError as e:
             self._note(self.failed, f"{where}: {e}")
             return
@@ -147,17 +160,24 @@ def _choose(
 
 
 def grade_run(
-    path: Path, plan: Plan, registry: Registry, scoring: Scoring, further: Sequence[str] = ()
+    path: Path,
+    plan: Plan,
+    registry: Registry,
+    scoring: Scoring,
+    further: Sequence[str] = (),
+    *,
+    root: Path,
 ) -> RunRecord:
     """Grade the stored responses of one run and return its record.
 
-    `further` metrics come behind the benchmark's own. Raises RunLocked while a process works
+    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked while a process works
     on the run, UnknownName for a benchmark or metric that is not installed.
     """
     benchmark = registry.benchmark(plan.spec.benchmark)
     names = dict.fromkeys([*benchmark.metrics, *further])
     terms = jury_terms(benchmark, OFFLINE)
-    metrics = grading_metrics(names, registry, scoring, terms)
+    folder = dataset.data_folder(benchmark, plan.spec.data, root)
+    metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     with lock_file(path / "lock"):
         return score_run(
             path,

@@ -39,6 +39,8 @@ class Dataset:
     split: str
     sha256: str
     """Hash of what decides the rows: files and split, or hub repository and revision."""
+    folder: Path
+    """Where the files lie (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
     """Opens the rows anew."""
 
@@ -116,7 +118,15 @@ def open_dataset(
         sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
     else:
         sha256, read = _open_hub(benchmark, benchmark.dataset, chosen, root)
-    return Dataset(benchmark=benchmark, data=data, split=chosen, sha256=sha256, read=read)
+    folder = data_folder(benchmark, data, root)
+    return Dataset(
+        benchmark=benchmark, data=data, split=chosen, sha256=sha256, folder=folder, read=read
+    )
+
+
+def data_folder(benchmark: Benchmark, data: Literal["sample", "full"], root: Path) -> Path:
+    """Return where a benchmark's files lie: `<root>/<benchmark>`, or the folder of its samples."""
+    return _samples(benchmark).parent if data == "sample" else root / benchmark.name
 
 
 def find_duplicate_ids(dataset: Dataset) -> list[str]:
@@ -258,9 +268,7 @@ def _blame(benchmark: Benchmark, e: Exception) -> str:
 
 
 def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    path = benchmark.samples
-    if path is None:
-        path = Path(benchmark.origin).parent / "samples" / f"{benchmark.name}.jsonl"
+    path = _samples(benchmark)
     if not path.is_file():
         raise DataError(
             f"{benchmark.name}: no bundled samples; write synthetic rows to {path}, "
@@ -273,12 +281,18 @@ def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Loc
     return file_sha256(path), read
 
 
+def _samples(benchmark: Benchmark) -> Path:
+    beside = Path(benchmark.origin).parent / "samples" / f"{benchmark.name}.jsonl"
+    return beside if benchmark.samples is None else benchmark.samples
+
+
 def _open_files(
     benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
 ) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    paths = [check_file(benchmark, source, root) for source in dataset.files]
+    sources = dataset.needed(split)
+    paths = [check_file(benchmark, source, root) for source in sources]
     digest = hashlib.sha256(f"{split}\n".encode())
-    for source, path in zip(dataset.files, paths, strict=True):
+    for source, path in zip(sources, paths, strict=True):
         digest.update(f"{file_sha256(path)}  {source.name}\n".encode())
     if dataset.read is not None:
         own = dataset.read

@@ -71,7 +71,10 @@ def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
         splits = benchmark.dataset.splits
         sources = [(SourceFile(name=f"{s}.parquet"), folder / f"{s}.parquet") for s in splits]
     else:
-        sources = [(s, file_path(benchmark, s, root)) for s in benchmark.dataset.files]
+        dataset = benchmark.dataset
+        default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
+        found = [(s, file_path(benchmark, s, root)) for s in dataset.files]
+        sources = [(s, path) for s, path in found if s in default or path.is_file()]
     return [_status(source, path) for source, path in sources]
 
 
@@ -87,6 +90,7 @@ def fetch(
         _fetch_hub(benchmark, benchmark.dataset, root, report)
         return verify(benchmark, root)
     by_hand: list[Path] = []
+    default = benchmark.dataset.needed(benchmark.dataset.splits[0])
     for source in benchmark.dataset.files:
         path = file_path(benchmark, source, root)
         status = _status(source, path)
@@ -96,7 +100,7 @@ def fetch(
             with _disk_errors(benchmark.name, path):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _Download(benchmark, source, root, report, pause_s).run()
-        elif status.status in ("missing", "mismatch"):
+        elif status.status in ("missing", "mismatch") and source in default:
             by_hand.append(path)
     if by_hand:
         raise DataError(
