@@ -18,12 +18,13 @@ import msgspec
 from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert
 from medhelm.costs import Ledger
 from medhelm.errors import Interrupted, MedhelmError, UsageError
+from medhelm.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
-from medhelm.planning import Run, plan_runs
+from medhelm.planning import Run, paid_models, plan_runs
 from medhelm.registry import Registry, load_registry
 from medhelm.runner import SweepEnd, run_sweep
-from medhelm.schema import Exchange, ModelSpec, RunRecord, Scoring
+from medhelm.schema import Exchange, JurySpec, ModelSpec, RunRecord, Scoring
 from medhelm.tables.results import Results, load_gradings
 
 
@@ -39,6 +40,7 @@ def evaluate(
     repeats: int = 1,
     seed: int = 0,
     scoring: Scoring = "fixed",
+    jury: str | JurySpec | None = None,
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
@@ -47,7 +49,8 @@ def evaluate(
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
-    `ModelSpec`s; `split` is that of the full data, None each benchmark's default. Raises
+    `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
+    name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. Raises
     MedhelmError: before any request where something is missing or refused, after all runs where
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
@@ -66,6 +69,7 @@ def evaluate(
         "repeats": repeats,
         "seed": seed,
         "scoring": scoring,
+        "jury": _jury(jury),
         "budget_usd": budget_usd,
         "budget_tokens": budget_tokens,
         "privacy": privacy or {},
@@ -80,10 +84,19 @@ def evaluate(
     return _run(jobs, registry)
 
 
+def _jury(jury: str | JurySpec | None) -> dict[str, Any] | None:
+    if jury is None:
+        return None
+    values: dict[str, Any] = msgspec.to_builtins(
+        packaged_jury(jury) if isinstance(jury, str) else jury
+    )
+    return values
+
+
 def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
-    ledger.check([run.spec.model for run in runs])
+    ledger.check(paid_models(runs))
     end = _in_own_loop(runs, ledger)
     for ending in end.endings:
         if ending.error is not None:

@@ -107,6 +107,15 @@ def plan_runs(
     return tuple(runs.values())
 
 
+def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
+    """Return every model that the runs ask, judges included."""
+    found: list[ModelSpec] = []
+    for run in runs:
+        found.append(run.spec.model)
+        found += run.grading.jury.jury.judges if run.grading.jury else ()
+    return found
+
+
 def _refuse_other(first: Run, second: Run) -> None:
     """Refuse two jobs of one sweep that share a run folder but want different things of it."""
     where = f"{first.spec.benchmark} x {first.spec.model.name}"

@@ -6,12 +6,15 @@
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
+    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -94,6 +97,18 @@ def grading_hash(grading: GradingSpec) -> str:
         "version": grading.jury.version,
     }
     return _digest(decides)
+
+
+def stored_jury(run: Path) -> JurySpec | None:
+    """Return the jury of a run's newest grading by one; None where there is none."""
+    found: list[tuple[str, JurySpec]] = []
+    for path in (run / "gradings").glob("*"):
+        with suppress(RecordError):
+            record = read_record(path)
+            if record.grading.jury is not None:
+                graded_at = record.provenance.get("graded_at", "")
+                found.append((graded_at, record.grading.jury.jury))
+    return max(found, key=itemgetter(0))[1] if found else None
 
 
 def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:

@@ -68,15 +68,19 @@ def exchange_keys(instance: Instance, repeats: int) -> list[int]:
 
 
 def encode_line(exchange: Exchange) -> bytes:
-    """Return an exchange as one line of JSON that ends with a CRC-32 of what stands before."""
-    body = msgspec.json.encode(exchange)
+    """Return an exchange as one line of the log."""
+    return with_checksum(msgspec.json.encode(exchange))
+
+
+def with_checksum(body: bytes) -> bytes:
+    """Return a JSON object as one line that ends with a CRC-32 of what stands before."""
     return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 _TAIL = len(b',"crc":"00000000"}')
 
 
-def _body(line: bytes) -> bytes | None:
+def without_checksum(line: bytes) -> bytes | None:
     """Return the JSON of a line without its checksum; None if the line is damaged."""
     line = line.rstrip(b"\r\n")
     if len(line) < _TAIL or not line[-_TAIL:].startswith(b',"crc":"'):
@@ -160,17 +164,7 @@ class RunFolder:
     def append(self, exchange: Exchange) -> None:
         """Hand one exchange to the operating system; a line that does not fit is taken back."""
         line = encode_line(exchange)
-        try:
-            written = os.write(self._fd, line)
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
-        except OSError as e:
-            with suppress(OSError):  # what is left of the line is dropped on the next start
-                os.ftruncate(self._fd, self._size)
-            raise RecordError(
-                f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
-                "and the same command goes on from there"
-            ) from None
+        append_line(self._fd, line, self._size, self.log_path)
         self._size += len(line)
         self.is_dirty = True
 
@@ -198,6 +192,24 @@ class RunFolder:
             if self._lock is not None:
                 self._lock.close()
                 self._lock = None
+
+
+def append_line(fd: int, line: bytes, size: int, log: Path) -> None:
+    """Hand a line to the operating system; one that does not fit is taken back from `size` on.
+
+    Raises RecordError.
+    """
+    try:
+        written = os.write(fd, line)
+        while written < len(line):
+            written += os.write(fd, line[written:])
+    except OSError as e:
+        with suppress(OSError):  # what is left of the line is dropped on the next start
+            os.ftruncate(fd, size)
+        raise RecordError(
+            f"cannot write {log}: {why(e)}; everything answered before is kept, "
+            "and the same command goes on from there"
+        ) from None
 
 
 def _mend(log: Path, quarantine: Path) -> Scan:
@@ -230,7 +242,7 @@ def _mend(log: Path, quarantine: Path) -> Scan:
 
 
 def _read_line(line: bytes, decode: Any) -> _Line | None:
-    body = _body(line)
+    body = without_checksum(line)
     if body is None:
         return None
     try:
@@ -272,7 +284,7 @@ def read_exchanges(run: Path, plan: Plan) -> Iterator[Exchange]:
     decode = msgspec.json.Decoder(Exchange).decode
     with open(log, "rb") as lines:
         for number, line in enumerate(lines):
-            body = _body(line)
+            body = without_checksum(line)
             if body is None or number in superseded:
                 continue
             exchange: Exchange = decode(body)

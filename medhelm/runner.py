@@ -24,6 +24,7 @@ import msgspec
 from medhelm.costs import Ledger, Reservation
 from medhelm.durable import why
 from medhelm.errors import BudgetReached, Interrupted, MedhelmError, RecordError
+from medhelm.judges import Log, judge_answers
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols import completion
@@ -85,7 +86,7 @@ class Sweep:
     stopped: MedhelmError | None = None
     """Why no further request is sent; None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
-    folders: set[RunFolder] = field(default_factory=set)
+    folders: set[Log] = field(default_factory=set)
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -231,6 +232,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
             run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
         )
         await _ask_all(run, _to_ask(run, selection, scan.answered), folder, sweep)
+        await judge_answers(run, plan, sweep)
         return await _grade(run, plan)
     except asyncio.CancelledError:
         if not sweep.stopped:
@@ -271,7 +273,8 @@ def read_finished(run: Run) -> RunRecord | None:
         return None
     is_same = plan.spec == record.spec == run.spec and record.card == run.card
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
-    is_current = record.provenance.get("log_bytes") == str(log_bytes(run.path))
+    is_judged = record.provenance.get("not_judged", "0") == "0"
+    is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None
 

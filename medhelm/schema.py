@@ -466,6 +466,16 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
 
 
+class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge used over a run, repairs and repeated tries included."""
+
+    judge: ModelSpec
+    judgements: dict[str, int]
+    """How its judgements ended ('scored', 'unreadable', 'refused', 'error', ...)."""
+    usage: UsageTotals
+    served_models: dict[str, int]
+
+
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True):
     """What reporting needs of a benchmark without loading its plugin."""
 
@@ -504,6 +514,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Model ids and fingerprints as served, with counts; more than one means drift."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
+    judges: tuple[JudgeTotals, ...] = ()
 
 
 class Model(Protocol):

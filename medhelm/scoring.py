@@ -20,6 +20,8 @@ import msgspec
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
 from medhelm.grading import grade, in_parts
+from medhelm.jury.metric import bind_panel
+from medhelm.jury.panel import StoredPanel
 from medhelm.records import STAMP, Plan, cluster_key, grading_hash, instance_key, write_struct
 from medhelm.runlog import log_bytes, read_exchanges
 from medhelm.schema import (
@@ -62,6 +64,9 @@ def score_run(
     size = log_bytes(run)
     tallies = {m.name: _Tally(plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec.max_output_tokens)
+    panel = _panel(run, grading)
+    if panel is not None:
+        metrics = [bind_panel(metric, panel) for metric in metrics]
     try:
         make_private(folder)
         with AtomicFile(folder / "scores.parquet") as handle:
@@ -85,10 +90,21 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         usage=usage.totals(),
         served_models=dict(usage.served),
-        provenance=_provenance(started, size, usage) | {STAMP: stamp},
+        provenance=_provenance(started, size, usage) | _judged(panel) | {STAMP: stamp},
+        judges=panel.totals if panel is not None else (),
     )
     write_struct(folder / "summary.json", record)
     return record
+
+
+def _panel(run: Path, grading: GradingSpec) -> StoredPanel | None:
+    """Return the judges whose verdicts lie in the run folder; None where none are needed."""
+    terms = grading.jury
+    return StoredPanel(run, terms) if terms is not None and terms.jury.judges else None
+
+
+def _judged(panel: StoredPanel | None) -> dict[str, str]:
+    return {} if panel is None else {"not_judged": str(panel.not_judged)}
 
 
 def _write(

@@ -18,7 +18,17 @@ LAYERS: dict[int, set[str]] = {
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
     | {"prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
-    4: {"api", "checks", "estimate", "manifest", "planning", "runner", "scoring", "survey"}
+    4: {
+        "api",
+        "checks",
+        "estimate",
+        "judges",
+        "manifest",
+        "planning",
+        "runner",
+        "scoring",
+        "survey",
+    }
     | {"validation"},
     5: {"__main__", "cli"},
 }

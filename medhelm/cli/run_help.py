@@ -53,6 +53,7 @@ def print_help(registry: Registry) -> None:
         "model": [*registry.models, "openai/ANY-NAME"],
         "benchmark": list(registry.benchmarks),
         "suite": _names("suite"),
+        "jury": _names("jury"),
         "experiment": _names("experiment"),
     }
     listed = "\n".join(_wrap(group, names) for group, names in groups.items())

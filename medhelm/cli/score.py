@@ -22,7 +22,7 @@ from medhelm.durable import lock_file
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.jury.terms import OFFLINE, jury_terms
 from medhelm.planning import benchmark_card, grading_metrics, grading_spec
-from medhelm.records import Plan, find_runs, read_plan
+from medhelm.records import Plan, find_runs, read_plan, stored_jury
 from medhelm.registry import Registry
 from medhelm.schema import RunRecord, Scoring
 from medhelm.scoring import score_run
@@ -175,7 +175,7 @@ def grade_run(
     """
     benchmark = registry.benchmark(plan.spec.benchmark)
     names = dict.fromkeys([*benchmark.metrics, *further])
-    terms = jury_terms(benchmark, OFFLINE)
+    terms = jury_terms(benchmark, stored_jury(path) or OFFLINE)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     with lock_file(path / "lock"):

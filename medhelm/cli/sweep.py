@@ -16,7 +16,7 @@ from medhelm.config import Job
 from medhelm.costs import Ledger
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models import ModelPool
-from medhelm.planning import plan_runs
+from medhelm.planning import paid_models, plan_runs
 from medhelm.registry import Registry
 from medhelm.runner import SweepEnd, run_sweep
 
@@ -76,7 +76,7 @@ def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
             )
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
-    ledger.check([run.spec.model for run in runs])
+    ledger.check(paid_models(runs))
     with Display(runs) as display:
         return asyncio.run(_sweep(run_sweep(runs, ledger, display, ModelPool(os.environ))))
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from medhelm.config import JuryChoice, convert
-from medhelm.errors import ModelError, UsageError
+from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.jury.terms import OFFLINE
 from medhelm.models import check_model
 from medhelm.models.catalogue import find_model
@@ -35,13 +35,19 @@ def choose_jury(
     if is_sample:
         return OFFLINE
     try:
-        return _resolve(_packaged(DEFAULT), models, environ)
+        return _resolve(packaged_jury(DEFAULT), models, environ)
     except ModelError:  # no key of one of the judges
         return OFFLINE
 
 
-def _packaged(name: str) -> JuryChoice:
-    text = (resources.files("medhelm.conf") / "jury" / f"{name}.yaml").read_text("utf-8")
+def packaged_jury(name: str) -> JuryChoice:
+    """Return the jury of a file of `conf/jury`; raises UnknownName."""
+    folder = resources.files("medhelm.conf") / "jury"
+    files = (file.name for file in folder.iterdir())
+    known = [file.removesuffix(".yaml") for file in files if file.endswith(".yaml")]
+    if name not in known:
+        raise UnknownName("jury", name, known)
+    text = (folder / f"{name}.yaml").read_text("utf-8")
     values: Any = yaml.safe_load(text)
     choice: JuryChoice = convert(values, JuryChoice, f"conf/jury/{name}.yaml")
     return choice

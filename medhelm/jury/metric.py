@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from statistics import fmean
 
@@ -87,6 +87,11 @@ def jury_metrics(
     judges = [view(f"{NAME}[{judge}]", judge=judge) for judge in panel.judges]
     criteria = [view(f"{NAME}.{c.name}", criterion=c.name) for c in rubric.criteria]
     return (view(NAME), *judges, *criteria)
+
+
+def bind_panel(metric: Metric, panel: Panel) -> Metric:
+    """Return a jury's metric with the verdicts of this panel; any other metric as it is."""
+    return replace(metric, panel=panel) if isinstance(metric, Jury) else metric
 
 
 def offline_jury(rubric: Rubric, quorum: int = 2) -> tuple[Jury, ...]:

@@ -1,0 +1,172 @@
+"""The log of one judge on one run: append-only, one line per judgement, each with its checksum.
+
+    <run>/judges/<judge hash>/grades.jsonl
+
+The hash covers the judge, the rubric and the prompt, and no other judge: a jury in which one
+judge is replaced asks only the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from medhelm.durable import AtomicFile, make_private, sync_folder, why
+from medhelm.errors import RecordError
+from medhelm.jury.verdicts import Verdict
+from medhelm.runlog import append_line, exchange_key, with_checksum, without_checksum
+from medhelm.schema import SCHEMA, Finish, Instance, Response, Usage
+
+Parsed = Literal["scored", "unreadable", "refused", "truncated", "oversize", "error"]
+"""What came of one call of a judge."""
+
+
+class JudgeCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to a judge and what came back."""
+
+    prompt_sha256: str
+    reply: str
+    finish: Finish
+    parsed: Parsed
+    fault: str = ""
+    """What is wrong with the reply, or the kind of the failure."""
+    usage: Usage = Usage()
+    lost: int = 0
+    latency_s: float = 0.0
+    served_model: str = ""
+    finished_at: float = 0.0
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one judge said of one answer: the first call, then its repairs."""
+
+    schema: int = SCHEMA
+    key: int
+    """`judgement_key` of instance and answer."""
+    instance_id: str
+    repeat: int
+    judge: str
+    scores: tuple[int, ...] | None
+    calls: tuple[JudgeCall, ...]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the judge is not asked again: it has scored, or abstained by itself."""
+        return self.calls[-1].parsed != "error"
+
+    def verdict(self) -> Verdict:
+        """Return the scores, or why there are none."""
+        return Verdict(judge=self.judge, scores=self.scores, reason=self.calls[-1].parsed)
+
+
+def judgement_key(instance: Instance, response: Response) -> int:
+    """Return a 64-bit key of an instance with all its content, the repeat and the answer."""
+    answer = hashlib.sha256(response.text.encode("utf-8", "replace")).digest()
+    return exchange_key(msgspec.json.encode(instance) + answer, response.repeat)
+
+
+class GradeLog:
+    """One judge's log, open for appending; the run's own lock guards it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "grades.jsonl"
+        self._fd = -1
+        self._size = 0
+        self._syncing = threading.Lock()
+        self.is_dirty = False
+
+    def open(self) -> set[int]:
+        """Drop torn and damaged lines and return the keys that are not asked again.
+
+        Raises RecordError where the log cannot be written.
+        """
+        try:
+            make_private(self.path.parent)
+            final = self._mend()
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._size = os.fstat(self._fd).st_size
+            sync_folder(self.path.parent)
+        except OSError as e:
+            raise RecordError(f"cannot write {self.path}: {why(e)}") from None
+        return final
+
+    def _mend(self) -> set[int]:
+        if not self.path.exists():
+            return set()
+        final, damaged = set(), False
+        with open(self.path, "rb") as lines:
+            for line in lines:
+                judgement = _read(line)
+                if judgement is None:
+                    damaged = True
+                elif judgement.is_final:
+                    final.add(judgement.key)
+        if damaged:
+            with open(self.path, "rb") as lines, AtomicFile(self.path) as kept:
+                for line in lines:
+                    if _read(line) is not None:
+                        kept.write(line)
+        return final
+
+    def append(self, judgement: Judgement) -> None:
+        """Hand one judgement to the operating system; raises RecordError."""
+        line = with_checksum(msgspec.json.encode(judgement))
+        append_line(self._fd, line, self._size, self.path)
+        self._size += len(line)
+        self.is_dirty = True
+
+    def sync(self) -> None:
+        """Force what was appended to the disk; may be called from another thread."""
+        with self._syncing:
+            self.is_dirty = False
+            try:
+                if self._fd >= 0:
+                    os.fsync(self._fd)
+            except OSError as e:
+                self.is_dirty = True
+                raise RecordError(f"cannot sync {self.path} to the disk: {why(e)}") from None
+
+    def close(self) -> None:
+        """Sync and close."""
+        try:
+            if self.is_dirty:
+                self.sync()
+        finally:
+            with self._syncing:
+                if self._fd >= 0:
+                    os.close(self._fd)
+                    self._fd = -1
+
+
+def read_judgements(folder: Path) -> Iterator[Judgement]:
+    """Yield the judgements of a judge in the order of its log; unreadable lines are passed over."""
+    try:
+        with open(folder / "grades.jsonl", "rb") as lines:
+            yield from filter(None, map(_read, lines))
+    except FileNotFoundError:
+        return
+
+
+_DECODE = msgspec.json.Decoder(Judgement).decode
+
+
+def _read(line: bytes) -> Judgement | None:
+    body = without_checksum(line) if line.endswith(b"\n") else None
+    if body is None:
+        return None
+    try:
+        judgement = _DECODE(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if judgement.schema != SCHEMA:
+        raise RecordError(
+            f"a judgement has schema {judgement.schema}, this medhelm reads {SCHEMA}; "
+            "use the medhelm version that wrote it, or another results_dir"
+        )
+    return judgement

@@ -1,0 +1,92 @@
+"""Stored judgements -> the panel that a grading asks, and what the judges used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
+from medhelm.jury.verdicts import Verdict
+from medhelm.records import judge_budget, judge_hash
+from medhelm.schema import Instance, JudgeTotals, JuryTerms, Response, UsageTotals
+
+_Said = tuple[tuple[int, ...] | None, str]
+
+
+def judge_folder(run: Path, terms: JuryTerms, place: int) -> Path:
+    """Return the folder of a jury's judge (by its place) in a run folder."""
+    return run / "judges" / judge_hash(terms.jury.judges[place], terms)
+
+
+class StoredPanel:
+    """Judges whose verdicts are in the logs of a run; of several the last one counts.
+
+    Holds some 200 bytes for each judgement.
+    """
+
+    def __init__(self, run: Path, terms: JuryTerms) -> None:
+        self.judges = tuple(judge.name for judge in terms.jury.judges)
+        self._terms = terms
+        self._said: list[dict[int, _Said]] = []
+        self.totals: tuple[JudgeTotals, ...] = ()
+        """What each judge used, over all its calls, and how its judgements ended."""
+        totals = []
+        for place in range(len(self.judges)):
+            said: dict[int, _Said] = {}
+            tally = _Tally(terms, place)
+            for judgement in read_judgements(judge_folder(run, terms, place)):
+                tally.add(judgement)
+                said[judgement.key] = (judgement.scores, judgement.calls[-1].parsed)
+            self._said.append(said)
+            totals.append(tally.totals())
+        self.totals = tuple(totals)
+        self.not_judged = 0
+        """Verdicts that are still missing: judges that were not asked or could not be reached."""
+        self._last: tuple[Instance, Response, tuple[Verdict, ...]] | None = None
+
+    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+        """Return one verdict of each judge; one that was not asked yet abstains as 'not asked'."""
+        if self._last and self._last[0] is instance and self._last[1] is response:
+            return self._last[2]
+        key = judgement_key(instance, response)
+        found = []
+        for judge, said in zip(self.judges, self._said, strict=True):
+            scores, reason = said.get(key, (None, "not asked"))
+            self.not_judged += reason in ("not asked", "error")
+            found.append(Verdict(judge=judge, scores=scores, reason=reason))
+        self._last = (instance, response, tuple(found))
+        return self._last[2]
+
+
+class _Tally:
+    """Sums one judge's usage."""
+
+    def __init__(self, terms: JuryTerms, place: int) -> None:
+        self._judge = terms.jury.judges[place]
+        self._limit = judge_budget(self._judge, terms.jury)
+        self._tokens: Counter[str] = Counter()
+        self._parsed: Counter[str] = Counter()
+        self._served: Counter[str] = Counter()
+
+    def add(self, judgement: Judgement) -> None:
+        self._parsed[judgement.calls[-1].parsed] += 1
+        for call in judgement.calls:
+            self._tokens["lost"] += call.lost
+            if call.parsed in ("error", "oversize") and call.usage.input_tokens is None:
+                continue
+            self._served[call.served_model or "not reported"] += 1
+            self._tokens["requests"] += 1
+            self._tokens["output_limit_tokens"] += self._limit
+            usage = call.usage
+            if usage.input_tokens is None or usage.output_tokens is None:
+                self._tokens["unknown"] += 1
+            for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+                self._tokens[name] += getattr(usage, name) or 0
+
+    def totals(self) -> JudgeTotals:
+        return JudgeTotals(
+            judge=self._judge,
+            judgements=dict(self._parsed),
+            usage=UsageTotals(**self._tokens),
+            served_models=dict(self._served),
+        )

@@ -1,0 +1,158 @@
+"""Asking one judge for one verdict: the request, strict reading, and at most a few repairs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import msgspec
+
+from medhelm.costs import Ledger, Reservation, estimate_tokens
+from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
+from medhelm.jury.prompt import judge_messages, repair_message
+from medhelm.jury.reply import BadReply, read_reply
+from medhelm.jury.rubrics import criteria_of
+from medhelm.records import judge_budget
+from medhelm.schema import (
+    Exchange,
+    Instance,
+    JuryTerms,
+    Message,
+    Model,
+    ModelSpec,
+    Request,
+    Response,
+    Usage,
+)
+
+_RETRY_S = 0.05
+
+
+def is_judged(response: Response) -> bool:
+    """Return whether a response holds an answer that can be rated."""
+    return response.finish in ("stop", "length") and bool(response.text.strip())
+
+
+def judge_request(judge: ModelSpec, terms: JuryTerms, exchange: Exchange) -> Request:
+    """Return what a judge is first sent for an answer."""
+    messages = judge_messages(terms.rubric, exchange.instance, exchange.response.text)
+    return _request(judge, terms, exchange, messages)
+
+
+def _request(
+    judge: ModelSpec, terms: JuryTerms, exchange: Exchange, messages: tuple[Message, ...]
+) -> Request:
+    return Request(
+        instance_id=exchange.instance.id,
+        repeat=exchange.response.repeat,
+        messages=messages,
+        max_output_tokens=judge_budget(judge, terms.jury),
+        sampling=judge.sampling,
+    )
+
+
+async def reserve_call(ledger: Ledger, judge: ModelSpec, request: Request) -> Reservation:
+    """Set a judge's request aside, like `completion.reserve`; raises BudgetReached."""
+    tokens = estimate_tokens(request.messages)
+    while True:
+        try:
+            return ledger.reserve(judge.price, tokens, request.max_output_tokens)
+        except BudgetReached:
+            if not ledger.open:
+                raise
+        await asyncio.sleep(_RETRY_S)
+
+
+async def conduct(
+    model: Model,
+    terms: JuryTerms,
+    exchange: Exchange,
+    request: Request,
+    reservation: Reservation,
+    ledger: Ledger,
+) -> Judgement:
+    """Return what a judge says of an answer, every call booked.
+
+    A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
+    wrong with it; after that the judge has abstained. Raises BudgetReached where a repair does
+    not fit: the judgement is then not kept and is asked for again.
+    """
+    calls: list[JudgeCall] = []
+    scores: tuple[int, ...] | None = None
+    messages = request.messages
+    while True:
+        response = await _send(model, request, reservation)
+        call, scores = _read(terms, exchange.instance, request, response)
+        calls.append(call)
+        if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
+            break
+        said = Message("assistant", response.text)
+        messages = (*messages, said, repair_message(call.fault))
+        request = _request(model.spec, terms, exchange, messages)
+        tokens = estimate_tokens(messages)
+        reservation = ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+    return Judgement(
+        key=judgement_key(exchange.instance, exchange.response),
+        instance_id=exchange.instance.id,
+        repeat=exchange.response.repeat,
+        judge=model.spec.name,
+        scores=scores,
+        calls=tuple(calls),
+    )
+
+
+async def _send(model: Model, request: Request, reservation: Reservation) -> Response:
+    try:
+        response = await model.respond(request)
+    except MedhelmError:
+        reservation.cancel()
+        raise
+    except BaseException:
+        reservation.cancel(lost=1)  # sent, perhaps billed, never answered
+        raise
+    reservation.settle_response(response)
+    return response
+
+
+def _read(
+    terms: JuryTerms, instance: Instance, request: Request, response: Response
+) -> tuple[JudgeCall, tuple[int, ...] | None]:
+    """Return the record of one call, and the scores where its reply could be read."""
+    parsed, fault = _ending(response)
+    scores: tuple[int, ...] | None = None
+    if not parsed:
+        rubric = terms.rubric
+        criteria = criteria_of(rubric, instance)
+        try:
+            scores = read_reply(response.text, criteria, rubric.minimum, rubric.maximum)
+            parsed = "scored"
+        except BadReply as e:
+            parsed = "truncated" if response.finish == "length" else "unreadable"
+            fault = str(e)
+    call = JudgeCall(
+        prompt_sha256=hashlib.sha256(msgspec.json.encode(request.messages)).hexdigest(),
+        reply=response.text,
+        finish=response.finish,
+        parsed=parsed,
+        fault=fault,
+        usage=response.usage or Usage(),
+        lost=response.lost,
+        latency_s=response.latency_s,
+        served_model=response.served_model,
+        finished_at=response.finished_at,
+    )
+    return call, scores
+
+
+def _ending(response: Response) -> tuple[Parsed | None, str]:
+    """Return how a call ended that has nothing to read; None where there is a reply."""
+    if response.finish == "error":
+        return "error", response.error
+    if response.finish == "oversize":
+        return "oversize", ""
+    if response.finish == "refusal":
+        return "refused", ""
+    if not response.text.strip():
+        return ("truncated" if response.finish == "length" else "unreadable"), "the reply is empty"
+    return None, ""
