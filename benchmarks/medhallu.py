@@ -1,0 +1,184 @@
+"""MedHallu: is an answer to a biomedical question factual or hallucinated?
+
+Pandit et al., 2025, arXiv 2502.14302. Each row of the source gives two instances, its factual
+answer and its hallucinated one. Questions, passages and factual answers are those of PubMedQA.
+"""
+
+import ast
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+ANSWERS = {"true": "Ground Truth", "hallucinated": "Hallucinated Answer"}
+"""Which answer an instance shows, and the column that holds it."""
+GOLDS = {"true": "A", "hallucinated": "B"}
+LEVELS = ("easy", "medium", "hard")
+COLUMNS = (
+    "Question",
+    "Knowledge",
+    "Ground Truth",
+    "Difficulty Level",
+    "Hallucinated Answer",
+    "Category of Hallucination",
+)
+
+_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_PRINTED = re.compile(rf"\[\s*(?:(?:{_LITERAL.pattern})[\s,]*)*\]", re.DOTALL)
+_LONGEST_CELL = 2**31 - 1
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield each row twice, with its factual and with its hallucinated answer."""
+    (path,) = paths
+    for number, row in enumerate(_rows(path)):
+        if missing := [name for name in COLUMNS if name not in row]:
+            raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+        for shown in ANSWERS:
+            yield {"row": number, "shown": shown, **{name: row[name] for name in COLUMNS}}
+
+
+def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a CSV file, or of a Parquet file, which begins with its name."""
+    with path.open("rb") as file:
+        is_parquet = file.read(4) == b"PAR1"
+    return _parquet_rows(path) if is_parquet else _csv_rows(path)
+
+
+def _csv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(_LONGEST_CELL)
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for number, row in enumerate(csv.DictReader(file, strict=True), 1):
+                if None in row or None in row.values():
+                    raise DataError(f"{path.name}, row {number}: not as many cells as the header")
+                yield row
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
+    except csv.Error as e:
+        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as e:
+        raise DataError(f"{path.name}: not readable as Parquet ({type(e).__name__})") from None
+
+
+def read_passages(cell: Any) -> list[str]:
+    """Return the passages of a Knowledge cell: a list, one plain text, or a printed NumPy array.
+
+    A printed array has no commas between its literals, which Python would join into one text.
+    """
+    if isinstance(cell, str) and cell.lstrip().startswith(("['", '["')):
+        if not _PRINTED.fullmatch(cell.strip()):
+            raise DataError("Knowledge is a printed list that is cut off or damaged")
+        cell = [_unescape(literal) for literal in _LITERAL.findall(cell)]
+    passages = [cell] if isinstance(cell, str) else cell
+    if not isinstance(passages, list) or not all(isinstance(p, str) for p in passages):
+        raise DataError("Knowledge is neither a text nor a list of texts")
+    squeezed = [" ".join(passage.split()) for passage in passages]
+    return [passage for passage in squeezed if passage]
+
+
+def _unescape(literal: str) -> str:
+    """Return the text of one Python literal; line breaks in it stand for themselves."""
+    try:
+        return str(ast.literal_eval(literal.replace("\r", "").replace("\n", "\\n")))
+    except (ValueError, SyntaxError):
+        raise DataError("Knowledge holds an escape that is none") from None
+
+
+def _text(row: Row, column: str) -> str:
+    """Return a cell in one line, empty where there is none; raises DataError."""
+    cell = "" if row[column] is None else row[column]
+    if not isinstance(cell, str):
+        raise DataError(f"{column} is no text")
+    return " ".join(cell.split())
+
+
+def to_instance(row: Row) -> Instance:
+    """Return the passages, the question and the answer that is shown."""
+    shown = row["shown"]
+    if shown not in ANSWERS:
+        raise DataError(f"shown is none of {', '.join(ANSWERS)}")
+    level, category = (_text(row, name) for name in ("Difficulty Level", COLUMNS[-1]))
+    if level.lower() not in LEVELS:
+        raise DataError(f"Difficulty Level is none of {', '.join(LEVELS)}")
+    question, answer = _text(row, "Question"), _text(row, ANSWERS[shown])
+    if not question or not answer:
+        raise DataError(f"Question or {ANSWERS[shown]} is empty")
+    return Instance(
+        id=f"{row['row']}-{shown}",
+        context="\n".join(read_passages(row["Knowledge"])),
+        question=f"Question: {question}\nAnswer to be judged: {answer}",
+        choices=("factual", "hallucinated"),
+        references=(GOLDS[shown],),
+        cluster=str(row["row"]),
+        metadata={
+            "difficulty": level.lower(),
+            "category": (category or "not stated") if shown == "hallucinated" else "none",
+        },
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    repository = "UTAustin-AIHealth/MedHallu"
+    revision = "515060458a945c633debc6fd5baac7764416b724"
+    return [
+        Benchmark(
+            name="medhallu",
+            title="MedHallu",
+            description="Answers to biomedical questions, factual or hallucinated, to be told apart.",
+            subcategory="ensuring_clinical_research_quality",
+            tasks=("validate_methods",),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="pqa_labeled.csv",
+                        url=(
+                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
+                            "/pqa_labeled/train-00000-of-00001.parquet"
+                        ),
+                    ),
+                ),
+                read=read,
+                splits=("train",),
+                source=f"{repository} at {revision}, pqa_labeled",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction=(
+                "Below are passages of biomedical literature, a question and an answer to it. Is "
+                "the answer factual or hallucinated? It is hallucinated where it misreads the "
+                "question, leaves out what decides it, names a wrong mechanism or course of "
+                "disease, or makes up evidence."
+            ),
+            metrics=["exact_match"],
+            how_to_get=(
+                "`medhelm data fetch medhallu` stores the hub's Parquet file under the name "
+                "pqa_labeled.csv; what it is shows in its first bytes.",
+                f"Without network: export the split train of {repository}, configuration "
+                f"pqa_labeled, revision {revision}, to CSV, and put it as pqa_labeled.csv into "
+                "<data dir>/medhallu.",
+            ),
+            max_output_tokens=64,
+            redistributable=True,
+            licence="MIT",
+            citation="Pandit et al. MedHallu. 2025. arXiv 2502.14302",
+            expected_instances={"train": 2000},
+            cluster="row of the source",
+        )
+    ]

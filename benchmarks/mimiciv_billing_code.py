@@ -1,0 +1,147 @@
+"""MIMIC-IV Billing Code: the ICD-10 codes under which a hospital stay was billed, from its note.
+
+Johnson et al., 2023, doi 10.1038/s41597-022-01899-x; the task follows Edin et al., 2023,
+arXiv 2304.10909. Notes and codes come from two releases and are joined by the stay (hadm_id).
+"""
+
+import csv
+import gzip
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl, is_code
+
+NOTES = ("note_id", "subject_id", "hadm_id", "text")
+CODES = ("hadm_id", "seq_num", "icd_code", "icd_version")
+VERSIONS = ("9", "10")
+
+_LONGEST_CELL = 2**31 - 1
+"""The csv module's own limit is below the length of a long note."""
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield the notes of the stays that have ICD-10 codes, with diagnoses before procedures.
+
+    Notes are streamed; the codes lie in a temporary database on disk, which is deleted when the
+    reading ends. So neither table needs to fit into memory.
+    """
+    notes, *tables = paths
+    with closing(sqlite3.connect("")) as database:
+        database.execute("create table codes (stay text, kind int, place int, code text)")
+        for kind, table in enumerate(tables):
+            rows = ((*code[:1], kind, *code[1:]) for code in read_codes(table))
+            database.executemany("insert into codes values (?, ?, ?, ?)", rows)
+        database.execute("create index by_stay on codes (stay)")
+        ask = "select code from codes where stay = ? order by kind, place, rowid"
+        for row in read_table(notes, NOTES):
+            if codes := [code for (code,) in database.execute(ask, (row["hadm_id"],))]:
+                yield {**{name: row[name] for name in NOTES}, "codes": codes}
+
+
+def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield (stay, place, code) of the ICD-10 codes of a table."""
+    for number, row in enumerate(read_table(path, CODES), 1):
+        where = f"{path.name}, row {number}"
+        code, place = row["icd_code"].strip(), row["seq_num"].strip()
+        if row["icd_version"] not in VERSIONS:
+            raise DataError(f"{where}: icd_version is none of {', '.join(VERSIONS)}")
+        if row["icd_version"] != "10":
+            continue
+        if not is_code(code):
+            raise DataError(f"{where}: icd_code has not the form of an ICD-10 code")
+        if not place.isdecimal():
+            raise DataError(f"{where}: seq_num is no number")
+        yield row["hadm_id"], int(place), code
+
+
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a gzipped CSV file, one at a time; raises DataError."""
+    csv.field_size_limit(_LONGEST_CELL)
+    number = 0
+    try:
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if missing := [name for name in columns if name not in header]:
+                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+            for number, record in enumerate(reader, 1):
+                if len(record) != len(header):
+                    raise DataError(
+                        f"{path.name}, row {number}: {len(record)} cells, "
+                        f"the header has {len(header)}"
+                    )
+                yield dict(zip(header, record, strict=True))
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(
+            f"{path.name}: not a whole gzip file behind row {number}; download it again"
+        ) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
+    except csv.Error as e:
+        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a note with the codes of its stay, each once."""
+    if not row["text"].strip():
+        raise DataError("text is empty; a note of a stay must hold its text")
+    if not row["codes"] or not all(map(is_code, row["codes"])):
+        raise DataError("codes must be ICD-10 codes, at least one")
+    return Instance(
+        id=row["note_id"],
+        context=row["text"].strip(),
+        references=tuple(dict.fromkeys(row["codes"])),
+        cluster=row["subject_id"],
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    return [
+        Benchmark(
+            name="mimiciv_billing_code",
+            title="MIMIC-IV Billing Code",
+            description="Discharge notes, to be given all ICD-10 codes of the stay.",
+            subcategory="overseeing_financial_activities",
+            tasks=("generate_billing", "document_billing"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(name="note/discharge.csv.gz"),
+                    SourceFile(name="hosp/diagnoses_icd.csv.gz"),
+                    SourceFile(name="hosp/procedures_icd.csv.gz"),
+                ),
+                read=read,
+                source="MIMIC-IV-Note 2.2 and MIMIC-IV 2.2, PhysioNet",
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below is the discharge note of a hospital stay. Give all ICD-10 codes under "
+                "which the stay is to be billed: ICD-10-CM codes of its diagnoses and ICD-10-PCS "
+                "codes of its procedures, each in full.\n"
+                "Reply with the codes alone, separated by commas."
+            ),
+            metrics=["micro_f1", "mean_f1", "label_precision", "label_recall"],
+            answer="labels",
+            how_to_get=(
+                "Become a credentialed user of physionet.org and sign the data use agreements of "
+                "MIMIC-IV (mimiciv) and MIMIC-IV-Note (mimic-iv-note), version 2.2 of both.",
+                "Download note/discharge.csv.gz of MIMIC-IV-Note, and hosp/diagnoses_icd.csv.gz "
+                "and hosp/procedures_icd.csv.gz of MIMIC-IV.",
+                "Put the folders note and hosp with these files, packed as they are, into "
+                "<data dir>/mimiciv_billing_code.",
+            ),
+            max_output_tokens=1024,
+            data_class="gated",
+            licence="PhysioNet Credentialed Health Data License 1.5.0",
+            citation=(
+                "Johnson et al. MIMIC-IV. Scientific Data 10, 1 (2023); Edin et al. Automated "
+                "medical coding on MIMIC-III and MIMIC-IV. SIGIR 2023. arXiv 2304.10909"
+            ),
+            cluster="patient",
+        )
+    ]
