@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.data.readers import READERS
-from medhelm.data.sources import file_path, hub_folder
+from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.prompts import letter_choices, render_prompt
 from medhelm.schema import Benchmark, HubDataset, Instance, Metric
 
@@ -151,7 +151,7 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
     dataset = benchmark.dataset
     if not isinstance(dataset, HubDataset):
         sources = dataset.needed(split or dataset.splits[0])
-        return all(file_path(benchmark, source, root).is_file() for source in sources)
+        return all(is_there(source, file_path(benchmark, source, root)) for source in sources)
     named = re.compile(rf"{re.escape(split or dataset.splits[0])}(?![a-z0-9])")
     folders = (hub_folder(benchmark, dataset, root), root / benchmark.name)
     found = [p for folder in folders for p in folder.glob("*") if p.suffix in READERS]

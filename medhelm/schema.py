@@ -235,7 +235,7 @@ class Metric(ABC):
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One upstream file."""
+    """One upstream file, or a folder of files that come in one archive."""
 
     name: str
     """Path below `<data dir>/<benchmark>/`."""
@@ -243,6 +243,9 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Where `medhelm data fetch` gets it; empty where a user must bring it."""
     sha256: str = ""
     """Empty means unpinned: the hash of the first fetch is recorded beside the file."""
+    folder: str = ""
+    """Path inside the zip archive at `url`, below its one top folder, of the files that make the
+    folder `name`; its hash is that of their listing. Empty: `name` is a file."""
     splits: tuple[str, ...] = ()
     """The splits that are read from it; empty: all."""
 

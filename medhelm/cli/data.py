@@ -25,9 +25,9 @@ from medhelm.cli.options import (
 )
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, verify
-from medhelm.data.sources import file_path, hub_folder
+from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import DataError, UsageError
-from medhelm.schema import Benchmark, HubDataset
+from medhelm.schema import Benchmark, HubDataset, SourceFile
 
 _ACTIONS = {
     "fetch": "get the files that are missing or wrong",
@@ -102,13 +102,15 @@ def _where(benchmark: Benchmark, root: Path) -> Iterator[_Line]:
     dataset = benchmark.dataset
     if isinstance(dataset, HubDataset):
         folder = hub_folder(benchmark, dataset, root)
-        files = [(f"{s}.parquet", folder / f"{s}.parquet") for s in dataset.splits]
+        sources = [SourceFile(name=f"{s}.parquet") for s in dataset.splits]
+        files = [(source, folder / source.name) for source in sources]
     else:
-        files = [(f.name, file_path(benchmark, f, root)) for f in dataset.files]
-    for name, path in files:
-        status = "there" if path.is_file() else "missing"
-        fix = "" if path.is_file() else how_to_get(benchmark, root)
-        yield _Line(benchmark.name, name, str(path), status, fix=fix)
+        files = [(f, file_path(benchmark, f, root)) for f in dataset.files]
+    for source, path in files:
+        found = is_there(source, path)
+        fix = "" if found else how_to_get(benchmark, root)
+        status = "there" if found else "missing"
+        yield _Line(benchmark.name, source.name, str(path), status, fix=fix)
 
 
 def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:

@@ -20,7 +20,7 @@ from medhelm.cli.options import (
     print_json,
 )
 from medhelm.data.dataset import open_dataset
-from medhelm.data.sources import file_path, hub_folder
+from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.models.catalogue import find_model
 from medhelm.prompts import render_prompt, resolve_prompt
@@ -119,7 +119,7 @@ def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
     files = [
         {
             "path": str(path),
-            "is_there": path.is_file(),
+            "is_there": is_there(source, path),
             "sha256": source.sha256 or "unpinned",
             "url": source.url or "none: a user must bring it",
         }

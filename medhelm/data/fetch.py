@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import http.client
 import os
+import shutil
 import ssl
 import time
 import urllib.error
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 from urllib.parse import urlsplit
 
+from medhelm.data.archives import unpack_folder
 from medhelm.data.sources import (
     expected_sha256,
     fetch_command,
     file_path,
     hash_file,
     hub_folder,
+    is_there,
     load_hub,
     record_path,
 )
@@ -74,7 +77,7 @@ def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
         dataset = benchmark.dataset
         default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
         found = [(s, file_path(benchmark, s, root)) for s in dataset.files]
-        sources = [(s, path) for s, path in found if s in default or path.is_file()]
+        sources = [(s, path) for s, path in found if s in default or is_there(s, path)]
     return [_status(source, path) for source, path in sources]
 
 
@@ -99,7 +102,8 @@ def fetch(
         elif status.status in ("missing", "mismatch") and source.url:
             with _disk_errors(benchmark.name, path):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                _Download(benchmark, source, root, report, pause_s).run()
+                get = _fetch_folder if source.folder else _fetch_file
+                get(benchmark, source, root, report, pause_s)
         elif status.status in ("missing", "mismatch") and source in default:
             by_hand.append(path)
     if by_hand:
@@ -108,6 +112,42 @@ def fetch(
             f"put the right file into {by_hand[0].parent}"
         )
     return verify(benchmark, root)
+
+
+def _fetch_file(
+    benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
+) -> None:
+    _Download(benchmark, source, root, report, pause_s).run()
+
+
+def _fetch_folder(
+    benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
+) -> None:
+    """Get the archive and put the folder under its name when it is whole and right."""
+    path = file_path(benchmark, source, root)
+    command = fetch_command(benchmark.name, root)
+    if path.exists():  # it may hold what a user put there
+        raise DataError(
+            f"{benchmark.name}: {path} is not as it was published; move it away and run `{command}`"
+        )
+    archive = SourceFile(name=f"{source.name}.zip", url=source.url)
+    packed, part = file_path(benchmark, archive, root), _part(path)
+    _fetch_file(benchmark, archive, root, report, pause_s)
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        unpack_folder(packed, source.folder, part)
+        found, expected = hash_file(part), expected_sha256(source, path)
+        if expected and found != expected:
+            raise DataError(_changed(source, path, found, expected))
+        os.replace(part, path)
+    except DataError as e:
+        raise DataError(f"{benchmark.name}: {e}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        packed.unlink()
+        record_path(packed).unlink()
+    if not source.sha256:
+        _record(path, found)
 
 
 def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Report) -> None:
@@ -128,7 +168,7 @@ def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Re
 
 
 def _status(source: SourceFile, path: Path) -> FileStatus:
-    if not path.is_file():
+    if not is_there(source, path):
         return FileStatus(name=source.name, path=path, status="missing", expected=source.sha256)
     found, expected = hash_file(path), expected_sha256(source, path)
     status: Literal["ok", "mismatch", "unpinned"] = "ok" if source.sha256 else "unpinned"
@@ -147,6 +187,16 @@ def _record(path: Path, sha256: str) -> None:
     part = _part(record)
     part.write_text(f"{sha256}  {path.name}\n", encoding="utf-8")
     os.replace(part, record)
+
+
+def _changed(source: SourceFile, path: Path, found: str, expected: str) -> str:
+    """Return what is told of a source that does not have its hash any more."""
+    fix = (
+        "the source has changed, nothing was stored"
+        if source.sha256
+        else f"the source has changed; delete {record_path(path)} to accept it"
+    )
+    return f"{source.url} has sha256 {found[:12]}..., expected {expected[:12]}...; {fix}"
 
 
 @contextlib.contextmanager
@@ -193,7 +243,8 @@ class _Download:
                 found = self._transfer(file)
             if self._expected and found != self._expected:
                 self._part.unlink()
-                raise DataError(self._changed(found))
+                what = _changed(self._source, self._path, found, self._expected)
+                raise DataError(f"{self._benchmark}: {what}")
             os.replace(self._part, self._path)
         if not self._source.sha256:
             _record(self._path, found)
@@ -211,17 +262,6 @@ class _Download:
             is_ours = False  # held by another process, or just finished by it
         if not is_ours:
             raise DataError(f"{self._benchmark}: another process fetches {self._path.name} now")
-
-    def _changed(self, found: str) -> str:
-        fix = (
-            "the source has changed, nothing was stored"
-            if self._source.sha256
-            else f"the source has changed; delete {record_path(self._path)} to accept it"
-        )
-        return (
-            f"{self._benchmark}: {self._source.url} has sha256 {found[:12]}..., "
-            f"expected {self._expected[:12]}...; {fix}"
-        )
 
     def _transfer(self, file: BinaryIO) -> str:
         """Fill the part file and return its hash; raises DataError when that cannot be done."""

@@ -1,14 +1,17 @@
 """Source files of a benchmark: where they lie, and whether they are right.
 
 A file stands at `<data root>/<benchmark>/<name>`. The hash of a source without a pinned one
-is recorded in `<name>.sha256` when it is first fetched.
+is recorded in `<name>.sha256` when it is first fetched. The hash of a folder is that of the list
+of its files: in it, `LC_ALL=C sha256sum * | sha256sum`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,21 +31,39 @@ def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     return root / benchmark.name / name
 
 
+def is_there(source: SourceFile, path: Path) -> bool:
+    """Return whether a source stands at a path, as a file or as the folder that it is."""
+    return path.is_dir() if source.folder else path.is_file()
+
+
 def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file; an unchanged file is read once per process."""
+    """Return the sha256 of a file or folder; an unchanged file is read once per process."""
+    if path.is_dir():
+        return _hash_folder(path, file_sha256)
     stat = path.stat()
     return _hashed(path, stat.st_size, stat.st_mtime_ns)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _hashed(path: Path, size: int, mtime_ns: int) -> str:
     return hash_file(path)
 
 
 def hash_file(path: Path) -> str:
-    """Return the sha256 of a file, read now."""
+    """Return the sha256 of a file or folder, read now."""
+    if path.is_dir():
+        return _hash_folder(path, hash_file)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hash_folder(path: Path, hash_one: Callable[[Path], str]) -> str:
+    """Return the hash of the listing of a folder's own files; hidden ones are left out."""
+    files = [f for f in path.iterdir() if f.is_file() and not f.name.startswith(".")]
+    digest = hashlib.sha256()
+    for file in sorted(files, key=lambda f: os.fsencode(f.name)):
+        digest.update(f"{hash_one(file)}  ".encode() + os.fsencode(file.name) + b"\n")
+    return digest.hexdigest()
 
 
 def fetch_command(benchmark: str, root: Path) -> str:
@@ -65,13 +86,15 @@ def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     """Return the path of a file that is there and has its hash; raises DataError with the fix."""
     path = file_path(benchmark, source, root)
     command = fetch_command(benchmark.name, root)
-    if not path.is_file():
+    if not is_there(source, path):
         fixes = [f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"]
         fixes += filter(None, [first_step(benchmark)])
         raise DataError(f"{benchmark.name}: {path} is missing; {'; '.join(fixes)}")
     expected, found = expected_sha256(source, path), file_sha256(path)
     if expected and found != expected:
         fix = f"run `{command}` to replace it" if source.url else "put the right file there"
+        if source.url and source.folder:
+            fix = f"move the folder away and run `{command}`"
         raise DataError(
             f"{benchmark.name}: {path} has sha256 {found[:12]}..., "
             f"expected {expected[:12]}...; {fix}"

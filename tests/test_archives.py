@@ -1,0 +1,130 @@
+"""Sources that are folders: fetched as one archive, checked by the listing of their files."""
+
+import hashlib
+import io
+import os
+import subprocess
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medhelm.checks import is_data_present
+from medhelm.data.dataset import open_dataset
+from medhelm.data.fetch import fetch, verify
+from medhelm.data.sources import file_sha256
+from medhelm.errors import DataError
+from medhelm.schema import Benchmark, FileDataset, Instance, SourceFile
+
+from .test_fetch import Server, bench, quiet, server
+
+__all__ = ["server"]
+FILES = {"b - 1.txt": "one", "a & b.txt": "two", "B.txt": "three"}
+
+
+def listing(files: dict[str, str]) -> str:
+    lines = [f"{hashlib.sha256(files[n].encode()).hexdigest()}  {n}\n" for n in sorted(files)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def packed(files: dict[str, str], folder: str = "notes/in") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"repo-abc/{folder}/", "")
+        for name, text in files.items():
+            archive.writestr(f"repo-abc/{folder}/{name}", text)
+        archive.writestr(f"repo-abc/{folder}/deeper/x.txt", "not of the folder itself")
+        archive.writestr("repo-abc/readme.md", "about")
+        archive.writestr("repo-abc/in/other.txt", "of another folder")
+    return buffer.getvalue()
+
+
+def notes(url: str, sha256: str = "") -> Benchmark:
+    source = SourceFile(name="in", url=url, sha256=sha256, folder="notes/in")
+    return replace(
+        bench(url),
+        dataset=FileDataset(
+            files=(source,),
+            read=lambda paths, split: ({"name": p.name} for p in sorted(paths[0].iterdir())),
+        ),
+        to_instance=lambda row: Instance(id=row["name"], context="x"),
+        answer="text",
+    )
+
+
+def status(benchmark: Benchmark, root: Path) -> str:
+    (found,) = fetch(benchmark, root, report=quiet, pause_s=0.0)
+    return found.status
+
+
+def test_a_folder_comes_out_of_its_archive(server: Server, tmp_path: Path) -> None:
+    server.content = packed(FILES)
+    pinned = notes(server.url, listing(FILES))
+    assert not is_data_present(pinned, tmp_path)
+    assert [s.status for s in verify(pinned, tmp_path)] == ["missing"]
+    assert status(pinned, tmp_path) == "ok"
+    folder = tmp_path / "bench" / "in"
+    assert {p.name: p.read_text() for p in folder.iterdir()} == FILES
+    assert os.listdir(tmp_path / "bench") == ["in"], "the archive is not kept"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert is_data_present(pinned, tmp_path)
+    assert status(pinned, tmp_path) == "ok"
+    assert len(server.asked) == 1
+    ids = [i.id for i in open_dataset(pinned, "full", root=tmp_path).instances()]
+    assert ids == sorted(FILES)
+
+
+def test_its_hash_is_what_sha256sum_says_of_its_listing(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".hidden").write_text("of the desktop")
+    (tmp_path / "deeper").mkdir()
+    shell = "LC_ALL=C sha256sum * 2>/dev/null | sha256sum"
+    said = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    assert said.stdout.split()[0] == listing(FILES) == file_sha256(tmp_path)
+    (tmp_path / "B.txt").write_text("other")
+    assert file_sha256(tmp_path) == listing(FILES | {"B.txt": "other"})
+
+
+def test_an_unpinned_folder_is_recorded_and_then_held_to_it(server: Server, tmp_path: Path) -> None:
+    server.content = packed(FILES)
+    unpinned = notes(server.url)
+    assert status(unpinned, tmp_path) == "unpinned"
+    record = tmp_path / "bench" / "in.sha256"
+    assert record.read_text() == f"{listing(FILES)}  in\n"
+    (tmp_path / "bench" / "in" / "B.txt").unlink()
+    assert [s.status for s in verify(unpinned, tmp_path)] == ["mismatch"]
+
+
+def test_a_changed_folder_is_told_and_never_deleted(server: Server, tmp_path: Path) -> None:
+    server.content = packed(FILES)
+    pinned = notes(server.url, listing(FILES))
+    status(pinned, tmp_path)
+    own = tmp_path / "bench" / "in" / "my own note.txt"
+    own.write_text("kept")
+    with pytest.raises(DataError, match=r"move the folder away and run `medhelm data fetch bench"):
+        open_dataset(pinned, "full", root=tmp_path)
+    with pytest.raises(DataError, match="is not as it was published; move it away and run"):
+        status(pinned, tmp_path)
+    assert own.read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (packed(FILES | {"B.txt": "moved"}), "the source has changed, nothing was stored"),
+        (packed(FILES, folder="elsewhere"), "in.zip holds no file of the folder notes/in"),
+        (b"<html>", "in.zip is no whole zip archive (BadZipFile)"),
+    ],
+)
+def test_a_wrong_archive_leaves_nothing(
+    server: Server, tmp_path: Path, content: bytes, told: str
+) -> None:
+    server.content = content
+    pinned = notes(server.url, listing(FILES))
+    with pytest.raises(DataError) as caught:
+        status(pinned, tmp_path)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert str(caught.value).startswith("bench: ")
+    assert os.listdir(tmp_path / "bench") == []
