@@ -1,0 +1,162 @@
+"""YAML benchmarks on a user's own file: fixed options, questions by value, parts, columns."""
+
+from pathlib import Path
+
+import pytest
+
+from medhelm.data.dataset import open_dataset
+from medhelm.errors import DataError, PluginError
+from medhelm.schema import Instance
+from medhelm.yaml_benchmark import read_yaml_benchmark
+
+YAML = """
+name: own_notes
+subcategory: planning_treatments
+dataset: {files: [{name: own_notes.csv}]}
+columns: {id: key, condition: what is asked for, note: the note, label: the answer, patient: key}
+instance:
+  id: id
+  context: note
+  question: condition
+  questions: {asthma: Is it asthma?, gout: Is it gout?}
+  reference: label
+  options: {"no": "no", "yes": "yes, it is", open: open}
+  part: condition
+  cluster: patient
+  optional: [patient]
+parts: [asthma, gout]
+metrics: [exact_match]
+"""
+HEADER = "id,condition,note,label,patient\n"
+
+
+def instances(folder: Path, table: str, text: str = YAML) -> list[Instance]:
+    path = folder / "own_notes.yaml"
+    path.write_text(text)
+    place = folder / "own_notes" / "own_notes.csv"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(table, encoding="utf-8")
+    return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
+
+
+def refusal(folder: Path, table: str) -> str:
+    with pytest.raises(DataError) as caught:
+        instances(folder, table)
+    message = str(caught.value)
+    assert "\n" not in message and "secret" not in message, "no text of the data"
+    return message.removeprefix("own_notes: own_notes.csv, ")
+
+
+def test_a_row_becomes_an_instance(tmp_path: Path) -> None:
+    (instance,) = instances(tmp_path, HEADER + "7,gout,Toe is red.,yes,p1\n")
+    assert instance == Instance(
+        id="7",
+        context="Toe is red.",
+        question="Is it gout?",
+        choices=("no", "yes, it is", "open"),
+        references=("B",),
+        cluster="p1",
+        metadata={"part": "gout"},
+    )
+
+
+def test_case_and_blanks_of_a_label_do_not_matter(tmp_path: Path) -> None:
+    table = HEADER + "1,Asthma ,Wheeze.,NO,\n2, gout,Toe., Open ,\n"
+    found = instances(tmp_path, table)
+    assert [i.references for i in found] == [("A",), ("C",)]
+    assert [i.metadata["part"] for i in found] == ["asthma", "gout"]
+
+
+def test_optional_columns_may_be_empty_or_absent_and_order_is_free(tmp_path: Path) -> None:
+    (empty,) = instances(tmp_path, HEADER + "1,gout,Toe.,no,\n")
+    (absent,) = instances(tmp_path, "note,label,condition,id\nToe.,no,gout,1\n")
+    assert empty == absent
+    assert empty.cluster is None
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            "id,condition,text,label\n1,gout,secret,no\n",
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient",
+        ),
+        (
+            "secret one,secret two\n1,gout\n",
+            "row 1: there is no column 'id'; the columns are id, condition, note, label, patient",
+        ),
+        (
+            "id,condition,note,label,patinet\n1,gout,secret,no,p1\n",
+            "row 1: unknown column 'patinet'; the columns are id, condition, note, label, patient",
+        ),
+        (HEADER + "1,gout, ,no,p1\n", "row 1: column 'note' is empty"),
+        (HEADER + "1,gout,secret,,p1\n", "row 1: column 'label' is empty"),
+        (
+            HEADER + "1,gout,Toe.,no,p1\n2,gout,Toe.,secret,p1\n",
+            "row 2: column 'label' must hold one of: no, yes, open",
+        ),
+        (HEADER + "1,gout,secret,1.0,\n", "row 1: column 'label' must hold one of: no, yes, open"),
+        (
+            HEADER + "1,secret,Toe.,no,p1\n",
+            "row 1: column 'condition' must hold one of: asthma, gout",
+        ),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_by_column(
+    table: str, message: str, tmp_path: Path
+) -> None:
+    assert refusal(tmp_path, table) == message
+
+
+def test_a_number_that_is_0_is_not_empty(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    path.write_text(YAML.replace('"no": "no"', '"0": "no"'))
+    row = {"id": 0, "condition": "gout", "note": "Toe.", "label": 0}
+    instance = read_yaml_benchmark(path).to_instance(row)
+    assert instance is not None
+    assert (instance.id, instance.references) == ("0", ("A",))
+    with pytest.raises(DataError, match="column 'note' is empty"):
+        read_yaml_benchmark(path).to_instance({**row, "note": None})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"no": "no", "yes": "yes, it is"', "no: n, yes: y", 'put it in quotes ("yes", not yes)'),
+        ("reference: label", "gold_index: label", "gold_index needs instance.choices"),
+        ("reference: label", "reference: label\n  choices: [id]", "and no choices"),
+        ("question: condition\n", "\n", "instance.questions needs instance.question"),
+        ("parts: [asthma, gout]", "", "instance.part needs parts"),
+        ("part: condition", "", "parts need instance.part"),
+        ("open: open}", '"NO": n}', "instance.options: two keys differ in case or blanks only"),
+        ("gout: Is it gout?", "Asthma: x", "instance.questions: two keys differ in case"),
+        ("optional: [patient]", "optional: [patinet]", "names 'patinet', which columns do not"),
+        ("context: note", "context: text", "names 'text', which columns do not declare"),
+        ("options: {", "option: {", "did you mean 'instance.options'?"),
+    ],
+)
+def test_a_declaration_with_a_mistake_is_refused(
+    old: str, new: str, reason: str, tmp_path: Path
+) -> None:
+    assert YAML.count(old) == 1
+    path = tmp_path / "own_notes.yaml"
+    path.write_text(YAML.replace(old, new))
+    with pytest.raises(PluginError) as caught:
+        read_yaml_benchmark(path)
+    assert reason in str(caught.value) and str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_more_options_than_letters(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    many = ", ".join(f"k{n}: o{n}" for n in range(27))
+    path.write_text(YAML.replace('{"no": "no", "yes": "yes, it is", open: open}', f"{{{many}}}"))
+    with pytest.raises(PluginError, match="more than 26 labels"):
+        read_yaml_benchmark(path)
+
+
+def test_a_metadata_column_may_name_the_part(tmp_path: Path) -> None:
+    text = YAML.replace("part: condition", "metadata: [part]").replace("what is asked for", "x")
+    text = text.replace("columns: {", "columns: {part: its part, ")
+    (instance,) = instances(tmp_path, "part," + HEADER + "asthma,1,gout,Toe.,no,p1\n", text)
+    assert instance.metadata == {"part": "asthma"}
