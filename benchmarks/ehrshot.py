@@ -35,7 +35,7 @@ LAB_LABELS = 10_000
 LONGEST = 200_000
 """Characters of a list of codes, about 100,000 tokens; longer ones are left out."""
 
-_ROWS = 65_536
+_ROWS = 8_192
 """Rows of a file that are read at a time."""
 _BUFFER = 1 << 20
 """Bytes of a column that are read at a time; without it a whole row group is."""
@@ -156,7 +156,10 @@ def _batches(path: Path, columns: Mapping[str, str]) -> Iterator[Any]:
                     raise DataError(f"{_shown(path)}: there is no column {name}")
                 if not _is_kind(schema.field(name).type, kind):
                     raise DataError(f"{_shown(path)}: the column {name} holds no {kind} values")
-            yield from (b for b in file.iter_batches(_ROWS, columns=list(columns)) if len(b))
+            for group in range(file.num_row_groups):  # over all at once, buffers pile up
+                for batch in file.iter_batches(_ROWS, row_groups=[group], columns=list(columns)):
+                    if batch.num_rows:
+                        yield batch
     except (pyarrow.ArrowException, OSError) as e:
         raise DataError(f"{_shown(path)}: not readable as Parquet ({type(e).__name__})") from None
 

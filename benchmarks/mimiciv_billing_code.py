@@ -10,6 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 
 from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl, is_code
@@ -36,29 +37,29 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             database.executemany("insert into codes values (?, ?, ?, ?)", rows)
         database.execute("create index by_stay on codes (stay)")
         ask = "select code from codes where stay = ? order by kind, place, rowid"
-        for row in read_table(notes, NOTES):
+        for note in read_table(notes, NOTES):
+            row = dict(zip(NOTES, note, strict=True))
             if codes := [code for (code,) in database.execute(ask, (row["hadm_id"],))]:
-                yield {**{name: row[name] for name in NOTES}, "codes": codes}
+                yield {**row, "codes": codes}
 
 
 def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
     """Yield (stay, place, code) of the ICD-10 codes of a table."""
-    for number, row in enumerate(read_table(path, CODES), 1):
+    for number, (stay, place, code, version) in enumerate(read_table(path, CODES), 1):
         where = f"{path.name}, row {number}"
-        code, place = row["icd_code"].strip(), row["seq_num"].strip()
-        if row["icd_version"] not in VERSIONS:
+        if version not in VERSIONS:
             raise DataError(f"{where}: icd_version is none of {', '.join(VERSIONS)}")
-        if row["icd_version"] != "10":
+        if version != "10":
             continue
-        if not is_code(code):
+        if not is_code(code.strip()):
             raise DataError(f"{where}: icd_code has not the form of an ICD-10 code")
         if not place.isdecimal():
             raise DataError(f"{where}: seq_num is no number")
-        yield row["hadm_id"], int(place), code
+        yield stay, int(place), code.strip()
 
 
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a gzipped CSV file, one at a time; raises DataError."""
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield these columns of a gzipped CSV file, a row at a time; raises DataError."""
     csv.field_size_limit(_LONGEST_CELL)
     number = 0
     try:
@@ -67,13 +68,14 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
             header = next(reader, [])
             if missing := [name for name in columns if name not in header]:
                 raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+            pick = itemgetter(*map(header.index, columns))
             for number, record in enumerate(reader, 1):
                 if len(record) != len(header):
                     raise DataError(
                         f"{path.name}, row {number}: {len(record)} cells, "
                         f"the header has {len(header)}"
                     )
-                yield dict(zip(header, record, strict=True))
+                yield pick(record)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(
             f"{path.name}: not a whole gzip file behind row {number}; download it again"

@@ -107,6 +107,31 @@ def test_micro_is_not_the_mean_of_notes() -> None:
     assert run_value("mean_f1", notes) == 0.5
 
 
+def test_billing_codes_by_hand() -> None:
+    """Note F1: 2 right of 3 claimed and 4 billed, 4/7; nothing right, 0; all right, 1; unread, 0.
+
+    Pooled: 4 right, 2 too many, 4 missed, 8/14; the notes' mean is (4/7 + 0 + 1 + 0) / 4.
+    """
+    notes = [
+        (("I10", "E119", "N1830", "Z7984"), "I10, E11.9, J45.909", (2, 1, 2)),
+        (("M1A0710",), "M1A.0711", (0, 1, 1)),
+        (("K3580", "0DTJ4ZZ"), "K35.80: appendicitis\n0DTJ4ZZ: appendectomy", (2, 0, 0)),
+        (("R079",), "I would rather not say.", (0, 0, 1)),
+    ]
+    items = [
+        (Instance(id=str(n), references=r), said(text)) for n, (r, text, _) in enumerate(notes)
+    ]
+    pooled = [grade(metric("micro_f1"), *item).stats for item in items]
+    assert pooled == [counts for _, _, counts in notes]
+    assert AGGREGATIONS["micro_f1"](np.sum(pooled, axis=0)) == pytest.approx(8 / 14)
+    per_note = [grade(metric("mean_f1"), *item) for item in items]
+    assert [score.value for score in per_note] == pytest.approx([4 / 7, 0, 1, 0])
+    sums = np.sum([score.stats for score in per_note], axis=0)
+    assert AGGREGATIONS["mean"](sums) == pytest.approx((4 / 7 + 1) / 4)
+    assert grade(metric("label_precision"), *items[0]).value == pytest.approx(2 / 3)
+    assert grade(metric("label_recall"), *items[0]).value == pytest.approx(2 / 4)
+
+
 @pytest.mark.parametrize(
     ("text", "finish", "outcome"),
     [
