@@ -46,16 +46,18 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
     """Yield (stay, place, code) of the ICD-10 codes of a table."""
     for number, (stay, place, code, version) in enumerate(read_table(path, CODES), 1):
-        where = f"{path.name}, row {number}"
+        code, fault = code.strip(), ""
         if version not in VERSIONS:
-            raise DataError(f"{where}: icd_version is none of {', '.join(VERSIONS)}")
-        if version != "10":
+            fault = f"icd_version is none of {', '.join(VERSIONS)}"
+        elif version == "9":
             continue
-        if not is_code(code.strip()):
-            raise DataError(f"{where}: icd_code has not the form of an ICD-10 code")
-        if not place.isdecimal():
-            raise DataError(f"{where}: seq_num is no number")
-        yield stay, int(place), code.strip()
+        elif not is_code(code):
+            fault = "icd_code has not the form of an ICD-10 code"
+        elif not place.isdecimal():
+            fault = "seq_num is no number"
+        if fault:
+            raise DataError(f"{path.name}, row {number}: {fault}")
+        yield stay, int(place), code
 
 
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
