@@ -18,7 +18,7 @@ import msgspec
 from medhelm.config import Job
 from medhelm.costs import estimate_tokens, upper_bound
 from medhelm.errors import RecordError
-from medhelm.models.access import DEFAULT_KEY_ENV
+from medhelm.models.access import key_variable
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols.completion import build_request
 from medhelm.records import Plan, find_gradings, order_key, read_record
@@ -68,7 +68,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 def without_keys(environ: Mapping[str, str], jobs: Iterable[Job]) -> dict[str, str]:
     """Return an environment in which no model lacks its key: nothing is sent, none is needed."""
-    names = {job.model.api_key_env or DEFAULT_KEY_ENV for job in jobs}
+    names = [name for job in jobs if (name := key_variable(job.model))]
     return {**environ, **dict.fromkeys(names, "not-needed")}
 
 

@@ -1,26 +1,28 @@
-"""Models by provider: an OpenAI-protocol endpoint, an embedded baseline, a script for tests.
+"""Models by provider: endpoints of three protocols, local weights, embedded rules, a script.
 
-Nothing that does network is imported before a model that needs it is opened.
+Nothing that does network, and no package of an extra, is imported before a model that needs it
+is opened.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from medhelm.errors import UnknownName
-from medhelm.models.access import check_settings, resolve_access
+from medhelm.models.access import SERVICES, check_settings, resolve_access
 from medhelm.models.baselines import open_baseline
+from medhelm.models.extras import require_packages
 from medhelm.models.scripted import open_scripted
 from medhelm.schema import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from medhelm.models.openai import Endpoint
+    from medhelm.models.endpoint import Endpoint, Host
 
-PROVIDERS = ("openai", "baseline", "scripted")
+PROVIDERS = (*SERVICES, "hf", "baseline", "scripted")
 
 
 def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:
@@ -31,22 +33,27 @@ def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:
 def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> None:
     """Find out without a request whether a model can be opened.
 
-    Raises `ModelError` for a missing key or a bad address, `UsageError` for a bad value,
-    `UnknownName` for a provider or baseline that does not exist.
+    Raises `ModelError` for a missing key, package or file and a bad address, `UsageError` for a
+    bad value, `UnknownName` for a provider or baseline that does not exist.
     """
     check_settings(spec)
-    if spec.provider == "openai":
+    if spec.provider in SERVICES:
         resolve_access(spec, os.environ if environ is None else environ)
+        require_packages(spec)
+    elif spec.provider == "hf":
+        from medhelm.models.hf import check_local
+
+        check_local(spec)
     else:
-        _open_local(spec)
+        _open_embedded(spec)
 
 
 class ModelPool:
-    """The models of a sweep; those with the same address and key share connections and limits."""
+    """The models of a sweep; those of one server and key, or of the same weights, share these."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
-        self._endpoints: dict[tuple[str, str | None], Endpoint] = {}
+        self._hosts: dict[Hashable, Host] = {}
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return the model of a spec. Its own `close` leaves what it shares to the pool's.
@@ -54,22 +61,20 @@ class ModelPool:
         The smallest `max_concurrency` of the models of an endpoint holds for all of them.
         """
         check_settings(spec)
-        if spec.provider != "openai":
-            return _open_local(spec)
-        from medhelm.models.openai import Endpoint, OpenAIModel
-
-        access = resolve_access(spec, self._environ)
-        endpoint = self._endpoints.get(access.shared_by)
-        if endpoint is None:
-            endpoint = self._endpoints[access.shared_by] = Endpoint(access, spec.max_concurrency)
-        endpoint.limiter.lower(spec.max_concurrency)
-        return OpenAIModel(spec, endpoint, owns_endpoint=False)
+        if not _is_hosted(spec):
+            return _open_embedded(spec)
+        key, open_host = _find_host(spec, self._environ)
+        host = self._hosts.get(key)
+        if host is None:
+            host = self._hosts[key] = open_host()
+        host.lower(spec.max_concurrency)
+        return host.open_model(spec, owns_host=False)
 
     async def close(self) -> None:
-        """Close the connections of all models."""
-        for endpoint in self._endpoints.values():
-            await endpoint.close()
-        self._endpoints.clear()
+        """Close the connections of all models, and free their memory."""
+        for host in self._hosts.values():
+            await host.close()
+        self._hosts.clear()
 
 
 def open_model(
@@ -77,15 +82,36 @@ def open_model(
 ) -> Model | InstanceModel:
     """Return one model with connections of its own, which its `close` closes."""
     check_settings(spec)
-    if spec.provider != "openai":
-        return _open_local(spec)
-    from medhelm.models.openai import Endpoint, OpenAIModel
-
-    access = resolve_access(spec, os.environ if environ is None else environ)
-    return OpenAIModel(spec, Endpoint(access, spec.max_concurrency), owns_endpoint=True)
+    if not _is_hosted(spec):
+        return _open_embedded(spec)
+    _, open_host = _find_host(spec, os.environ if environ is None else environ)
+    return open_host().open_model(spec, owns_host=True)
 
 
-def _open_local(spec: ModelSpec) -> Model | InstanceModel:
+def _is_hosted(spec: ModelSpec) -> bool:
+    return spec.provider in SERVICES or spec.provider == "hf"
+
+
+def _find_host(spec: ModelSpec, environ: Mapping[str, str]) -> tuple[Hashable, Callable[[], Host]]:
+    """Return what models with the same host have in common, and how that host is opened."""
+    if spec.provider == "hf":
+        from medhelm.models.hf import Batcher, check_local, weights_of
+
+        check_local(spec)
+        return ("hf", *weights_of(spec)), lambda: Batcher(spec)
+    access = resolve_access(spec, environ)
+    require_packages(spec)
+    endpoint: type[Endpoint]
+    if spec.provider == "anthropic":
+        from medhelm.models.anthropic import AnthropicEndpoint as endpoint
+    elif spec.provider == "google":
+        from medhelm.models.google import GoogleEndpoint as endpoint
+    else:
+        from medhelm.models.openai import OpenAIEndpoint as endpoint
+    return (spec.provider, *access.shared_by), lambda: endpoint(access, spec.max_concurrency)
+
+
+def _open_embedded(spec: ModelSpec) -> Model | InstanceModel:
     if spec.provider == "baseline":
         return open_baseline(spec)
     if spec.provider == "scripted":

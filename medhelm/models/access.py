@@ -13,23 +13,76 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models.wire import Failure
 from medhelm.schema import ModelSpec
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-DEFAULT_KEY_ENV = "OPENAI_API_KEY"
 
-_OWN_SETTING = {
-    "model": "model.model",
-    "messages": "the benchmark's prompt",
-    "stream": "nothing, medhelm reads whole answers",
-    "n": "repeats",
-    "temperature": "model.sampling.temperature",
-    "top_p": "model.sampling.top_p",
-    "stop": "model.sampling.stop",
-    "reasoning_effort": "model.sampling.reasoning_effort",
-    "seed": "seed",
-    "max_tokens": "model.max_output_tokens",
-    "max_completion_tokens": "model.max_output_tokens",
+@dataclass(frozen=True)
+class Service:
+    """A hosted service and the paths that its addresses may carry."""
+
+    base_url: str
+    key_env: str
+    path: str = ""
+    """What every address ends in."""
+    dropped: tuple[str, ...] = ()
+    """Endings of other protocols at the same address, which the SDK replaces by its own."""
+
+
+SERVICES: Mapping[str, Service] = {
+    "openai": Service("https://api.openai.com/v1", "OPENAI_API_KEY", "/chat/completions"),
+    "anthropic": Service("https://api.anthropic.com", "ANTHROPIC_API_KEY", dropped=("/v1",)),
+    "google": Service(
+        "https://generativelanguage.googleapis.com",
+        "GEMINI_API_KEY",
+        dropped=("/openai", "/v1beta", "/v1"),
+    ),
+}
+"""Providers that are reached over a network."""
+
+_PROMPT = "the benchmark's prompt"
+_WHOLE = "nothing, medhelm reads whole answers"
+_TEMPERATURE = "model.sampling.temperature"
+_TOP_P = "model.sampling.top_p"
+_STOP = "model.sampling.stop"
+_BUDGET = "model.max_output_tokens"
+_OWN_SETTING: Mapping[str, Mapping[str, str]] = {
+    "openai": {
+        "model": "model.model",
+        "messages": _PROMPT,
+        "stream": _WHOLE,
+        "n": "repeats",
+        "temperature": _TEMPERATURE,
+        "top_p": _TOP_P,
+        "stop": _STOP,
+        "reasoning_effort": "model.sampling.reasoning_effort",
+        "seed": "seed",
+        "max_tokens": _BUDGET,
+        "max_completion_tokens": _BUDGET,
+    },
+    "anthropic": {
+        "model": "model.model",
+        "messages": _PROMPT,
+        "system": "model.system_prompt",
+        "stream": _WHOLE,
+        "temperature": _TEMPERATURE,
+        "top_p": _TOP_P,
+        "stop_sequences": _STOP,
+        "max_tokens": _BUDGET,
+    },
+    "google": {
+        "model": "model.model",
+        "contents": _PROMPT,
+        "systemInstruction": "model.system_prompt",
+        "generationConfig.temperature": _TEMPERATURE,
+        "generationConfig.topP": _TOP_P,
+        "generationConfig.stopSequences": _STOP,
+        "generationConfig.seed": "seed",
+        "generationConfig.candidateCount": "repeats",
+        "generationConfig.maxOutputTokens": _BUDGET,
+    },
 }
 """Fields of the body that are recorded as settings of their own, so `extra_body` may not set them."""
+
+_TABLES = {"anthropic": ("output_config",), "google": ("generationConfig",)}
+"""Fields into which our own settings are put."""
 
 KEY_NAME = re.compile(
     r"(?:^|[._-])(?:api[_-]?key|(?<!cache[_-])key|token|secret|password|authorization)$",
@@ -52,7 +105,7 @@ _PARAM_FIX = {
 
 @dataclass(frozen=True)
 class Access:
-    """The address of the chat completions and the key, which no text of ours ever shows."""
+    """The address of a server and the key, which no text of ours ever shows."""
 
     url: str
     key: str | None = field(repr=False)
@@ -72,22 +125,28 @@ class Access:
 
 
 def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
-    """Return where and with which key a model of an OpenAI-protocol endpoint is asked.
+    """Return where and with which key a model of one of the `SERVICES` is asked.
 
-    Without `base_url` it is OpenAI's own, with the key of OPENAI_API_KEY. A `base_url` of the
-    user's needs no key unless `api_key_env` names one: a key never goes to a host it was not
+    Without `base_url` it is the provider's own, with the key of its own variable. A `base_url` of
+    the user's needs no key unless `api_key_env` names one: a key never goes to a host it was not
     given for. Raises `ModelError` and `UsageError`.
     """
     check_settings(spec)
+    service = SERVICES[spec.provider]
     if not spec.model:
         raise ModelError(
             f"model {spec.name!r} has no model.model: set the name that its server knows"
         )
-    key_env = spec.api_key_env or (None if spec.base_url else DEFAULT_KEY_ENV)
-    base = (spec.base_url or DEFAULT_BASE_URL).strip()
-    url = _completions_url(spec.name, base)
+    key_env = key_variable(spec)
+    url = _server_url(spec.name, service, (spec.base_url or service.base_url).strip())
     key = _read_key(spec.name, key_env, environ) if key_env else None
     return Access(url, key, key_env, (url, key))
+
+
+def key_variable(spec: ModelSpec) -> str | None:
+    """Return the environment variable that a model's key is read from, None where it needs none."""
+    service = SERVICES.get(spec.provider)
+    return spec.api_key_env or (service.key_env if service and not spec.base_url else None)
 
 
 def check_settings(spec: ModelSpec) -> None:
@@ -148,13 +207,19 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             value = getattr(spec.price, name)
             if value is not None and not 0 <= value < math.inf:
                 yield f"price.{name}={value} must be USD per million tokens, 0 or more"
-    if spec.provider == "openai":
-        for name in spec.extra_body:
-            if name in _OWN_SETTING:
-                yield f"extra_body may not set {name!r}; that is for {_OWN_SETTING[name]}"
+    for name, setting in _OWN_SETTING.get(spec.provider, {}).items():
+        outer, _, inner = name.partition(".")
+        value = spec.extra_body.get(outer, {})
+        if (outer in spec.extra_body and not inner) or (
+            isinstance(value, Mapping) and inner in value
+        ):
+            yield f"extra_body may not set {name!r}; that is for {setting}"
+    for name in _TABLES.get(spec.provider, ()):
+        if not isinstance(spec.extra_body.get(name, {}), Mapping):
+            yield f"extra_body.{name} must hold keys and values"
 
 
-def _completions_url(name: str, base: str) -> str:
+def _server_url(name: str, service: Service, base: str) -> str:
     try:
         parts = urlsplit(base)
         bad = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
@@ -166,8 +231,10 @@ def _completions_url(name: str, base: str) -> str:
             f"model {name!r}: base_url is no http or https address; give one"
             " like http://localhost:8000/v1"
         )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
-    return urlunsplit(parts._replace(path=path, fragment=""))
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    for ending in service.dropped:
+        path = path.removesuffix(ending)
+    return urlunsplit(parts._replace(path=path + service.path, fragment=""))
 
 
 def _read_key(name: str, key_env: str, environ: Mapping[str, str]) -> str:

@@ -1,4 +1,7 @@
-"""The OpenAI chat protocol as bytes: requests written, answers and refusals read. No network."""
+"""The OpenAI chat protocol as bytes: requests written, answers and refusals read. No network.
+
+Endings, failures and counts are read in the same way for every provider.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Failure:
     @property
     def is_load(self) -> bool:
         """Return whether the endpoint says, or shows, that it gets too much at once."""
-        return self.status == 429 or self.error == "timeout"
+        return self.status in (429, 529) or self.error == "timeout"
 
     @property
     def is_unreachable(self) -> bool:
@@ -86,13 +89,16 @@ _ENDED = frozenset(
     {"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"}
     | {"tool_calls", "function_call"}
 )
-_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+_CUT_OFF = frozenset(
+    {"length", "max_tokens", "model_length", "model_context_window_exceeded", "continuation"}
+)
 _DECLINED = frozenset(
     {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
-    | {"spii", "image_safety", "sensitive"}
+    | {"spii", "image_safety", "sensitive", "model_armor", "jailbreak", "escalation"}
 )
 _BROKEN = frozenset(
     {"error", "abort", "aborted", "insufficient_system_resource", "network_error", "server_error"}
+    | {"malformed_response"}
 )
 _NO_CREDIT = frozenset(
     {
@@ -161,15 +167,35 @@ def read_answer(payload: bytes) -> Answer | Failure:
             return _error_in_success(payload, completion.error)
         return Failure("retry", "no choices", 200, lost=True)
     choice = completion.choices[0]
-    # Google adds its own name of the ending: 'content_filter: PROHIBITED_CONTENT'.
-    ending = (choice.finish_reason or "").casefold().partition(":")[0].strip()
+    reason = choice.finish_reason or ""
     if choice.error:
         return Failure("retry", "error in answer", 200, lost=True)
-    if ending in _BROKEN:
-        return Failure("retry", f"finish reason {ending!r}", 200, lost=True)
-    if choice.message is None and ending not in _DECLINED:
+    if choice.message is None and not is_declined(reason) and _ending(reason) not in _BROKEN:
         return Failure("retry", "no message", 200, lost=True)
     text, refused = _read_content(choice.message or _Message())
+    return end_answer(
+        text,
+        reason,
+        read_usage(completion.usage),
+        completion.model,
+        completion.system_fingerprint,
+        refused=refused,
+    )
+
+
+def end_answer(
+    text: str,
+    reason: str,
+    usage: Usage,
+    model: str | None,
+    fingerprint: str | None = None,
+    *,
+    refused: bool = False,
+) -> Answer | Failure:
+    """Return the answer with the ending that any provider's finish reason means."""
+    ending = _ending(reason)
+    if ending in _BROKEN:
+        return Failure("retry", f"finish reason {ending!r}", 200, lost=True)
     finish: Finish = "stop"
     if ending in _DECLINED or refused:
         finish = "refusal"
@@ -178,11 +204,21 @@ def read_answer(payload: bytes) -> Answer | Failure:
     return Answer(
         text,
         finish,
-        read_usage(completion.usage),
-        (completion.model or "")[:_NAME_LIMIT],
-        (completion.system_fingerprint or "")[:_NAME_LIMIT],
-        _remark(choice.finish_reason or "") if ending not in _ENDED and finish == "stop" else "",
+        usage,
+        (model or "")[:_NAME_LIMIT],
+        (fingerprint or "")[:_NAME_LIMIT],
+        _remark(reason) if ending not in _ENDED and finish == "stop" else "",
     )
+
+
+def is_declined(reason: str) -> bool:
+    """Return whether a finish reason says that the model or a filter declined."""
+    return _ending(reason) in _DECLINED
+
+
+def _ending(reason: str) -> str:
+    # Google adds its own name of the ending: 'content_filter: PROHIBITED_CONTENT'.
+    return reason.casefold().partition(":")[0].strip()
 
 
 def read_usage(usage: Any) -> Usage:
@@ -190,17 +226,17 @@ def read_usage(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
     # No prompt has 0 tokens: a server that says so does not count.
-    read = _count(usage, "prompt_tokens") or None
-    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    read = count(usage, "prompt_tokens") or None
+    cached = count(usage.get("prompt_tokens_details"), "cached_tokens")
     if cached is None:
-        cached = _count(usage, "prompt_cache_hit_tokens")  # DeepSeek's own field
+        cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's own field
     if read is not None and cached is not None and cached > read:
         read += cached  # the server counts cached tokens apart
     return Usage(
         input_tokens=read,
         cached_tokens=cached,
-        output_tokens=_count(usage, "completion_tokens"),
-        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -210,7 +246,7 @@ def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ())
     `sent_fields`: names of the body's fields, to tell a setting that the server does not take
     (wrong for every request) from a prompt that it does not take.
     """
-    code, param, message = _read_error(payload)
+    code, param, message = read_error(payload)
     kind: Kind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"
@@ -270,7 +306,8 @@ def _remark(reason: str) -> str:
     return f"finish reason {reason!r}" if _CODE.fullmatch(reason) else "finish reason unknown"
 
 
-def _count(source: Any, name: str) -> int | None:
+def count(source: Any, name: str) -> int | None:
+    """Return the count that stands under a name, None where there is none."""
     value = source.get(name) if isinstance(source, dict) else None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None
@@ -284,7 +321,7 @@ def _error_in_success(payload: bytes, error: Any) -> Failure:
     return Failure("retry", "error in answer", 200)
 
 
-def _read_error(payload: bytes) -> tuple[str, str, str]:
+def read_error(payload: bytes) -> tuple[str, str, str]:
     """Return (code or type, param, message) of an error body in any of its usual forms."""
     try:
         body: Any = msgspec.json.decode(payload)

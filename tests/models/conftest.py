@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from medhelm.models import openai
+from medhelm.models import endpoint
 
 
 @pytest.fixture(autouse=True)
 def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "_BACKOFF_BASE_S", 0.002)
-    monkeypatch.setattr(openai, "_THROTTLE_BASE_S", 0.002)
-    monkeypatch.setattr(openai, "OUTAGE_PAUSE_CAP_S", 0.02)
+    monkeypatch.setattr(endpoint, "_BACKOFF_BASE_S", 0.002)
+    monkeypatch.setattr(endpoint, "_THROTTLE_BASE_S", 0.002)
+    monkeypatch.setattr(endpoint, "OUTAGE_PAUSE_CAP_S", 0.02)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import ModelError
-from medhelm.models import ModelPool, openai
+from medhelm.models import ModelPool, endpoint, network
 from medhelm.models.openai import OpenAIModel
 from medhelm.schema import Sampling
 from tests.models.asking import (
@@ -297,14 +297,14 @@ def test_no_server_at_all_is_said_within_seconds() -> None:
 @pytest.mark.parametrize(
     ("patience_s", "errors"),
     [
-        (60.0, openai.DEAD_AFTER - 1),  # by requests that were given up in a row
-        (0.0, openai.DEAD_AFTER // 2 - 1),  # by tries in a row, two for each request
+        (60.0, endpoint.DEAD_AFTER - 1),  # by requests that were given up in a row
+        (0.0, endpoint.DEAD_AFTER // 2 - 1),  # by tries in a row, two for each request
     ],
 )
 def test_a_server_that_dies_ends_requests_as_errors_and_then_the_sweep(
     patience_s: float, errors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(endpoint, "PATIENCE_S", patience_s)
 
     async def run() -> tuple[int, str]:
         async with FaultServer() as server:
@@ -328,7 +328,7 @@ def test_a_server_that_dies_ends_requests_as_errors_and_then_the_sweep(
 def test_a_server_that_hangs_for_ever_does_not_hold_the_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(openai, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(endpoint, "PATIENCE_S", 0.3)
     server = FaultServer(faults=Faults(rate=1.0, kinds=("hang",), hang_s=30))
     started = time.monotonic()
     with pytest.raises(ModelError, match=r"does not answer \(timeout\)"):
@@ -431,14 +431,14 @@ def test_a_proxy_of_another_kind_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_environments_certificates_are_trusted(tmp_path: Path) -> None:
     certifi = pytest.importorskip("certifi")
-    context = openai._tls_context({"REQUESTS_CA_BUNDLE": certifi.where()})
+    context = network.tls_context({"REQUESTS_CA_BUNDLE": certifi.where()})
     assert context.verify_mode is ssl.CERT_REQUIRED and len(context.get_ca_certs()) > 50
     with pytest.raises(ModelError, match="SSL_CERT_FILE names a file that does not exist"):
-        openai._tls_context({"SSL_CERT_FILE": str(tmp_path / "none.pem")})
+        network.tls_context({"SSL_CERT_FILE": str(tmp_path / "none.pem")})
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing")
     with pytest.raises(ModelError, match="REQUESTS_CA_BUNDLE names a file without"):
-        openai._tls_context({"REQUESTS_CA_BUNDLE": str(empty)})
+        network.tls_context({"REQUESTS_CA_BUNDLE": str(empty)})
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")

@@ -1,0 +1,169 @@
+"""Local weights as a model: requests that wait together are generated together, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from medhelm.errors import ModelError
+from medhelm.models.decoding import Generated, Row
+from medhelm.models.endpoint import Host
+from medhelm.models.extras import GGUF, require_packages
+from medhelm.models.limits import AdaptiveLimiter
+from medhelm.models.weights import Weights, locate, read_options
+from medhelm.schema import ModelSpec, Request, Response
+
+_GATHER_S = 0.02
+"""How long a batch that is not full waits for more, which is little beside its own time."""
+_BATCHES = 2
+"""Places in batches: one is generated while the next one gathers."""
+
+
+def check_local(spec: ModelSpec) -> None:
+    """Find out without reading weights whether a local model can be opened.
+
+    Raises ModelError and UsageError.
+    """
+    read_options(spec)
+    _, gguf = locate(spec)
+    require_packages(spec, also=GGUF if gguf else None)
+
+
+def weights_of(spec: ModelSpec) -> tuple[Hashable, ...]:
+    """Return what models share that can use the same weights in memory."""
+    return spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
+
+
+class Batcher(Host):
+    """One set of weights and the requests that wait for it."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self._weights = Weights(spec)
+        self._size = spec.max_concurrency
+        self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
+        self._waiting: deque[tuple[Row, asyncio.Future[Generated]]] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="medhelm-hf")
+        self._task: asyncio.Task[None] | None = None
+        self._fatal = ""
+        self._is_closing = False
+
+    @property
+    def weights(self) -> Weights:
+        """Return the weights."""
+        return self._weights
+
+    def lower(self, max_concurrency: int) -> None:
+        """Keep to smaller batches from now on (another model asks for it)."""
+        self._size = min(self._size, max_concurrency)
+        self.limiter.lower(_BATCHES * self._size)
+
+    def open_model(self, spec: ModelSpec, *, owns_host: bool) -> HFModel:
+        """Return a model of these weights."""
+        return HFModel(spec, self, owns_host=owns_host)
+
+    async def ask(self, spec: ModelSpec, request: Request) -> Generated:
+        """Return what the weights write; raises ModelError where they cannot be used."""
+        if self._fatal:
+            raise ModelError(self._fatal)
+        future: asyncio.Future[Generated] = asyncio.get_running_loop().create_future()
+
+        def is_dropped() -> bool:
+            return self._is_closing or future.cancelled()
+
+        row = Row(request, spec.context_window, spec.timeout_s, is_dropped)
+        self._waiting.append((row, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        return await future
+
+    async def close(self) -> None:
+        """End what is being generated and free the memory."""
+        self._is_closing = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._weights.unload()
+
+    async def _work(self) -> None:
+        """Generate batch after batch until nothing waits."""
+        loop = asyncio.get_running_loop()
+        batch: list[tuple[Row, asyncio.Future[Generated]]] = []
+        try:
+            while self._waiting:
+                if len(self._waiting) < self._size:
+                    await asyncio.sleep(_GATHER_S)
+                count = min(self._size, len(self._waiting))
+                batch = [self._waiting.popleft() for _ in range(count)]
+                batch = [(row, future) for row, future in batch if not future.cancelled()]
+                if batch:
+                    rows = [row for row, _ in batch]
+                    answers = await loop.run_in_executor(self._thread, self._generate, rows)
+                    for (_, future), answer in zip(batch, answers, strict=True):
+                        if not future.done():
+                            future.set_result(answer)
+                    batch = []
+        except ModelError as error:
+            self._fatal = str(error)
+            for _, future in (*batch, *self._waiting):
+                if not future.done():
+                    future.set_exception(ModelError(self._fatal))
+            self._waiting.clear()
+        except asyncio.CancelledError:
+            self._is_closing = True  # the thread stops after the token that it is at
+            raise
+
+    def _generate(self, rows: list[Row]) -> list[Generated]:
+        self._weights.load()
+        try:
+            return self._weights.generate(rows)
+        except Exception as error:  # a border: one bad batch must not end the run
+            # The text of the error may hold the prompt.
+            failed = Generated(finish="error", error=f"{type(error).__name__} while generating")
+            return [failed] * len(rows)
+
+
+class HFModel:
+    """A model whose weights are here."""
+
+    def __init__(self, spec: ModelSpec, batcher: Batcher, *, owns_host: bool) -> None:
+        self.spec = spec
+        self._batcher = batcher
+        self._owns_host = owns_host
+
+    async def acquire(self) -> None:
+        """Wait for a place in this batch or the next one."""
+        await self._batcher.limiter.acquire()
+
+    def release(self) -> None:
+        """Give the place back."""
+        self._batcher.limiter.release()
+
+    async def respond(self, request: Request) -> Response:
+        """Return what the model writes; raises `ModelError` where it cannot be loaded."""
+        if not self.spec.send_seed:
+            request = msgspec.structs.replace(request, seed=None)
+        answer = await self._batcher.ask(self.spec, request)
+        weights = self._batcher.weights
+        return Response(
+            instance_id=request.instance_id,
+            repeat=request.repeat,
+            text=answer.text,
+            finish=answer.finish,
+            error=answer.error,
+            usage=answer.usage,
+            attempts=0 if answer.finish == "oversize" else 1,
+            latency_s=answer.seconds,
+            served_model=weights.name,
+            fingerprint=weights.fingerprint,
+            finished_at=time.time(),
+        )
+
+    async def close(self) -> None:
+        """Free the memory, unless other models of a pool share it."""
+        if self._owns_host:
+            await self._batcher.close()

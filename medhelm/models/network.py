@@ -1,0 +1,101 @@
+"""Connections as the environment wants them: proxies and certificates, for every provider."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import aiohttp
+from yarl import URL
+
+from medhelm.errors import ModelError
+from medhelm.models.access import Access
+from medhelm.models.wire import Failure, Kind
+
+CONNECT_S = 10.0
+# Servers close idle connections after 5 s at the earliest; a request on a closing one is lost.
+_KEEP_ALIVE_S = 4.0
+_OTHERS_CA = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+def open_session(access: Access, headers: Mapping[str, str]) -> aiohttp.ClientSession:
+    """Return a session for one server; the limiter is the only bound on connections.
+
+    Proxies are looked up once (`find_proxy`) and not per request (`trust_env`), which would also
+    replace our key by one of a .netrc file.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=0,
+            use_dns_cache=True,
+            ttl_dns_cache=300,
+            keepalive_timeout=_KEEP_ALIVE_S,
+            ssl=tls_context(os.environ) if access.parts.scheme == "https" else True,
+        ),
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+def connect_s(timeout_s: float) -> float:
+    """Return the part of a try's time that connecting may take.
+
+    It is less than the whole, so that a dead host is told from a slow answer.
+    """
+    return min(CONNECT_S, timeout_s / 2)
+
+
+def find_proxy(access: Access) -> URL | None:
+    """Return the proxy that the environment names for this host, None for this machine itself."""
+    host = access.parts.hostname or ""
+    if host in ("localhost", "::1") or host.startswith("127.") or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(access.parts.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    url = URL(proxy if "://" in proxy else f"http://{proxy}")
+    if url.scheme not in ("http", "https"):
+        raise ModelError(
+            f"the environment names a {url.scheme} proxy for {access.host}; only http and https"
+            " proxies are known: set HTTPS_PROXY, or NO_PROXY for this host"
+        )
+    return url
+
+
+def tls_context(environ: Mapping[str, str]) -> ssl.SSLContext:
+    """Return a context that trusts every authority that the environment names."""
+    named = {name: environ.get(name, "") for name in ("SSL_CERT_FILE", *_OTHERS_CA)}
+    for name, value in named.items():
+        if value and not Path(value).exists():
+            raise ModelError(f"{name} names a file that does not exist: {value}")
+    context = ssl.create_default_context()  # OpenSSL reads SSL_CERT_FILE and SSL_CERT_DIR itself
+    for name in _OTHERS_CA:
+        if value := named[name]:
+            is_folder = Path(value).is_dir()
+            try:
+                context.load_verify_locations(
+                    cafile=None if is_folder else value, capath=value if is_folder else None
+                )
+            except ssl.SSLError:
+                raise ModelError(f"{name} names a file without PEM certificates: {value}") from None
+    return context
+
+
+def read_network_error(error: Exception) -> Failure:
+    """Return what an error of aiohttp means."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return Failure("endpoint", "bad certificate")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        kind: Kind = "endpoint" if error.status == 407 else "retry"
+        return Failure(kind, f"proxy http {error.status}", error.status)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return Failure("retry", "no connection")
+    if isinstance(error, TimeoutError):
+        return Failure("retry", "timeout", lost=True)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return Failure("retry", "truncated body", lost=True)
+    return Failure("retry", "connection dropped", lost=True)

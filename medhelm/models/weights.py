@@ -1,0 +1,290 @@
+"""Local weights through Transformers: loading, the chat template, one batch of completions.
+
+Everything here blocks; `hf.py` calls it in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.errors import ModelError, UsageError
+from medhelm.models.decoding import Draws, Endings, Generated, Row
+from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_FILE = re.compile(r"[\w.-]+/[\w.-]+/.+\.gguf")
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `extra_body` of a config with `provider: hf` may hold."""
+
+    device: str = ""
+    """'cuda', 'cuda:1', 'cpu'; empty: cuda where there is one, else cpu."""
+    dtype: str = ""
+    """'float32', 'bfloat16', 'float16'; empty: the file's own on cuda, float32 on cpu."""
+    revision: str | None = None
+    """Commit, branch or tag of a hub id."""
+    chat_template_kwargs: dict[str, Any] = {}
+    """Further values for the chat template ('enable_thinking')."""
+
+
+def read_options(spec: ModelSpec) -> Options:
+    """Return the options of a spec; raises UsageError."""
+    try:
+        return msgspec.convert(spec.extra_body, Options)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"model {spec.name!r}: extra_body of a local model: {error}") from None
+
+
+def locate(spec: ModelSpec) -> tuple[str, str | None]:
+    """Return the folder or hub id of a model and the name of its GGUF file, if it is one.
+
+    Raises ModelError for what is neither a hub id nor a place that exists.
+    """
+    given = spec.model.strip()
+    if not given:
+        raise ModelError(
+            f"model {spec.name!r} has no model.model: set a hub id, a folder or a .gguf file"
+        )
+    path = Path(given).expanduser()
+    if path.is_dir():
+        return str(path), None
+    if path.is_file() and path.suffix == ".gguf":
+        return str(path.parent), path.name
+    if path.is_file():
+        raise ModelError(
+            f"model {spec.name!r}: {given} is no .gguf file; name its folder where the weights"
+            " are safetensors"
+        )
+    if _HUB_ID.fullmatch(given) and not given.endswith(".gguf"):
+        return given, None
+    if _HUB_FILE.fullmatch(given) and not given.startswith("."):
+        owner, name, file = given.split("/", 2)
+        return f"{owner}/{name}", file
+    raise ModelError(
+        f"model {spec.name!r}: there is no folder or file {given}, and it is no hub id; set"
+        " model.model to one of these"
+    )
+
+
+class Weights:
+    """A model, its tokenizer and its chat template."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self._spec = spec
+        self._options = read_options(spec)
+        self._place, self._gguf = locate(spec)
+        self._model: Any = None
+        self._tokenizer: Any = None
+        self._eos: frozenset[int] = frozenset()
+        self._defaults: tuple[float, float] = (0.0, 1.0)
+        self.name = ""
+        """What was loaded: the hub id with its commit, or the name of the file or folder."""
+        self.fingerprint = ""
+        """Number format and chat template."""
+
+    def load(self) -> None:
+        """Read the files; raises ModelError."""
+        if self._model is not None:
+            return
+        try:
+            self._load()
+        except ModelError:
+            raise
+        except Exception as error:  # a border: whatever a file or the hub makes the library raise
+            first = str(error).strip().partition("\n")[0][:200]
+            raise ModelError(
+                f"model {self._spec.name!r}: {self._spec.model} cannot be loaded"
+                f" ({type(error).__name__}: {first}); check model.model, and that the hub can be"
+                " reached or the files are here"
+            ) from None
+
+    def unload(self) -> None:
+        """Free the memory."""
+        self._model = None
+
+    def generate(self, rows: Sequence[Row]) -> list[Generated]:
+        """Return what comes of each row; together or one by one gives the same."""
+        done: dict[int, Generated] = {}
+        ready: list[tuple[int, Row, list[int]]] = []
+        for n, row in enumerate(rows):
+            ids = self._encode(row)
+            if isinstance(ids, Generated):
+                done[n] = ids
+            else:
+                ready.append((n, row, ids))
+        answers = self._complete([(row, ids) for _, row, ids in ready]) if ready else []
+        done.update(zip((n for n, _, _ in ready), answers, strict=True))
+        return [done[n] for n in range(len(rows))]
+
+    def _load(self) -> None:
+        import torch
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
+        options = self._options
+        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        dtype = options.dtype or ("float32" if device == "cpu" else "auto")
+        source: dict[str, Any] = {"revision": options.revision} if options.revision else {}
+        if self._gguf:
+            source["gguf_file"] = self._gguf
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            self._place, padding_side="left", **source
+        )
+        # No pickles: a folder or GGUF file of weights holds numbers only.
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            self._place,
+            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            **({} if self._gguf else {"use_safetensors": True}),
+            **source,
+        )
+        model.to(device).eval()
+        self._read_defaults(model, tokenizer)
+        self._tokenizer, self._model = tokenizer, model
+        self._name_it(model, tokenizer)
+
+    def _read_defaults(self, model: Any, tokenizer: Any) -> None:
+        """Note how the model is decoded by itself, and leave none of it to the library."""
+        import transformers
+
+        own = model.generation_config
+        ends = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
+        self._eos = frozenset(i for i in (*ends, tokenizer.eos_token_id) if i is not None)
+        if own.do_sample:
+            self._defaults = (own.temperature or 1.0, own.top_p or 1.0)
+        pad = tokenizer.pad_token_id
+        model.generation_config = transformers.GenerationConfig(
+            do_sample=False,
+            bos_token_id=own.bos_token_id,
+            eos_token_id=sorted(self._eos) or None,
+            pad_token_id=min(self._eos, default=0) if pad is None else pad,
+        )
+
+    def _name_it(self, model: Any, tokenizer: Any) -> None:
+        name = self._gguf or self._place
+        is_here = Path(self._place).is_dir()
+        commit = getattr(model.config, "_commit_hash", None)
+        self.name = Path(name).name if is_here else f"{self._place}@{(commit or 'unknown')[:12]}"
+        template = tokenizer.chat_template
+        how = "plain template"
+        if template:
+            how = f"chat template {hashlib.sha256(str(template).encode()).hexdigest()[:12]}"
+        self.fingerprint = f"{str(model.dtype).removeprefix('torch.')}, {how}"
+
+    def _encode(self, row: Row) -> list[int] | Generated:
+        """Return the tokens of a prompt, or why there is nothing to ask."""
+        request = row.request
+        try:
+            for message in request.messages:
+                message.content.encode()
+        except UnicodeEncodeError:
+            return Generated(finish="error", error="the prompt is not valid Unicode")
+        has_template = bool(self._tokenizer.chat_template)
+        text = self._render(request) if has_template else _plain(request.messages)
+        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_template)["input_ids"]
+        config = self._model.config.get_text_config()
+        window = row.window or getattr(config, "max_position_embeddings", None)
+        if window is not None and len(ids) + request.max_output_tokens > window:
+            error = (
+                f"{len(ids)} tokens of prompt and {request.max_output_tokens} of answer"
+                f" exceed the window of {window}"
+            )
+            return Generated(finish="oversize", error=error)
+        return ids or [min(self._eos, default=0)]
+
+    def _render(self, request: Request) -> str:
+        """Return the prompt as the chat template has it."""
+        values = dict(self._options.chat_template_kwargs)
+        if request.sampling.reasoning_effort is not None:
+            values["reasoning_effort"] = request.sampling.reasoning_effort
+
+        def render(messages: Sequence[Message]) -> str:
+            turns = [{"role": m.role, "content": m.content} for m in messages]
+            return str(
+                self._tokenizer.apply_chat_template(
+                    turns, tokenize=False, add_generation_prompt=True, **values
+                )
+            )
+
+        try:
+            return render(request.messages)
+        except Exception:  # a border: a template is code of the model's, and may raise anything
+            if not any(m.role == "system" for m in request.messages):
+                raise
+        # Some templates know no system prompt: it then stands before the first turn.
+        system = [m for m in request.messages if m.role == "system"]
+        first, *rest = (m for m in request.messages if m.role != "system")
+        return render([Message(first.role, _join([*system, first])), *rest])
+
+    def _complete(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+        """Return the completions of a batch; halves it where the memory does not suffice."""
+        import torch
+
+        try:
+            return self._run(batch)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+        if len(batch) == 1:
+            return [Generated(finish="error", error="out of memory")]
+        middle = len(batch) // 2
+        return self._complete(batch[:middle]) + self._complete(batch[middle:])
+
+    def _run(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+        import torch
+        import transformers
+
+        started = time.monotonic()
+        model, tokenizer = self._model, self._tokenizer
+        width = max(len(ids) for _, ids in batch)
+        rows = [row for row, _ in batch]
+        pad = model.generation_config.pad_token_id
+        tokens = [[pad] * (width - len(ids)) + ids for _, ids in batch]
+        mask = [[0] * (width - len(ids)) + [1] * len(ids) for _, ids in batch]
+        endings = Endings(rows, width, tokenizer, self._eos, started)
+        draws = Draws([row.request for row in rows], self._defaults, model.device)
+        with torch.inference_mode():
+            written = model.generate(
+                input_ids=torch.tensor(tokens, device=model.device),
+                attention_mask=torch.tensor(mask, device=model.device),
+                max_new_tokens=max(row.request.max_output_tokens for row in rows),
+                stopping_criteria=transformers.StoppingCriteriaList([endings]),
+                logits_processor=transformers.LogitsProcessorList([draws] if draws else []),
+            ).tolist()
+        seconds = time.monotonic() - started
+        answers = []
+        for n, (row, ids) in enumerate(batch):
+            length, why = endings.of(n)
+            own = written[n][width : width + length]
+            text, why = cut_at_stop(
+                tokenizer.decode(own, skip_special_tokens=True), row.request.sampling.stop, why
+            )
+            usage = Usage(input_tokens=len(ids), cached_tokens=0, output_tokens=length)
+            failed = why not in ("stop", "length")
+            finish: Finish = "error" if failed else "length" if why == "length" else "stop"
+            answers.append(
+                Generated("" if failed else text, finish, why if failed else "", usage, seconds)
+            )
+        return answers
+
+
+def cut_at_stop(text: str, stops: Sequence[str], why: str) -> tuple[str, str]:
+    """Return the text before the first stop sequence in it, and why it ended."""
+    found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(found)], "stop") if found else (text, why)
+
+
+def _plain(messages: Sequence[Message]) -> str:
+    """Return the prompt of a model without a chat template."""
+    return _join(messages) + "\n"
+
+
+def _join(messages: Sequence[Message]) -> str:
+    return "\n\n".join(m.content for m in messages)
