@@ -1,0 +1,189 @@
+"""DischargeMe: write a section that is missing from a discharge note.
+
+Xu et al., 2024, shared task Discharge Me! of BioNLP at ACL 2024. Each stay is asked for twice, for
+its brief hospital course and for its discharge instructions; only the section that is asked for
+is taken out of the note, as in MedHELM.
+"""
+
+import csv
+import gzip
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+QUESTIONS = {
+    "brief_hospital_course": (
+        "Write the section 'Brief Hospital Course' of this note: what happened in hospital and "
+        "why, problem by problem, for the clinicians who go on with the care."
+    ),
+    "discharge_instructions": (
+        "Write the section 'Discharge Instructions' of this note: a letter to the patient, in "
+        "plain words, on why they were in hospital, what was done and what they are to do now."
+    ),
+}
+NOTES = ("note_id", "subject_id", "hadm_id", "text")
+REPORTS = ("note_id", "hadm_id", "charttime", "text")
+TARGETS = ("hadm_id", *QUESTIONS)
+
+_LONGEST_CELL = 2**31 - 1
+"""The csv module's own limit is below the length of a long note."""
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield two rows a stay that has a note, a radiology report and the targets.
+
+    Of several reports the earliest is given, of several notes the first. Notes are streamed; what
+    they are joined with lies in a temporary database on disk, so that no table needs to fit into
+    memory.
+    """
+    notes, targets, reports = paths
+    with closing(sqlite3.connect("")) as database:
+        _store(database, targets, reports)
+        ask = (
+            "select course, instructions, reports.text from targets join reports using (stay) "
+            "where stay = ?"
+        )
+        for _, row in read_table(notes, NOTES):
+            found = database.execute(ask, (row["hadm_id"],)).fetchone()
+            if found is None:
+                continue
+            database.execute("delete from targets where stay = ?", (row["hadm_id"],))
+            *sections, report = found
+            kept = {**{name: row[name] for name in NOTES}, "radiology": report}
+            for document, target in zip(QUESTIONS, sections, strict=True):
+                yield {**kept, "document": document, "target": target}
+
+
+def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
+    """Fill a database with the targets of each stay and its earliest radiology report."""
+    database.execute("create table targets (stay text primary key, course text, instructions text)")
+    database.executemany(
+        "insert or ignore into targets values (?, ?, ?)",
+        ([row[name] for name in TARGETS] for _, row in read_table(targets, TARGETS)),
+    )
+    database.execute(
+        "create table reports (stay text primary key, time text, note text, text text)"
+    )
+    database.executemany(
+        "insert into reports values (?, ?, ?, ?) on conflict (stay) do update "
+        "set time = excluded.time, note = excluded.note, text = excluded.text "
+        "where (excluded.time, excluded.note) < (time, note)",
+        (
+            (row["hadm_id"], row["charttime"], row["note_id"], row["text"])
+            for _, row in read_table(reports, REPORTS)
+            if row["hadm_id"] and row["text"].strip()
+        ),
+    )
+
+
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the numbered rows of a gzipped CSV file, one at a time; raises DataError."""
+    csv.field_size_limit(_LONGEST_CELL)
+    number = 0
+    try:
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if missing := [name for name in columns if name not in header]:
+                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+            for number, record in enumerate(reader, 1):
+                if len(record) != len(header):
+                    raise DataError(
+                        f"{path.name}, row {number}: {len(record)} cells, "
+                        f"the header has {len(header)}"
+                    )
+                yield number, dict(zip(header, record, strict=True))
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(
+            f"{path.name}: not a whole gzip file behind row {number}; download it again"
+        ) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
+    except csv.Error as e:
+        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a note without the section that is asked for; stays without that section are out."""
+    document, target = row["document"], row["target"].strip()
+    if document not in QUESTIONS:
+        raise DataError(f"document must be one of: {', '.join(QUESTIONS)}")
+    if not row["text"].strip():
+        raise DataError("text is empty; a note of a stay must hold its text")
+    if not target:
+        return None
+    note = cut(row["text"], target).strip()
+    return Instance(
+        id=f"{row['hadm_id']}-{document}",
+        context=f"Discharge note:\n{note}\n\nRadiology report:\n{row['radiology'].strip()}",
+        question=QUESTIONS[document],
+        references=(target,),
+        cluster=row["subject_id"],
+        metadata={"document": document},
+    )
+
+
+def cut(note: str, section: str) -> str:
+    """Return the note without a section, whatever the white space between its words is."""
+    if section in note:
+        return note.replace(section, "")
+    return re.sub(r"\s+".join(map(re.escape, section.split())), "", note)
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    return [
+        Benchmark(
+            name="dischargeme",
+            title="DischargeMe",
+            description=(
+                "Discharge notes with a radiology report: write the hospital course, or the "
+                "instructions for the patient."
+            ),
+            subcategory="documenting_patient_visits",
+            tasks=("generate_discharge_notes", "summarize_clinical_documents"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(name="test_phase_1/discharge.csv.gz"),
+                    SourceFile(name="test_phase_1/discharge_target.csv.gz"),
+                    SourceFile(name="test_phase_1/radiology.csv.gz"),
+                ),
+                read=read,
+                source="Discharge Me! 1.3, test phase 1, PhysioNet",
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below are the discharge note of a hospital stay, from which one section was taken "
+                "out, and the report of an imaging study of the stay. Write that section, as it "
+                "is asked for at the end, from what stands here. Three underscores stand for what "
+                "was removed to protect the patient. Reply with the section alone."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            how_to_get=(
+                "Become a credentialed user of physionet.org and sign the data use agreement of "
+                "Discharge Me! (discharge-me), version 1.3.",
+                "Download discharge.csv.gz, discharge_target.csv.gz and radiology.csv.gz of its "
+                "folder test_phase_1; the other files are not needed.",
+                "Put the folder test_phase_1 with these files, packed as they are, into "
+                "<data dir>/dischargeme.",
+            ),
+            max_output_tokens=2048,
+            data_class="gated",
+            licence="PhysioNet Credentialed Health Data License 1.5.0",
+            citation=(
+                "Xu et al. Discharge Me!: BioNLP ACL'24 shared task on streamlining discharge "
+                "documentation. PhysioNet 2024. doi 10.13026/4a0k-4360"
+            ),
+            expected_instances={"test": 29404},
+            cluster="patient",
+        )
+    ]

@@ -1,0 +1,87 @@
+"""MentalHealth: what does the counsellor say next in a counselling dialogue?
+
+Bedi et al., 2025, arXiv 2505.23802. The turns of a dialogue are not independent: the published data
+have seven dialogues, so the dialogue is the cluster.
+"""
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+COLUMNS = {
+    "id": "unique key of the row, a turn of the counsellor",
+    "dialogue": "key of the dialogue that the turn belongs to; intervals take its turns together",
+    "topic": "what the dialogue is about, such as anxiety",
+    "dialogue_type": "kind of the dialogue, such as first session; may be empty",
+    "context": "the dialogue before the turn, a line a turn; empty before the first",
+    "response": "what the counsellor said, the gold",
+}
+FILLED = ("id", "dialogue", "topic", "response")
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a dialogue up to a turn of the counsellor."""
+    check_columns(row)
+    topic, kind, before = (row[name].strip() for name in ("topic", "dialogue_type", "context"))
+    heading = [f"Topic: {topic}", *([f"Kind of dialogue: {kind}"] if kind else [])]
+    return Instance(
+        id=row["id"],
+        context="\n".join(heading) + "\n\nDialogue so far:\n" + (before or "(not begun)"),
+        question="What does the counsellor say next?",
+        references=(row["response"].strip(),),
+        cluster=row["dialogue"],
+        metadata={"topic": topic, "dialogue_type": kind},
+    )
+
+
+def check_columns(row: Row) -> None:
+    """Raise DataError for a missing, unknown or empty column."""
+    for name in COLUMNS:
+        if name not in row:  # the header may be missing: the names it has are not repeated
+            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
+    for name in row:
+        if name not in COLUMNS:
+            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
+    for name in FILLED:
+        if not row[name].strip():
+            raise DataError(f"column {name!r} is empty")
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    return [
+        Benchmark(
+            name="mental_health",
+            title="MentalHealth",
+            description="Counselling dialogues, in which to give the counsellor's next turn.",
+            subcategory="facilitating_patient_engagement_and_support",
+            tasks=("support_counseling", "support_groups"),
+            dataset=FileDataset(
+                files=(SourceFile(name="mental_health.csv"),), source="dialogues of the institution"
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below is a dialogue of a counsellor and a client up to a turn of the counsellor. "
+                "Give that turn: take up what the client has said, with empathy and without "
+                "judging, by sound counselling technique, and see to safety where there is a "
+                "risk. Reply with the counsellor's words alone."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            columns=COLUMNS,
+            how_to_get=(
+                "The dialogues are not public; run the task on dialogues of your own institution.",
+                "Make a UTF-8 CSV file with one row for each turn of a counsellor.",
+                "The published file calls the response gold_counselor_response and has neither id "
+                "nor dialogue: add both.",
+                "Name the file mental_health.csv.",
+            ),
+            max_output_tokens=1024,
+            data_class="private",
+            curation="new",
+            licence="none: records of the institution",
+            citation="Bedi et al. MedHELM. 2025. arXiv 2505.23802",
+            cluster="dialogue",
+        )
+    ]

@@ -1,0 +1,92 @@
+"""NoteExtract: fill a history form from a community health worker's note.
+
+Bedi et al., 2025, arXiv 2505.23802. There is no gold: the jury sees the note and the form.
+"""
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+COLUMNS = {
+    "id": "unique key of the row",
+    "note": "the note of a visit in free text; rows without one are left out",
+    "patient": "optional; key of the patient, so that intervals take a patient's notes together",
+}
+REQUIRED = ("id", "note")
+FORM = """\
+Chief complaint:
+Onset:
+What makes it worse or better:
+Quality:
+Region and radiation:
+Severity:
+Timing:
+Related symptoms:"""
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a note and the form to fill; rows without a note are left out."""
+    check_columns(row)
+    if not row["note"].strip():
+        return None
+    if not row["id"].strip():
+        raise DataError("column 'id' is empty")
+    return Instance(
+        id=row["id"],
+        context=row["note"].strip(),
+        question=f"Fill in this form from the note:\n{FORM}",
+        cluster=row.get("patient") or None,
+    )
+
+
+def check_columns(row: Row) -> None:
+    """Raise DataError for a missing or unknown column."""
+    for name in REQUIRED:
+        if name not in row:  # the header may be missing: the names it has are not repeated
+            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
+    for name in row:
+        if name not in COLUMNS:
+            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    return [
+        Benchmark(
+            name="note_extract",
+            title="NoteExtract",
+            description=(
+                "Visit notes of community health workers, from which to fill a history form in "
+                "the words of the note."
+            ),
+            subcategory="documenting_care_plans",
+            tasks=("document_treatment_plans", "document_care_protocols"),
+            dataset=FileDataset(
+                files=(SourceFile(name="note_extract.csv"),), source="notes of the institution"
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below is a community health worker's note of a visit, and then a history form. "
+                "Fill in the form with what the note says and nothing else: infer, interpret and "
+                "correct nothing, and keep the patient's own words where the note gives them. "
+                "Write 'Not mentioned' where the note is silent. Reply with the filled form alone, "
+                "all its lines in their order."
+            ),
+            metrics=["jury"],
+            rubric="accuracy_structure_clarity",
+            answer="text",
+            columns=COLUMNS,
+            how_to_get=(
+                "The notes are not public; run the task on notes of your own institution.",
+                "Export visit notes in free text to a UTF-8 CSV file, one a row; no labels are "
+                "needed. The published data have the note in the column 'MO Note'.",
+                "Name the file note_extract.csv.",
+            ),
+            max_output_tokens=1536,
+            data_class="private",
+            curation="new",
+            licence="none: records of the institution",
+            citation="Bedi et al. MedHELM. 2025. arXiv 2505.23802",
+            cluster="patient",
+        )
+    ]

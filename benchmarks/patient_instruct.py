@@ -1,0 +1,103 @@
+"""PatientInstruct: write a patient's instructions for the time after a procedure.
+
+Bedi et al., 2025, arXiv 2505.23802.
+"""
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+COLUMNS = {
+    "id": "unique key of the row",
+    "diagnosis": "why the procedure was done; rows without it are left out",
+    "procedure": "what was done; rows without it are left out",
+    "history_and_physical": "note of the examination before; rows without it are left out",
+    "operative_note": "report of the procedure; rows without it are left out",
+    "instructions": "what the patient was told for home, the gold; rows without it are left out",
+    "qc": "optional; TRUE, or FALSE for cases that failed quality control and are left out",
+    "patient": "optional; key of the patient, so that intervals take a patient's cases together",
+}
+GIVEN = {
+    "diagnosis": "Diagnosis",
+    "procedure": "Procedure",
+    "history_and_physical": "History and physical",
+    "operative_note": "Operative note",
+}
+REQUIRED = ("id", *GIVEN, "instructions")
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a case; rows that lack a text or failed quality control are left out."""
+    check_columns(row)
+    passed = row.get("qc", "TRUE").strip().upper()
+    if passed not in ("TRUE", "FALSE"):
+        raise DataError("column 'qc' must hold one of: TRUE, FALSE")
+    if passed == "FALSE" or not all(row[name].strip() for name in REQUIRED[1:]):
+        return None
+    if not row["id"].strip():
+        raise DataError("column 'id' is empty")
+    return Instance(
+        id=row["id"],
+        context="\n\n".join(f"{title}:\n{row[name].strip()}" for name, title in GIVEN.items()),
+        question="Write this patient's instructions for home.",
+        references=(row["instructions"].strip(),),
+        cluster=row.get("patient") or None,
+    )
+
+
+def check_columns(row: Row) -> None:
+    """Raise DataError for a missing or unknown column."""
+    for name in REQUIRED:
+        if name not in row:  # the header may be missing: the names it has are not repeated
+            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
+    for name in row:
+        if name not in COLUMNS:
+            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    return [
+        Benchmark(
+            name="patient_instruct",
+            title="PatientInstruct",
+            description="Outpatient procedures, for which to write the patient's instructions.",
+            subcategory="delivering_personalized_care_instructions",
+            tasks=(
+                "generate_medication_instructions",
+                "generate_procedure_instructions",
+                "generate_home_care_instructions",
+                "explain_follow_up",
+                "explain_recovery",
+            ),
+            dataset=FileDataset(
+                files=(SourceFile(name="patient_instruct.csv"),), source="notes of the institution"
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below are the notes of an outpatient procedure. Write the instructions that the "
+                "patient takes home, in plain words and to the patient: wound and dressing, "
+                "activity, food, drugs and pain, what is to be expected, when to call or come at "
+                "once, and follow-up, as far as they matter in this case. Keep to what the notes "
+                "support. Reply with the instructions alone."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            columns=COLUMNS,
+            how_to_get=(
+                "The cases are not public; run the task on cases of your own institution.",
+                "Export outpatient procedures, with discharge within a day, to a UTF-8 CSV file, "
+                "one a row.",
+                "The published data call the columns Diagnosis, ActualProcedure, "
+                "HistoryPhysicalNoteText, OperativeNoteText, DischargeInstructionNoteText and QC.",
+                "Name the file patient_instruct.csv.",
+            ),
+            max_output_tokens=1536,
+            data_class="private",
+            curation="new",
+            licence="none: records of the institution",
+            citation="Bedi et al. MedHELM. 2025. arXiv 2505.23802",
+            cluster="patient",
+        )
+    ]
