@@ -81,8 +81,13 @@ def request_hash(spec: RunSpec) -> str:
     model's display name, prices, time-outs and limits on concurrency.
     """
     decides: dict[str, Any] = {f: getattr(spec, f) for f in _SPEC_FIELDS}
-    decides["model"] = {f: getattr(spec.model, f) for f in _MODEL_FIELDS}
+    decides["model"] = model_identity(spec.model)
     return _digest(decides)
+
+
+def model_identity(model: ModelSpec) -> dict[str, Any]:
+    """Return what of a model decides its answers: all but names, prices and limits."""
+    return {field: getattr(model, field) for field in _MODEL_FIELDS}
 
 
 def grading_hash(grading: GradingSpec) -> str:
@@ -115,7 +120,7 @@ def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
     """Return 16 hex digits over all that decides what one judge is asked: itself, rubric, prompt."""
     return _digest(
         {
-            "model": {f: getattr(judge, f) for f in _MODEL_FIELDS},
+            "model": model_identity(judge),
             "rubric": terms.rubric,
             "version": terms.version,
             "repairs": terms.jury.repairs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
+from itertools import combinations
 from typing import Any
 
 import yaml
@@ -13,6 +14,7 @@ from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.jury.terms import OFFLINE
 from medhelm.models import check_model
 from medhelm.models.catalogue import find_model
+from medhelm.records import model_identity
 from medhelm.schema import JurySpec, ModelSpec
 
 DEFAULT = "medhelm"
@@ -61,6 +63,9 @@ def _resolve(
     names = [judge.name for judge in judges]
     if twice := [n for n in names if names.count(n) > 1]:
         raise UsageError(f"{where}: judge {twice[0]} stands twice")
+    for one, other in combinations(judges, 2):
+        if model_identity(one) == model_identity(other):
+            raise UsageError(f"{where}: {one.name} and {other.name} are the same model")
     if judges and choice.quorum > len(judges):
         raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")
     for judge in judges:

@@ -1,0 +1,359 @@
+"""Judges at work: calls, repairs, logs that go on, budgets, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import medhelm
+from medhelm import records
+from medhelm.costs import Ledger
+from medhelm.errors import BudgetReached, MedhelmError, ModelError, PrivacyRefused, UsageError
+from medhelm.jury.gradelog import Judgement, read_judgements
+from medhelm.models.scripted import ScriptedModel
+from medhelm.protocols import judging
+from medhelm.schema import (
+    Criterion,
+    Exchange,
+    Instance,
+    JurySpec,
+    JuryTerms,
+    ModelSpec,
+    Request,
+    Response,
+    Rubric,
+    RunRecord,
+)
+from tests.quiz import command, environment
+
+PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
+GOOD = '{"accuracy": 5, "completeness": 4, "clarity": 3}'
+BAD = "It is good."
+TERMS = JuryTerms(
+    jury=JurySpec(name="j", repairs=2),
+    rubric=Rubric(
+        name="r", version="1", task="Rate.", criteria=(Criterion(name="accuracy", text="?"),)
+    ),
+    version="1",
+)
+EXCHANGE = Exchange(
+    instance=Instance(id="i", question="Why?"), response=Response(instance_id="i", text="Flu.")
+)
+
+
+def judge(name: str, reply: str = GOOD, **more: Any) -> ModelSpec:
+    return ModelSpec(
+        name=name,
+        model=name,
+        provider="scripted",
+        endpoint_class="local",
+        extra_body={"default": reply} | more,
+    )
+
+
+def jury(*judges: ModelSpec, **more: Any) -> JurySpec:
+    return JurySpec(name="test", judges=judges, **more)
+
+
+def run(folder: Path, who: JurySpec | str | None, **more: Any) -> RunRecord:
+    medhelm.evaluate(
+        "baseline/lead",
+        "essay",
+        data="sample",
+        plugins=PLUGIN,
+        results_dir=folder,
+        jury=who,
+        **more,
+    )
+    newest = max(records.find_gradings(folder), key=lambda g: (g / "summary.json").stat().st_mtime)
+    return records.read_record(newest)
+
+
+def logs(folder: Path) -> dict[str, list[Judgement]]:
+    found = [list(read_judgements(p.parent)) for p in folder.glob("runs/*/*/*/judges/*/*.jsonl")]
+    return {log[0].judge: log for log in found}
+
+
+def value(record: RunRecord, metric: str = "jury") -> float | None:
+    return next(r.value for r in record.results if r.metric == metric)
+
+
+# One judgement ----------------------------------------------------------------------------
+
+
+def ask(*replies: str | Response, ledger: Ledger | None = None) -> tuple[Judgement, list[Request]]:
+    left = list(replies)
+    model = ScriptedModel(ModelSpec(name="j/a"), lambda _: left.pop(0))
+    ledger = ledger or Ledger()
+
+    async def work() -> Judgement:
+        request = judging.judge_request(model.spec, TERMS, EXCHANGE)
+        reservation = await judging.reserve_call(ledger, model.spec, request)
+        return await judging.conduct(model, TERMS, EXCHANGE, request, reservation, ledger)
+
+    return asyncio.run(work()), model.requests
+
+
+def test_a_reply_that_is_read_costs_one_call() -> None:
+    judgement, requests = ask('{"accuracy": 4}')
+    assert (judgement.scores, len(requests), judgement.is_final) == ((4,), 1, True)
+    assert (judgement.calls[0].parsed, judgement.calls[0].reply) == ("scored", '{"accuracy": 4}')
+    assert len(judgement.calls[0].prompt_sha256) == 64
+    assert judgement.calls[0].usage.output_tokens == 2
+
+
+def test_a_bad_reply_is_asked_for_again_with_what_is_wrong() -> None:
+    judgement, requests = ask(BAD, '{"accuracy": 7}', '{"accuracy": 2}')
+    assert judgement.scores == (2,)
+    assert [c.parsed for c in judgement.calls] == ["unreadable", "unreadable", "scored"]
+    roles = [m.role for m in requests[2].messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "not in 1 to 5" in requests[2].messages[-1].content
+    assert len({c.prompt_sha256 for c in judgement.calls}) == 3
+
+
+def test_after_two_repairs_the_judge_has_abstained() -> None:
+    judgement, requests = ask(BAD, BAD, BAD, '{"accuracy": 5}')
+    assert (judgement.scores, len(requests), judgement.is_final) == (None, 3, True)
+    assert judgement.verdict().reason == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("finish", "text", "parsed", "is_final"),
+    [
+        ("refusal", "", "refused", True),
+        ("length", '{"accuracy": ', "truncated", True),
+        ("length", "", "truncated", True),
+        ("oversize", "", "oversize", True),
+        ("error", "", "error", False),
+    ],
+)
+def test_other_endings_are_kept_apart_and_only_an_error_is_tried_again(
+    finish: Any, text: str, parsed: str, is_final: bool
+) -> None:
+    judgement, requests = ask(Response(instance_id="i", text=text, finish=finish))
+    assert (judgement.scores, judgement.calls[-1].parsed) == (None, parsed)
+    assert (judgement.is_final, len(requests)) == (is_final, 1)
+
+
+def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -> None:
+    model = ModelSpec(name="j/a")
+    first = judging.judge_request(model, TERMS, EXCHANGE)
+    ledger = Ledger(cap_tokens=900)
+    with pytest.raises(BudgetReached):
+        ask(BAD, BAD, BAD, ledger=ledger)
+    assert ledger.open == 0
+    assert 0 < ledger.spent_tokens < 900
+    assert first.max_output_tokens == 512
+
+
+# A run -------------------------------------------------------------------------------------
+
+
+def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
+    ones = '{"accuracy": 1, "completeness": 1, "clarity": 1}'
+    record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
+    assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
+    assert value(record, "jury.accuracy") == 3.0
+    a, b, c = record.judges
+    assert (a.judgements, c.judgements) == ({"scored": 12}, {"unreadable": 12})
+    assert (a.usage.requests, c.usage.requests) == (12, 36)
+    assert a.usage.output_limit_tokens == 12 * 512
+    assert record.provenance["not_judged"] == "0"
+
+
+def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -> None:
+    run(tmp_path, jury(judge("j/a"), judge("j/b")))
+    before = logs(tmp_path)
+    run(tmp_path, jury(judge("j/a"), judge("j/b")))
+    run(tmp_path, jury(judge("j/a"), judge("j/b"), quorum=1))
+    assert logs(tmp_path) == before
+    run(tmp_path, jury(judge("j/a"), judge("j/new")))
+    after = logs(tmp_path)
+    assert {n: len(log) for n, log in after.items()} == {"j/a": 12, "j/b": 12, "j/new": 12}
+    assert after["j/a"] == before["j/a"]
+    log = next(tmp_path.glob("runs/*/*/*/responses.jsonl"))
+    assert len(log.read_text().splitlines()) == 12  # the model itself was asked once
+
+
+def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
+    who = jury(judge("j/a"), judge("j/b"))
+    first = run(tmp_path, who)
+    path = next(tmp_path.glob("runs/*/*/*/judges/*/grades.jsonl"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"scores":[5', b'"scores":[1')  # no longer what the checksum says
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
+    (grading,) = records.find_gradings(tmp_path)
+    (grading / "summary.json").unlink()
+    again = run(tmp_path, who)
+    kept = path.read_bytes().splitlines(keepends=True)
+    assert len(kept) == 12 and set(lines[:3] + lines[4:-1]) < set(kept)
+    assert value(again) == value(first) == 4.0
+
+
+def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_again(
+    tmp_path: Path,
+) -> None:
+    ids = [f"e{i}" for i in range(12)]
+    down = judge("j/b", finish=dict.fromkeys(ids, "error"))
+    record = run(tmp_path, jury(judge("j/a"), down))
+    assert value(record) is None
+    assert record.results[0].outcomes == {"unscored": 12}
+    assert record.provenance["not_judged"] != "0"
+    assert len(logs(tmp_path)["j/b"]) == 12
+    run(tmp_path, jury(judge("j/a"), down))
+    assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
+
+
+def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) -> None:
+    first = run(tmp_path, jury(judge("j/a"), judge("j/b")))
+    before = logs(tmp_path)
+    done = subprocess.run(
+        command("score", "--results-dir", tmp_path, "--plugin", PLUGIN, "--metric", "rouge_1"),
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    gradings = [records.read_record(g) for g in records.find_gradings(tmp_path)]
+    assert len(gradings) == 2
+    assert {value(g) for g in gradings} == {value(first)} == {4.0}
+    assert logs(tmp_path) == before
+
+
+def test_samples_and_a_machine_without_keys_get_the_offline_jury(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "one-key-of-three")
+    record = run(tmp_path, None)
+    assert record.grading.jury is not None and record.grading.jury.jury.name == "offline"
+    assert value(record, "jury[offline/rouge_l]") is not None
+    assert record.judges == ()
+
+
+# Refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("who", "error", "says"),
+    [
+        (lambda: jury(judge("j/a"), judge("j/a")), UsageError, "judge j/a stands twice"),
+        (
+            lambda: jury(judge("j/a"), msgspec.structs.replace(judge("j/a"), name="j/b")),
+            UsageError,
+            "j/a and j/b are the same model",
+        ),
+        (lambda: jury(judge("j/a")), UsageError, "a quorum of 2 with 1 judge"),
+        (
+            lambda: jury(judge("j/a"), ModelSpec(name="baseline/oracle", provider="baseline")),
+            UsageError,
+            "baseline/oracle is a rule and no judge",
+        ),
+        (lambda: "medhelm", ModelError, "OPENAI_API_KEY"),
+        (lambda: "medhlm", MedhelmError, "did you mean 'medhelm'"),
+        (
+            lambda: jury(judge("j/a"), ModelSpec(name="j/b", provider="scripted")),
+            PrivacyRefused,
+            "benchmark 'essay' is gated and model 'j/b' is external",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_request(
+    who: Callable[[], Any],
+    error: type[Exception],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(error, match=says) as caught:
+        run(tmp_path, who())
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_usd_cap_needs_the_price_of_every_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    paid = ModelSpec(
+        name="house/judge",
+        model="judge",
+        base_url="http://127.0.0.1:9/v1",
+        endpoint_class="local",
+    )
+    with pytest.raises(UsageError, match="house/judge"):
+        run(tmp_path, jury(judge("j/a"), paid), budget_usd=1.0)
+
+
+# The command line --------------------------------------------------------------------------
+
+
+def write_jury(folder: Path, delay_s: float) -> Path:
+    """Write DIR/jury/slow.yaml with two scripted judges; returns DIR."""
+    judges = [
+        {
+            "name": f"j/{n}",
+            "model": n,
+            "provider": "scripted",
+            "endpoint_class": "local",
+            "max_concurrency": 1,
+            "extra_body": {"default": GOOD, "delay_s": delay_s},
+        }
+        for n in "ab"
+    ]
+    path = folder / "conf" / "jury" / "slow.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"name": "slow", "judges": judges}))
+    return folder / "conf"
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
+    conf = write_jury(tmp_path, 0.15)
+    argv = command(
+        "run",
+        "model=baseline/lead",
+        "benchmark=essay",
+        "data=sample",
+        "jury=slow",
+        f"plugins=[{PLUGIN}]",
+        f"results_dir={tmp_path / 'results'}",
+        "--config-dir",
+        conf,
+    )
+    process = subprocess.Popen(
+        argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while len(logs_if_any(tmp_path / "results")) < 6 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = logs_if_any(tmp_path / "results")
+    assert 6 <= len(before) < 24
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    after = logs_if_any(tmp_path / "results")
+    assert len(after) == 24 and before < after
+
+
+def logs_if_any(results: Path) -> set[bytes]:
+    """Return the whole lines of all grade logs."""
+    found = results.glob("runs/*/*/*/judges/*/grades.jsonl")
+    return {
+        line
+        for path in found
+        for line in path.read_bytes().splitlines(keepends=True)
+        if line.endswith(b"\n")
+    }

@@ -1,0 +1,158 @@
+"""The offline graders and the jury's arithmetic, by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm.errors import PluginError, UnknownName
+from medhelm.grading import grade
+from medhelm.jury.checks import jury_fault
+from medhelm.jury.metric import jury_metrics, offline_jury
+from medhelm.jury.offline import longest_order, overlap, readability
+from medhelm.jury.rubrics import load_rubric, read_rubric
+from medhelm.jury.verdicts import Verdict
+from medhelm.schema import Benchmark, Criterion, FileDataset, Instance, Response, Rubric
+
+RUBRIC = Rubric(
+    name="r",
+    version="3",
+    task="Rate it.",
+    criteria=(Criterion(name="accuracy", text="?"), Criterion(name="clarity", text="?")),
+)
+GOLD = Instance(id="i", references=("give oral fluids and rest",))
+
+
+def said(text: str) -> Response:
+    return Response(instance_id="i", text=text)
+
+
+class Told:
+    def __init__(self, **scores: tuple[int, ...] | None) -> None:
+        self.judges = tuple(scores)
+        self.scores = scores
+
+    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+        return tuple(
+            Verdict(judge=j, scores=s, reason="" if s else "unreadable")
+            for j, s in self.scores.items()
+        )
+
+
+def test_the_score_is_the_mean_over_judges_of_their_means_and_views_show_the_parts() -> None:
+    """a: (5 + 2)/2 = 3.5, b: (1 + 2)/2 = 1.5: 2.5; accuracy (5 + 1)/2 = 3, clarity 2."""
+    panel = Told(a=(5, 2), b=(1, 2), c=None)
+    found = {m.name: grade(m, GOLD, said("x")) for m in jury_metrics(RUBRIC, panel, 2)}
+    assert {n: s.value for n, s in found.items()} == {
+        "jury": 2.5,
+        "jury[a]": 3.5,
+        "jury[b]": 1.5,
+        "jury[c]": None,
+        "jury.accuracy": 3.0,
+        "jury.clarity": 2.0,
+    }
+    assert (found["jury[c]"].outcome, found["jury"].outcome) == ("unscored", "scored")
+
+
+def test_below_the_quorum_there_is_no_score_and_it_says_who_abstained() -> None:
+    score = grade(jury_metrics(RUBRIC, Told(a=(5, 5), b=None, c=None), 2)[0], GOLD, said("x"))
+    assert (score.value, score.outcome) == (None, "unscored")
+    assert score.reason == "1 of 2 needed verdicts (b: unreadable; c: unreadable)"
+
+
+def test_an_answer_that_never_came_counts_the_floor_and_no_judge_is_heard() -> None:
+    main = jury_metrics(RUBRIC, Told(a=(5, 5), b=(5, 5)), 2)[0]
+    assert grade(main, GOLD, said("  ")).value == 1.0
+    refused = Response(instance_id="i", finish="refusal")
+    assert (grade(main, GOLD, refused).value, grade(main, GOLD, refused).outcome) == (
+        1.0,
+        "refused",
+    )
+    assert grade(main, GOLD, Response(instance_id="i", finish="error")).value is None
+
+
+def test_the_graders_by_hand() -> None:
+    """Five words; the answer shares three of its four: F = 2*3/(5+4). In order: 'give fluids rest',
+    so ROUGE-L has recall 3/5, precision 3/4, F = 2/3. Four words of five: sqrt(4/5)."""
+    answer = "Give fluids, rest, aspirin."
+    assert overlap(GOLD, answer) == pytest.approx(6 / 9)
+    assert longest_order(GOLD, answer) == pytest.approx(2 / 3)
+    assert readability(GOLD, answer) == pytest.approx(0.8**0.5)
+    assert overlap(GOLD, "") == longest_order(GOLD, "") == readability(GOLD, "") == 0.0
+
+
+def test_a_sentence_without_end_is_not_readable() -> None:
+    long = Instance(id="i", references=(" ".join(["word"] * 60),))
+    assert readability(long, " ".join(["word"] * 60)) == 0.0
+    assert readability(long, " ".join(["word word."] * 30)) == 1.0
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
+    gold: str, answer: str
+) -> None:
+    instance = Instance(id="i", references=(gold,) if gold.strip() else ())
+    judges = offline_jury(RUBRIC)[0].panel.verdicts(instance, said(answer))
+    assert [v.judge for v in judges] == [
+        "offline/overlap",
+        "offline/rouge_l",
+        "offline/readability",
+    ]
+    for verdict in judges:
+        assert verdict.scores is not None and set(verdict.scores) <= {1, 2, 3, 4, 5}
+    if gold.isascii() and gold.isalpha():
+        own = offline_jury(RUBRIC)[0].panel.verdicts(instance, said(gold))
+        assert all(v.scores == (5, 5) for v in own)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("name: r", "no rubric: Object missing required field version"),
+        ("a: [", "not readable as YAML in line 1"),
+        (
+            'name: r\nversion: "1"\ntask: t\ncriteria: []',
+            "needs at least one criterion",
+        ),
+        (
+            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: A b, text: t}]',
+            "'A b': a name is snake_case",
+        ),
+        (
+            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}, {name: a, text: t}]',
+            "'a' stands twice",
+        ),
+        (
+            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}]\nminimum: 5',
+            "the scale 5 to 5 is empty",
+        ),
+        (
+            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, txt: t}]',
+            "unknown field txt",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_rubric_is_named(text: str, why: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        read_rubric(text, "house.yaml")
+    assert why in str(caught.value) and str(caught.value).startswith("house.yaml: ")
+
+
+def benchmark(rubric: str, origin: str = "") -> Benchmark:
+    return Benchmark(
+        name="b",
+        subcategory="planning_treatments",
+        dataset=FileDataset(files=()),
+        to_instance=lambda row: None,
+        metrics=["jury"],
+        rubric=rubric,
+        origin=origin,
+    )
+
+
+def test_our_rubrics_pass_their_own_check_and_a_misspelt_one_is_named() -> None:
+    for name in ("accuracy_completeness_clarity", "accuracy_structure_clarity"):
+        assert jury_fault(load_rubric(benchmark(name))) == ""
+    with pytest.raises(UnknownName, match="did you mean 'accuracy_structure_clarity'"):
+        load_rubric(benchmark("accuracy_structur_clarity"))
