@@ -16,7 +16,7 @@ LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
-    | {"prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"},
+    | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {
         "api",
