@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from medhelm.extract import extract_weeks_days as extract_weeks_days
     from medhelm.extract import final_answer as final_answer
     from medhelm.extract import is_code as is_code
+    from medhelm.extract import visible_text as visible_text
     from medhelm.hookspecs import hookimpl as hookimpl
     from medhelm.rouge import rouge_scores as rouge_scores
     from medhelm.schema import Benchmark as Benchmark
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from medhelm.schema import Score as Score
     from medhelm.schema import Scoring as Scoring
     from medhelm.schema import SourceFile as SourceFile
+    from medhelm.sql_compare import is_ordered as is_ordered
+    from medhelm.sql_compare import same_query as same_query
+    from medhelm.sql_compare import same_rows as same_rows
+    from medhelm.sql_sandbox import QueryResult as QueryResult
+    from medhelm.sql_sandbox import Sandbox as Sandbox
+    from medhelm.sql_sandbox import open_sandbox as open_sandbox
     from medhelm.tables.results import Results as Results
     from medhelm.tables.results import load_results as load_results
 
@@ -55,9 +62,12 @@ _HOMES = {
         "extract_weeks_days",
         "final_answer",
         "is_code",
+        "visible_text",
     ),
     "hookspecs": ("hookimpl",),
     "rouge": ("rouge_scores",),
+    "sql_compare": ("is_ordered", "same_query", "same_rows"),
+    "sql_sandbox": ("QueryResult", "Sandbox", "open_sandbox"),
     "tables.results": ("Results", "load_results"),
     "schema": (
         "Benchmark",

@@ -16,7 +16,8 @@ LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
-    | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"},
+    | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"}
+    | {"sql_compare", "sql_sandbox", "sql_worker"},
     3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {
         "api",
@@ -34,7 +35,7 @@ LAYERS: dict[int, set[str]] = {
 }
 LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}
 HEAVY = {"datasets", "docx", "evaluate", "nltk", "pandas", "plotly", "pyarrow", "rouge_score"}
-HEAVY |= {"scipy", "sklearn", "torch", "transformers"}
+HEAVY |= {"scipy", "sklearn", "sqlglot", "torch", "transformers"}
 
 
 def files() -> list[Path]:

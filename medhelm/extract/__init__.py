@@ -16,7 +16,8 @@ import re
 from collections.abc import Sequence
 
 from medhelm.extract.marks import final_answer as final_answer
-from medhelm.extract.marks import last_mark, unify, visible_text
+from medhelm.extract.marks import last_mark, unify
+from medhelm.extract.marks import visible_text as visible_text
 from medhelm.extract.options import RETRACTION, UNCLEAR, options_of
 from medhelm.extract.sets import extract_codes as extract_codes
 from medhelm.extract.sets import extract_labels as extract_labels
