@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from medhelm.api import evaluate as evaluate
+    from medhelm.data.sections import cut_section as cut_section
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
     from medhelm.extract import extract_choice as extract_choice
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "api": ("evaluate",),
+    "data.sections": ("cut_section",),
     "errors": ("DataError", "MedhelmError"),
     "extract": (
         "extract_choice",

@@ -256,7 +256,8 @@ class FileDataset:
 
     files: tuple[SourceFile, ...]
     read: Callable[[Sequence[Path], str], Iterable[Row]] | None = None
-    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet)."""
+    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet), of a
+    folder its .txt files as rows of `name` and `text`."""
     splits: tuple[str, ...] = ("test",)
     """The splits that can be chosen; the first is the default."""
     source: str = ""

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Response, Score, hookimpl, rouge_scores
+from medhelm import Instance, Metric, Outcome, Response, Score, hookimpl, rouge_scores
+
+
+_NO_REFERENCE = Score(value=None, outcome="uninformative", reason="there is no reference")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +20,14 @@ class Rouge(Metric):
         """Return the best F-measure over the references; without one the gold says nothing."""
         golds = [r for r in instance.references if r.strip()]
         if not golds:
-            return Score(value=None, outcome="uninformative", reason="there is no reference")
+            return _NO_REFERENCE
         return Score(value=max(rouge_scores(gold, response.text)[self.kind] for gold in golds))
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return 0, or `uninformative` where no answer would have counted."""
+        if not any(r.strip() for r in instance.references):
+            return _NO_REFERENCE
+        return Score(value=self.floor, outcome=outcome, reason=reason)
 
 
 @hookimpl

@@ -128,3 +128,22 @@ def test_a_wrong_archive_leaves_nothing(
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert str(caught.value).startswith("bench: ")
     assert os.listdir(tmp_path / "bench") == []
+
+
+def test_the_texts_of_a_folder_are_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "bench" / "in"
+    folder.mkdir(parents=True)
+    for name, data in {
+        "b.txt": b"two\n",
+        "a.txt": b"\xef\xbb\xbfone",
+        ".a.txt": b"",
+        "c": b"",
+    }.items():
+        (folder / name).write_bytes(data)
+    source = SourceFile(name="in", folder="notes/in")
+    plain = replace(notes(""), dataset=FileDataset(files=(source,)))
+    rows = list(open_dataset(plain, "full", root=tmp_path).rows())
+    assert rows == [{"name": "a", "text": "one"}, {"name": "b", "text": "two\n"}]
+    (folder / "b.txt").write_bytes(b"na\xefve")
+    with pytest.raises(DataError, match=r"bench: b\.txt: not UTF-8 at byte 2"):
+        list(open_dataset(plain, "full", root=tmp_path).rows())

@@ -1,6 +1,7 @@
-"""Data files -> rows, one at a time: CSV, JSON lines, a JSON list, Parquet.
+"""Data files -> rows, one at a time: CSV, JSON lines, a JSON list, Parquet, a folder of texts.
 
-Every reader yields (number, row), counted from 1: the record, in JSON lines the line.
+Every reader yields (number, row), counted from 1: the record, in JSON lines the line, in a
+folder the file.
 Errors are DataErrors that name file and place, never the text.
 """
 
@@ -23,7 +24,9 @@ _MAX_CELL = 2**31 - 1
 
 
 def read_file(path: Path) -> _Rows:
-    """Yield the rows of a file by its suffix; raises DataError for an unknown one."""
+    """Yield the rows of a folder, or a file by its suffix; raises DataError for an unknown one."""
+    if path.is_dir():
+        return read_texts(path)
     if path.suffix not in READERS:
         known = ", ".join(READERS)
         raise DataError(f"{path.name}: no reader for {path.suffix or 'no suffix'}, only {known}")
@@ -95,6 +98,16 @@ def read_parquet(path: Path) -> _Rows:
         raise DataError(
             f"{path.name}: not readable as Parquet behind row {number} ({type(e).__name__})"
         ) from None
+
+
+def read_texts(folder: Path) -> _Rows:
+    """Yield name (without .txt) and text of each text file of a folder, in order of the names."""
+    files = [f for f in folder.glob("*.txt") if not f.name.startswith(".")]
+    for number, path in enumerate(sorted(files), 1):
+        try:
+            yield number, {"name": path.stem, "text": path.read_text(encoding="utf-8-sig")}
+        except UnicodeDecodeError:
+            raise DataError(_not_utf8(path)) from None
 
 
 READERS: Mapping[str, Callable[[Path], _Rows]] = {

@@ -1,0 +1,81 @@
+"""ACI-Bench: the note of a visit, written from the dialogue of doctor and patient.
+
+Yim et al., 2023, Scientific Data, doi 10.1038/s41597-023-02487-3. The three test sets together.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+
+FILES = {
+    "clinicalnlp_taskB_test1_full.json": (
+        "8ac8782e027b410a25d909f862124b2ed8827bfb64e62833bed9704c3d02dd69"
+    ),
+    "clef_taskC_test3_full.json": (
+        "e68472c6015566b35289c16ae30659d72180055f0e9432d8e357d74b204e8a19"
+    ),
+    "clinicalnlp_taskC_test2_full.json": (
+        "22eac3d9b12dd657c1034737473c426b7d8e0afe67397f5b40a2cd300b1a0e2c"
+    ),
+}
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield the records of the files one after the other."""
+    for path in paths:
+        yield from json.loads(path.read_text(encoding="utf-8"))["data"]
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a dialogue; its key names the sub-corpus behind the hyphen."""
+    return Instance(
+        id=row["file"],
+        context=row["src"].strip(),
+        question=(
+            "Write the note of this visit under the four headings HISTORY OF PRESENT ILLNESS, "
+            "PHYSICAL EXAM, RESULTS, ASSESSMENT AND PLAN."
+        ),
+        references=(row["tgt"].strip(),),
+        metadata={"sub_corpus": row["file"].partition("-")[2]},
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "b909b2bb9cf1d19de08df15cddde7bd0179665e4"
+    folder = f"https://raw.githubusercontent.com/wyim/aci-bench/{commit}/data/challenge_data_json"
+    return [
+        Benchmark(
+            name="aci_bench",
+            title="ACI-Bench",
+            description="Visit dialogues of doctor and patient, to be turned into a note.",
+            subcategory="documenting_patient_visits",
+            tasks=("generate_progress_notes", "generate_consultation_notes"),
+            dataset=FileDataset(
+                files=tuple(
+                    SourceFile(name=name, url=f"{folder}/{name}", sha256=sha256)
+                    for name, sha256 in FILES.items()
+                ),
+                read=read,
+                source=f"wyim/aci-bench at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below is what a doctor and a patient said during a visit. Document the visit as "
+                "the doctor would in the record. Keep to what was said; where nothing was said "
+                "for a heading, state so. Reply with the note alone."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            max_output_tokens=2048,
+            redistributable=True,
+            licence="CC BY 4.0",
+            citation="Yim et al. Aci-bench. Scientific Data 10, 586 (2023)",
+            expected_instances={"test": 120},
+        )
+    ]

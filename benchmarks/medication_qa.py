@@ -1,0 +1,99 @@
+"""MedicationQA: consumers' questions about medicines, with answers from trusted sources.
+
+Ben Abacha et al., 2019, MEDINFO. Some golds only say that there is no answer: such a question is
+asked and judged without a gold.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from zipfile import BadZipFile
+
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+
+COLUMNS = ("Question", "Focus (Drug)", "Question Type", "Answer", "Section Title", "URL")
+NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", re.IGNORECASE)
+
+
+def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield the rows of the sheet with their number; every cell is a text, n/a too."""
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    name = paths[0].name
+    try:
+        book = load_workbook(paths[0], read_only=True, data_only=True)
+    except (InvalidFileException, BadZipFile, OSError, KeyError, ValueError) as e:
+        raise DataError(f"{name}: not readable as xlsx ({type(e).__name__})") from None
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        header = [str(cell or "").strip() for cell in next(rows, ())]
+        for column in COLUMNS:
+            if column not in header:
+                raise DataError(f"{name}: there is no column {column!r} in the first row")
+        for number, cells in enumerate(rows):
+            texts = ["" if cell is None else str(cell) for cell in cells]
+            if any(texts):
+                yield dict.fromkeys(header, "") | dict(zip(header, texts)) | {"row": str(number)}
+    finally:
+        book.close()
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a question; None where the cell of the answer is empty."""
+    answer = row["Answer"].strip()
+    if not answer:
+        return None
+    has_gold = not NO_ANSWER.fullmatch(answer.rstrip(" ."))
+    return Instance(
+        id=row["row"],
+        question=row["Question"].strip(),
+        references=(answer,) if has_gold else (),
+        metadata={
+            "question_type": row["Question Type"].strip().lower() or "not stated",
+            "drug": row["Focus (Drug)"].strip() or "not stated",
+            "gold": "answer" if has_gold else "no answer",
+        },
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    repository = "abachaa/Medication_QA_MedInfo2019"
+    file = "MedInfo2019-QA-Medications.xlsx"
+    return [
+        Benchmark(
+            name="medication_qa",
+            title="MedicationQA",
+            description="Questions of consumers about medicines, to be answered in plain words.",
+            subcategory="providing_patient_education_resources",
+            tasks=("simplify_disease_info", "simplify_risk_factors", "simplify_treatment"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name=file,
+                        url=f"https://raw.githubusercontent.com/{repository}/master/{file}",
+                    ),
+                ),
+                read=read,
+                source=f"{repository}, default branch",
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Someone without medical training asks the question below about a medicine. "
+                "Answer it correctly and fully, in words that this person understands."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            max_output_tokens=1024,
+            licence="not stated by the source",
+            citation=(
+                "Ben Abacha et al. Bridging the gap between consumers' medication questions and "
+                "trusted answers. MEDINFO 2019"
+            ),
+            expected_instances={"test": 690},
+        )
+    ]

@@ -1,0 +1,87 @@
+"""MTSamples Procedures: the missing part of a procedure note.
+
+Procedure notes of mtsamples.com in the copy that MedHELM uses. A note ends at the heading of its
+gold. Three quarters of the golds are findings and not plans, so each note asks for the part that
+its gold is.
+"""
+
+import re
+
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, cut_section, hookimpl
+
+ASKED = {
+    "PLAN": "Write the plan of this procedure note: what is to be done next, and how.",
+    "SUMMARY": "Write the summary of this procedure note: what was done and with what result.",
+    "FINDINGS": (
+        "Write the findings of this procedure note: what was seen, as far as the note lets you "
+        "tell it, and what was done then."
+    ),
+}
+"""What is asked for by the heading of the gold; the first heading with a text is the gold's."""
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a note up to its gold; None without a gold or with a heading in another case only."""
+    note = row["text"].strip()
+    if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in ASKED):
+        return None
+    if (cut := cut_section(note, tuple(ASKED))) is None:
+        return None
+    heading, gold, context = cut
+    specialty = re.search(r"(?m)^Medical Specialty:(.*)$", note)
+    return Instance(
+        id=row["name"],
+        context=context,
+        question=ASKED[heading],
+        references=(gold,),
+        metadata={
+            "section": heading.lower(),
+            "specialty": (specialty[1].strip() if specialty else "") or "not stated",
+        },
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "c4c252443fa9c52afb6960f53e51be278639bea2"
+    repository = "raulista1997/benchmarkdata"
+    return [
+        Benchmark(
+            name="mtsamples_procedures",
+            title="MTSamples Procedures",
+            description="Procedure notes whose findings, plan or summary are to be written.",
+            subcategory="recording_procedures",
+            tasks=(
+                "generate_or_notes",
+                "generate_bedside_procedure_notes",
+                "generate_specialized_procedure_notes",
+            ),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="mtsample_procedure",
+                        url=f"https://codeload.github.com/{repository}/zip/{commit}",
+                        folder="mtsample_procedure",
+                    ),
+                ),
+                source=f"mtsamples.com, copy in {repository} at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="plain",
+            instruction=(
+                "Below is the note of a procedure that breaks off. Write the part that is asked "
+                "for, as the one who did the procedure would document it: specific, in the usual "
+                "order, and without anything that the note speaks against. Reply with the text of "
+                "that part alone."
+            ),
+            metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
+            rubric="accuracy_completeness_clarity",
+            answer="text",
+            max_output_tokens=1024,
+            curation="formulated",
+            licence="not stated by the source; see mtsamples.com",
+            citation="MTSamples, transcribed medical transcription sample reports. mtsamples.com",
+            expected_instances={"test": 131},
+        )
+    ]
