@@ -49,14 +49,20 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             "where stay = ?"
         )
         for _, row in read_table(notes, NOTES):
-            found = database.execute(ask, (row["hadm_id"],)).fetchone()
+            stay = key(row)
+            found = database.execute(ask, (stay,)).fetchone()
             if found is None:
                 continue
-            database.execute("delete from targets where stay = ?", (row["hadm_id"],))
+            database.execute("delete from targets where stay = ?", (stay,))
             *sections, report = found
-            kept = {**{name: row[name] for name in NOTES}, "radiology": report}
+            kept = {**{name: row[name] for name in NOTES}, "hadm_id": stay, "radiology": report}
             for document, target in zip(QUESTIONS, sections, strict=True):
                 yield {**kept, "document": document, "target": target}
+
+
+def key(row: Row) -> str:
+    """Return the key of a stay, also where a table was written with it as a decimal."""
+    return str(row["hadm_id"]).strip().removesuffix(".0")
 
 
 def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
@@ -64,7 +70,7 @@ def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
     database.execute("create table targets (stay text primary key, course text, instructions text)")
     database.executemany(
         "insert or ignore into targets values (?, ?, ?)",
-        ([row[name] for name in TARGETS] for _, row in read_table(targets, TARGETS)),
+        ((key(row), *(row[name] for name in QUESTIONS)) for _, row in read_table(targets, TARGETS)),
     )
     database.execute(
         "create table reports (stay text primary key, time text, note text, text text)"
@@ -74,9 +80,9 @@ def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
         "set time = excluded.time, note = excluded.note, text = excluded.text "
         "where (excluded.time, excluded.note) < (time, note)",
         (
-            (row["hadm_id"], row["charttime"], row["note_id"], row["text"])
+            (key(row), row["charttime"], row["note_id"], row["text"])
             for _, row in read_table(reports, REPORTS)
-            if row["hadm_id"] and row["text"].strip()
+            if key(row) and row["text"].strip()
         ),
     )
 
