@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -346,6 +347,14 @@ def t_interval(found: Corrected, clusters: int, confidence: float) -> Interval:
         return Interval(None, None, found.method)
     half = t_quantile(0.5 + confidence / 2, clusters - 1) * found.error
     return Interval(found.value - half, found.value + half, found.method)
+
+
+def normal_interval(found: Corrected, confidence: float) -> Interval:
+    """Return value -+ z * error of a rate, within [0, 1]."""
+    if found.value is None or found.error is None:
+        return Interval(None, None, found.method)
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) * found.error
+    return Interval(max(0.0, found.value - half), min(1.0, found.value + half), found.method)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

@@ -1,0 +1,259 @@
+"""The table of agreement: the jury, its judges and other metrics against clinicians, and
+clinicians against each other.
+
+As table 2 of the MedHELM paper: ICC(3,k) with k = 2 after z-scoring within rater, combined and per
+benchmark. Of the two raters one is the clinicians' mean, which is standardised again, so that the
+figure is 2r / (1 + r).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm import agreement
+from medhelm.intervals import Interval, percentile, seed_of
+from medhelm.jury.metric import NAME as JURY
+from medhelm.stats import Floats, Ints
+from medhelm.tables.agreement_columns import AGREEMENT
+from medhelm.tables.rated import Rated
+from medhelm.tables.table import Row, Settings, Table, Value, make_table
+
+MIN_COMMON = 5
+"""A pair of clinicians needs that many answers in common for an ICC of its own."""
+
+COMBINED = "combined"
+CLINICIANS = "clinicians"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rated answers of one benchmark, or of all."""
+
+    name: str
+    level: str
+    ratings: Floats
+    measures: dict[str, Floats]
+    clusters: Ints
+    weights: Floats
+    """Of the bootstrap's draws."""
+    scale: tuple[int, int] | None
+    """None where benchmarks with different scales are combined."""
+
+    @property
+    def human(self) -> Floats:
+        return np.asarray(np.nanmean(self.ratings, axis=1), dtype=np.float64)
+
+    def row(self, measure: str, used: NDArray[np.bool_]) -> Row:
+        """Return what every row says: who is compared, on how many answers."""
+        rated = ~np.isnan(self.ratings[used])
+        return {
+            "level": self.level,
+            "benchmark": self.name,
+            "measure": measure,
+            "n": int(used.sum()),
+            "clusters": len(np.unique(self.clusters[used])),
+            "raters": int(rated.any(axis=0).sum()),
+        }
+
+
+def agreement_table(
+    rated: Rated,
+    settings: Settings | None = None,
+    *,
+    min_common: int = MIN_COMMON,
+    with_judges: bool = False,
+) -> Table:
+    """Return agreement with clinicians, combined and per benchmark, of the jury and of metrics."""
+    settings = settings or Settings()
+    judges = set(rated.judges)
+    shown = [m for m in rated.measures if with_judges or m not in judges]
+    rows: list[Row] = []
+    for group in _groups(rated, settings):
+        measures = [m for m in shown if not np.isnan(group.measures[m]).all()]
+        rows += [_against(group, m, settings.confidence) for m in measures]
+        for row in rows[-len(measures) :]:
+            row["is_stand_in"] = not rated.jury.judges and row["measure"] in {JURY, *judges}
+            if row["measure"] == JURY:
+                row |= _votes(group, rated.judges)
+        rows.append(_among(group, min_common, settings.confidence))
+    return make_table(
+        "agreement",
+        f"Agreement with clinicians, jury {jury_name(rated)}",
+        AGREEMENT,
+        rows,
+        [*common_notes(rated), *_agreement_notes(rows, min_common)],
+        {
+            "draws": settings.draws,
+            "bootstrap_seed": settings.bootstrap_seed,
+            "confidence": settings.confidence,
+            "min_common": min_common,
+        }
+        | rated_settings(rated),
+        ("benchmark",),
+    )
+
+
+def _groups(rated: Rated, settings: Settings) -> list[_Group]:
+    names = list(dict.fromkeys(rated.benchmarks.tolist()))
+    scales = {*rated.scales.values()}
+    common = scales.pop() if len(scales) == 1 else None
+    groups = [(COMBINED, COMBINED, np.ones(len(rated.answers), dtype=np.bool_))]
+    groups += [(name, "benchmark", rated.benchmarks == name) for name in names]
+    return [
+        _Group(
+            name=name,
+            level=level,
+            ratings=rated.ratings[rows],
+            measures={m: values[rows] for m, values in rated.measures.items()},
+            clusters=(codes := cluster_codes(rated.clusters[rows])),
+            weights=agreement.resampled(
+                codes, settings.draws, seed_of(settings.bootstrap_seed, "agreement", level, name)
+            ),
+            scale=rated.scales.get(name) if level == "benchmark" else common,
+        )
+        for name, level, rows in groups
+    ]
+
+
+def cluster_codes(clusters: NDArray[np.int64] | NDArray[np.uint64]) -> Ints:
+    """Return clusters as codes 0..C-1."""
+    return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+def _against(group: _Group, measure: str, confidence: float) -> Row:
+    """Return the row of one measure against the mean of the clinicians' z-scores."""
+    values = group.measures[measure]
+    mean = agreement.consensus(group.ratings, agreement.once(len(values)))[0]
+    used = ~(np.isnan(values) | np.isnan(mean))
+    row = group.row(measure, used)
+    r = float(agreement.correlation(mean, values, agreement.once(len(values)))[0])
+    if np.isnan(r):
+        return row | {"boot_method": f"none (fewer than {agreement.LEAST} answers, or no spread)"}
+    two = agreement.z_scores(np.stack([mean[used], values[used]], axis=1))
+    icc = agreement.icc3k(two, confidence)
+    drawn = agreement.correlation(
+        agreement.consensus(group.ratings, group.weights), values, group.weights
+    )
+    ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
+    row |= {"icc": icc.value, "icc_low": icc.low, "icc_high": icc.high, "correlation": r}
+    row |= _ends(ends)
+    if measure == JURY or measure.startswith(f"{JURY}["):
+        row |= _on_the_scale(values, group.human, group.scale)
+    return row
+
+
+def _ends(ends: Interval) -> Row:
+    return {"boot_low": ends.low, "boot_high": ends.high, "boot_method": ends.method}
+
+
+def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int] | None) -> Row:
+    """Return what needs both raters on one scale; nothing where scales are mixed."""
+    if scale is None:
+        return {}
+    steps = range(scale[0], scale[1] + 1)
+    one, other = np.floor(a + 0.5), np.floor(b + 0.5)
+    return {
+        "mae": agreement.mean_absolute_error(a, b),
+        "bias": float(np.nanmean(a - b)),
+        "kappa_quadratic": agreement.weighted_kappa(one, other, steps, "quadratic"),
+        "kappa_linear": agreement.weighted_kappa(one, other, steps, "linear"),
+    }
+
+
+def _votes(group: _Group, judges: Sequence[str]) -> Row:
+    """Return how many independent judges the jury is worth on a group."""
+    if len(judges) < 2:
+        return {"judges": len(judges)}
+    scores = np.stack([group.measures[j] for j in judges], axis=1)
+    r = agreement.error_correlation(scores, group.human)
+    return {"judges": len(judges), "effective_votes": agreement.effective_votes(len(judges), r)}
+
+
+def _among(group: _Group, min_common: int, confidence: float) -> Row:
+    """Return the row of clinicians against each other, averaged over pairs."""
+    ratings = group.ratings
+    pairs = agreement.common_pairs(ratings, min_common)
+    iccs = agreement.pair_iccs(ratings, pairs, agreement.once(len(ratings)))[0]
+    pairs = [pair for pair, icc in zip(pairs, iccs, strict=True) if np.isfinite(icc)]
+    iccs = iccs[np.isfinite(iccs)]
+    used = np.zeros(len(ratings), dtype=np.bool_)
+    for i, j in pairs:
+        used |= ~(np.isnan(ratings[:, i]) | np.isnan(ratings[:, j]))
+    row = group.row(CLINICIANS, used) | {
+        "pairs": len(pairs),
+        "is_stand_in": False,
+        "raters": len({rater for pair in pairs for rater in pair}),
+        "alpha": agreement.krippendorff_alpha(ratings, "ordinal"),
+    }
+    if not pairs:
+        return row | {"boot_method": f"none (no pair with {min_common} answers in common)"}
+    drawn = agreement.pair_iccs(ratings, pairs, group.weights)
+    known = np.isfinite(drawn)
+    with np.errstate(invalid="ignore"):
+        means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
+    count = len(np.unique(group.clusters[used]))
+    none = Interval(None, None, "none (one cluster)")
+    row |= _ends(percentile(means, confidence, count) if count > 1 else none)
+    each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
+    for name in ("mae", "kappa_quadratic", "kappa_linear"):
+        row[name] = _mean([own.get(name) for own in each])
+    return row | {"icc": float(iccs.mean()), "icc_median": float(np.median(iccs))}
+
+
+def _mean(values: Sequence[object]) -> float | None:
+    known = [float(str(v)) for v in values if v is not None and not np.isnan(float(str(v)))]
+    return float(np.mean(known)) if known else None
+
+
+# What must be said beside the numbers -----------------------------------------------------------
+
+
+def jury_name(rated: Rated) -> str:
+    """Return who rated, as titles say it."""
+    return rated.jury.name if rated.jury.judges else f"{rated.jury.name} (a stand-in)"
+
+
+def common_notes(rated: Rated) -> list[str]:
+    """Return the notes of every table that is made of ratings."""
+    notes = []
+    if not rated.jury.judges:
+        notes.append(
+            "The offline jury is a stand-in: three graders by rule. Its agreement with clinicians "
+            "says nothing about a jury of models."
+        )
+    if rated.data == "sample":
+        notes.append("Bundled samples are few and synthetic: they show that the set-up works.")
+    return [*notes, *rated.notes]
+
+
+def _agreement_notes(rows: Sequence[Row], min_common: int) -> list[str]:
+    notes = [
+        "ICC(3,k), k = 2, of z-scores within rater: consistency, not absolute agreement; it equals "
+        "2r / (1 + r). In brackets its F interval, not clipped, which takes answers for "
+        "independent; low and high: bootstrap over whole clusters.",
+        f"Clinicians: mean over pairs with at least {min_common} answers in common; MAE and kappa "
+        "are of single clinicians, those of the jury against the clinicians' mean.",
+    ]
+    for row in rows:
+        alpha, votes = row.get("alpha"), row.get("effective_votes")
+        if row["level"] != COMBINED:
+            continue
+        if isinstance(votes, float) and not np.isnan(votes):
+            notes.append(f"{row['judges']} judges are worth {votes:.1f} independent ones.")
+        if isinstance(alpha, float) and not np.isnan(alpha):
+            notes.append(f"Krippendorff's alpha (ordinal) among clinicians: {alpha:.2f}.")
+    return notes
+
+
+def rated_settings(rated: Rated) -> dict[str, Value]:
+    """Return what the numbers of every table of ratings depend on."""
+    return {
+        "data": rated.data,
+        "scoring": rated.scoring,
+        "jury": rated.jury.name,
+        "judges": ", ".join(j.name for j in rated.jury.judges) or "offline graders",
+    }
