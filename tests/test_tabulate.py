@@ -270,7 +270,7 @@ def test_outcomes_are_kept_apart_and_add_up(tmp_path: Path) -> None:
     row = load_results(tmp_path).typed("benchmarks", FEW).rows[0]
     assert (row["planned"], row["counted"], row["scored"]) == (10, 5, 1)
     shares = [v for k, v in row.items() if k.startswith("share_")]
-    assert shares == pytest.approx([0.1] * 8 + [0.2]) and sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
+    assert shares == pytest.approx([0.1] * 8 + [0, 0.2]) and sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
     assert row["flags"] == "coverage partial" and row["worst_case"] == pytest.approx(0.1)
     assert "2 not run" in str(row["not_scored"]) and "1 refused" in str(row["not_scored"])
 
@@ -646,12 +646,14 @@ def test_cost_by_hand(tmp_path: Path) -> None:
         write_run(tmp_path, benchmark, priced("a", price), items([1.0]), usage=usage)
         write_run(tmp_path, benchmark, priced("b", None), items([1.0]), usage=usage)
     results = load_results(tmp_path)
-    a, b = results.typed("cost", FEW).rows
+    a, b, every = results.typed("cost", FEW).rows
     one = 0.6 * 3 + 0.4 * 0.3 + 0.05 * 15
     assert a["cost_usd"] == pytest.approx(2 * one)
     assert a["cost_upper_usd"] == pytest.approx(2 * (3 + 0.2 * 15))
     assert a["runs"] == 2 and a["reasoning_tokens"] == 40_000 and a["price_date"] == "2025-05-12"
     assert b["cost_usd"] is None and b["cost_upper_usd"] is None and b["input_tokens"] == 2_000_000
+    assert (every["level"], every["model"], every["cost_usd"]) == ("all", None, None)
+    assert every["input_tokens"] == 4_000_000 and every["runs"] == 4
     overall = results.typed("overall", FEW)
     assert cell(overall, model="a")["cost_usd"] == pytest.approx(2 * one)
     assert cell(overall, model="b")["cost_usd"] is None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import RecordError
-from medhelm.schema import MetricRef, RunRecord
+from medhelm.schema import FLOORED, MetricRef, ModelSpec, RunRecord
 from medhelm.stats import Floats, is_fit
 from medhelm.tables.arrow import codes, lists, numbers
 from medhelm.tables.selection import GradedRun
@@ -65,6 +65,8 @@ class MetricScores:
     high: Floats
     spread: Floats
     """SD over the repeats (ddof 1); 0 where there is one."""
+    floored: NDArray[np.bool_]
+    """Instances of which a repeat counts with the metric's floor, since no answer could be read."""
     total: float
     """Sum of the values of all rows."""
     counted: int
@@ -92,6 +94,14 @@ class Cell:
         """The run's record."""
         return self.run.record
 
+    @property
+    def own_judges(self) -> tuple[str, ...]:
+        """Names of the judges that are the model itself, by name or by what is asked where."""
+        terms = self.record.grading.jury
+        model = self.record.spec.model
+        judges = terms.jury.judges if terms else ()
+        return tuple(j.name for j in judges if j.name == model.name or _is_same(j, model))
+
     def planned(self, metric: str) -> int:
         """Return how many rows the finished run has: instances times repeats.
 
@@ -105,6 +115,12 @@ class Cell:
         """Return the share of the planned rows that have a value; 0 where none is planned."""
         planned = self.planned(metric)
         return self.scores[metric].counted / planned if planned else 0.0
+
+
+def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
+    """Return whether two settings ask one model at one place."""
+    where = (a.provider, a.model, a.base_url)
+    return bool(a.model) and where == (b.provider, b.model, b.base_url)
 
 
 def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:
@@ -132,6 +148,7 @@ class _Rows:
         # bytes grow in place, while a list of arrays would stand beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
         self._stats = bytearray()
+        self._floored = bytearray()
         self._width = 0
         self._outcomes: Counter[str] = Counter()
 
@@ -149,7 +166,9 @@ class _Rows:
             self._width = stats.shape[1]
             self._stats += stats.data
         place, names = codes(batch.column("outcome"))
-        counts = np.bincount(place[is_own] + 1, minlength=len(names) + 1)
+        own = place[is_own]
+        self._floored += np.array([*(n in FLOORED for n in names), False])[own].data
+        counts = np.bincount(own + 1, minlength=len(names) + 1)
         if counts[0]:
             raise ValueError("a row without an outcome")
         self._outcomes.update({n: int(k) for n, k in zip(names, counts[1:], strict=True) if k})
@@ -158,6 +177,7 @@ class _Rows:
         key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
         # Sorted, so that sums of floats do not depend on the order in which answers arrived.
         order = np.lexsort((repeat, key))
+        floored = np.frombuffer(self._floored, np.bool_)[order]
         key, repeat = key[order], repeat[order]
         if not ((np.diff(key) != 0) | (np.diff(repeat) != 0)).all():
             raise ValueError(f"{metric.name}: an instance and repeat stands there twice")
@@ -165,11 +185,8 @@ class _Rows:
         row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
         is_there, value, cluster = is_there[order], value[order], cluster[order]
         if not is_there.all():
-            row, key, value, cluster = (
-                row[is_there],
-                key[is_there],
-                value[is_there],
-                cluster[is_there],
+            row, key, value, cluster, floored = (
+                column[is_there] for column in (row, key, value, cluster, floored)
             )
         slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
         if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
@@ -182,11 +199,13 @@ class _Rows:
             item = np.cumsum(is_first) - 1
             stats = np.stack([_means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
             key, cluster = key[is_first], cluster[is_first]
+            floored = np.logical_or.reduceat(floored, np.flatnonzero(is_first))
         return MetricScores(
             ids=key,
             clusters=key if np.array_equal(key, cluster) else cluster,
             **_over_repeats(value, is_first),
             stats=stats,
+            floored=floored,
             total=float(value.sum()),
             counted=len(value),
             outcomes=dict(self._outcomes),

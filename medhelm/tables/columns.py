@@ -2,83 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import get_args
 
 from medhelm.schema import Outcome
+from medhelm.tables.column_kinds import count, ends, number, text, yes
 from medhelm.tables.table import Column
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
-def _text(name: str, description: str, heading: str = "") -> Column:
-    return Column(name=name, type="string", description=description, heading=heading)
-
-
-def _count(name: str, description: str, heading: str = "", unit: str = "", of: str = "") -> Column:
-    return Column(
-        name=name, type="integer", description=description, heading=heading, unit=unit, of=of
-    )
-
-
-def _yes(name: str, description: str) -> Column:
-    return Column(name=name, type="boolean", description=description)
-
-
-def _number(
-    name: str,
-    description: str,
-    unit: str = "",
-    heading: str = "",
-    interval: tuple[str, str] | None = None,
-    digits: int = 2,
-    is_percent: bool = False,
-) -> Column:
-    return Column(
-        name=name,
-        type="number",
-        description=description,
-        unit=unit,
-        heading=heading,
-        interval=interval,
-        digits=digits,
-        is_percent=is_percent,
-    )
-
-
-def _ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
-    return (
-        _number(f"{prefix}_low", f"lower end of the interval of {of}", unit),
-        _number(f"{prefix}_high", f"upper end of the interval of {of}", unit),
-    )
-
-
-_MODEL = _text("model", "name of the model", "model")
-_FLAGS = _text("flags", "what a reader must know of the runs (legend in the notes)", "flag")
-_USD = _number(
+_MODEL = text("model", "name of the model", "model")
+_FLAGS = text("flags", "what a reader must know of the runs (legend in the notes)", "flag")
+_USD = number(
     "cost_usd",
-    "actual cost: tokens as counted, cached input at its own price; missing where price or usage "
-    "is unknown",
+    "actual cost of the model's answers: tokens as counted, cached input at its own price; missing "
+    "where price or usage is unknown",
     "USD",
     "USD",
 )
-_UPPER = _number(
+_UPPER = number(
     "cost_upper_usd",
     "upper bound of the paper: input as counted, each answer at its output limit",
     "USD",
     "USD at most",
 )
-_TOKENS = (
-    _count("requests", "answered requests"),
-    _count("input_tokens", "input tokens, cached ones included", "input", "tokens"),
-    _count("cached_tokens", "input tokens served from a cache", "cached", "tokens"),
-    _count("output_tokens", "output tokens, reasoning included", "output", "tokens"),
-    _count("reasoning_tokens", "output tokens of hidden reasoning", "reasoning", "tokens"),
-    _count("output_limit_tokens", "output tokens if each answer used its budget", "", "tokens"),
-    _count(
-        "usage_unknown", "answered requests whose usage is unknown; not in the cost", "no usage"
-    ),
-    _count("requests_lost", "requests sent whose answer was lost; they may be billed"),
+_JURY_USD = number(
+    "jury_cost_usd",
+    "actual cost of the judges; missing where no judge is a model, or price or usage is unknown",
+    "USD",
+    "jury USD",
 )
+_JURY_UPPER = number(
+    "jury_cost_upper_usd",
+    "upper bound for the judges: input as counted, each reply at its output limit",
+    "USD",
+    "jury at most",
+)
+_TOTAL_USD = number(
+    "total_cost_usd",
+    "cost_usd and jury_cost_usd together; missing where one of them is unknown",
+    "USD",
+    "total USD",
+)
+_TOTAL_UPPER = number(
+    "total_cost_upper_usd",
+    "cost_upper_usd and jury_cost_upper_usd together; missing where one of them is unknown",
+    "USD",
+    "total at most",
+)
+_TOKENS = (
+    count("requests", "answered requests"),
+    count("input_tokens", "input tokens, cached ones included", "input", "tokens"),
+    count("cached_tokens", "input tokens served from a cache", "cached", "tokens"),
+    count("output_tokens", "output tokens, reasoning included", "output", "tokens"),
+    count("reasoning_tokens", "output tokens of hidden reasoning", "reasoning", "tokens"),
+    count("output_limit_tokens", "output tokens if each answer used its budget", "", "tokens"),
+    count("usage_unknown", "answered requests whose usage is unknown; not in the cost", "no usage"),
+    count("requests_lost", "requests sent whose answer was lost; they may be billed"),
+)
+_JURY_TOKENS = tuple(
+    Column(
+        name=f"jury_{c.name}",
+        type=c.type,
+        description=f"of the judges, repairs included: {c.description}",
+        unit=c.unit,
+        heading={"input_tokens": "jury in", "output_tokens": "jury out"}.get(c.name, ""),
+    )
+    for c in _TOKENS
+)
+
+
+def _quiet(columns: Iterable[Column], **headings: str) -> tuple[Column, ...]:
+    """Return columns that text formats leave out, but those that are given a heading."""
+    return tuple(replace(c, heading=headings.get(c.name, "")) for c in columns)
+
+
+_COSTS = (_USD, _UPPER, _JURY_USD, _JURY_UPPER, _TOTAL_USD, _TOTAL_UPPER)
 
 OVERALL = (
     Column(
@@ -88,112 +89,106 @@ OVERALL = (
         heading="rank",
         interval=("rank_low", "rank_high"),
     ),
-    _count("rank_low", "best rank of the interval over paired resampling of instances"),
-    _count("rank_high", "worst rank of that interval"),
-    _count("tie_group", "models of one number cannot be told from the first of their group", "tie"),
+    count("rank_low", "best rank of the interval over paired resampling of instances"),
+    count("rank_high", "worst rank of that interval"),
+    count("tie_group", "models of one number cannot be told from the first of their group", "tie"),
     _MODEL,
-    _yes("ranked", "whether the model is ranked"),
-    _number(
+    yes("ranked", "whether the model is ranked"),
+    number(
         "win_rate",
         "share of rivals and common benchmarks where the score is at least the rival's (paper)",
         "share",
         "win",
         ("win_low", "win_high"),
     ),
-    *_ends("win", "win_rate, instances resampled within each benchmark", "share"),
-    _number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
-    *_ends("win_suite", "win_rate, benchmarks resampled", "share"),
-    _number("win_rate_half", "win rate in which a tie counts one half", "share", "half"),
-    *_ends("win_half", "win_rate_half, instances resampled within each benchmark", "share"),
-    _number("win_half_sd", "SD of win_rate_half over rivals, ddof 0", "share"),
-    _number(
+    *ends("win", "win_rate, instances resampled within each benchmark", "share"),
+    number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
+    *ends("win_suite", "win_rate, benchmarks resampled", "share"),
+    number("win_rate_half", "win rate in which a tie counts one half", "share", "half"),
+    *ends("win_half", "win_rate_half, instances resampled within each benchmark", "share"),
+    number("win_half_sd", "SD of win_rate_half over rivals, ddof 0", "share"),
+    number(
         "macro_average",
         "unweighted mean of the normalised scores over the common benchmarks",
         "normalised",
         "macro",
         ("macro_low", "macro_high"),
     ),
-    *_ends("macro", "macro_average, instances resampled within each benchmark", "normalised"),
-    _number("macro_sd", "SD of the normalised scores over benchmarks, ddof 1", "normalised", "SD"),
-    _number(
+    *ends("macro", "macro_average, instances resampled within each benchmark", "normalised"),
+    number("macro_sd", "SD of the normalised scores over benchmarks, ddof 1", "normalised", "SD"),
+    number(
         "coverage", "rows with a value of all planned", "share", "cov", digits=1, is_percent=True
     ),
-    _count("benchmarks", "benchmarks in the rank, the win rate and the macro-average", "n"),
-    _count("benchmarks_run", "benchmarks with a run"),
-    _text("benchmarks_missing", "benchmarks of this table without a run of the model"),
-    _text("benchmarks_flagged", "benchmarks on which the model is not ranked for its coverage"),
-    _USD,
-    _UPPER,
+    count("benchmarks", "benchmarks in the rank, the win rate and the macro-average", "n"),
+    count("benchmarks_run", "benchmarks with a run"),
+    text("benchmarks_missing", "benchmarks of this table without a run of the model"),
+    text("benchmarks_flagged", "benchmarks on which the model is not ranked for its coverage"),
+    *_quiet(_COSTS, total_cost_usd="USD", total_cost_upper_usd="USD at most"),
     _FLAGS,
 )
 
 BENCHMARKS = (
-    _text("benchmark", "name of the benchmark", "benchmark"),
-    _text("category", "category of the taxonomy"),
-    _text("subcategory", "subcategory of the taxonomy"),
-    _text("metric", "name of the metric", "metric"),
-    _yes("is_main", "whether this is the benchmark's main metric"),
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("category", "category of the taxonomy"),
+    text("subcategory", "subcategory of the taxonomy"),
+    text("metric", "name of the metric", "metric"),
+    yes("is_main", "whether this is the benchmark's main metric"),
     _MODEL,
-    _text(
+    text(
         "status",
         "ranked; left out (a ranked model, but not on this benchmark); not ranked; not graded: a "
         "stored run without a grading; missing: no run",
     ),
-    _yes("is_common", "whether the benchmark is in rank, win rate and macro-average"),
-    _number("score", "score on the compared instances", "metric", "score", ("low", "high"), 3),
-    _number("low", "lower end of the interval of score", "metric"),
-    _number("high", "upper end of the interval of score", "metric"),
-    _text("interval_method", "how the interval was made, or why there is none", "interval"),
-    _number(
+    yes("is_common", "whether the benchmark is in rank, win rate and macro-average"),
+    number("score", "score on the compared instances", "metric", "score", ("low", "high"), 3),
+    number("low", "lower end of the interval of score", "metric"),
+    number("high", "upper end of the interval of score", "metric"),
+    text("interval_method", "how the interval was made, or why there is none", "interval"),
+    number(
         "standard_error", "standard error of score, clustered where there are clusters", "metric"
     ),
-    _number("design_effect", "(clustered error / plain error) squared; missing without clusters"),
-    _number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
-    _count("n", "compared instances that the model has a value for", "n"),
-    _count("clusters", "clusters (patients, notes) among them; n where independent"),
-    _number("score_all", "score on all instances of the run that have a value", "metric"),
-    _number(
+    number("design_effect", "(clustered error / plain error) squared; missing without clusters"),
+    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
+    count("n", "compared instances that the model has a value for", "n"),
+    count("clusters", "clusters (patients, notes) among them; n where independent"),
+    number("score_all", "score on all instances of the run that have a value", "metric"),
+    number(
         "worst_case",
         "score_all if every missing instance had the worst value; means only",
         "metric",
         "at worst",
         digits=3,
     ),
-    _count("planned", "rows of the finished run: instances times repeats"),
-    _count("counted", "rows with a value: scored, or counted with the metric's floor"),
-    _count("scored", "rows whose answer was read and scored", "scored", of="planned"),
-    _number("coverage", "counted / planned", "share", "cov", digits=1, is_percent=True),
+    count("planned", "rows of the finished run: instances times repeats"),
+    count("counted", "rows with a value: scored, or counted with the metric's floor"),
+    count("scored", "rows whose answer was read and scored", "scored", of="planned"),
+    number("coverage", "counted / planned", "share", "cov", digits=1, is_percent=True),
     *(
-        _number(f"share_{o}", f"share of the planned rows with the outcome {o}", "share")
+        number(f"share_{o}", f"share of the planned rows with the outcome {o}", "share")
         for o in OUTCOMES
     ),
-    _number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
-    _text("not_scored", "rows of each other outcome", "not scored"),
-    _count("repeats", "times each instance was asked"),
-    _number(
+    number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
+    text("not_scored", "rows of each other outcome", "not scored"),
+    count("repeats", "times each instance was asked"),
+    number(
         "worst_of_repeats", "mean over instances of the worst repeat; for repeats > 1", "metric"
     ),
-    _number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
-    *(c for c in _TOKENS if not c.heading),
-    *(
-        Column(name=c.name, type=c.type, description=c.description, unit=c.unit)
-        for c in (*(t for t in _TOKENS if t.heading), _USD, _UPPER)
-    ),
+    number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
+    *_quiet((*_TOKENS, *_JURY_TOKENS, *_COSTS)),
+    text("jury", "name of the jury behind the score; missing where no jury gave it"),
     _FLAGS,
-    _text("request_hash", "hash of all that decides the requests"),
-    _text("grading_hash", "hash of metrics and scoring"),
-    _text("run", "folder of the graded run below the results folder"),
+    text("request_hash", "hash of all that decides the requests"),
+    text("grading_hash", "hash of metrics and scoring"),
+    text("run", "folder of the graded run below the results folder"),
 )
 
 CATEGORIES = (
-    _text("level", "category or subcategory"),
-    _text("category", "category of the taxonomy", "category"),
-    _text(
-        "subcategory", "subcategory of the taxonomy; missing for a whole category", "subcategory"
-    ),
+    text("level", "category or subcategory"),
+    text("category", "category of the taxonomy", "category"),
+    text("subcategory", "subcategory of the taxonomy; missing for a whole category", "subcategory"),
     _MODEL,
-    _yes("ranked", "whether the model is ranked"),
-    _number(
+    yes("ranked", "whether the model is ranked"),
+    number(
         "mean",
         "unweighted mean of the normalised scores over the common benchmarks of the category",
         "normalised",
@@ -201,80 +196,86 @@ CATEGORIES = (
         ("low", "high"),
         3,
     ),
-    _number(
+    number(
         "low",
         "lower end of the interval, instances resampled within each benchmark; that of the "
         "benchmark itself where there is one",
     ),
-    _number("high", "upper end of that interval"),
-    _number("sd", "SD over benchmarks, ddof 1", "normalised", "SD"),
-    _count("benchmarks", "benchmarks in the mean", "n"),
+    number("high", "upper end of that interval"),
+    number("sd", "SD over benchmarks, ddof 1", "normalised", "SD"),
+    count("benchmarks", "benchmarks in the mean", "n"),
 )
 
 MDE = (
-    _text("benchmark", "name of the benchmark", "benchmark"),
-    _text("metric", "name of the main metric", "metric"),
-    _count("n", "compared instances", "n"),
-    _count("clusters", "clusters among them; n where independent"),
-    _count("pairs", "pairs of ranked models", "pairs"),
-    _number(
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric", "metric"),
+    count("n", "compared instances", "n"),
+    count("clusters", "clusters among them; n where independent"),
+    count("pairs", "pairs of ranked models", "pairs"),
+    number(
         "mde",
         "mean over pairs of (z[1-alpha/2] + z[1-beta]) * error of the paired difference",
         "normalised",
         "MDE",
         digits=3,
     ),
-    _number("mde_sd", "SD over pairs, ddof 1", "normalised", "SD", digits=3),
-    _number("mde_median", "median over pairs", "normalised", "median", digits=3),
-    _number(
+    number("mde_sd", "SD over pairs, ddof 1", "normalised", "SD", digits=3),
+    number("mde_median", "median over pairs", "normalised", "median", digits=3),
+    number(
         "mde_clustered",
         "mean over pairs with the clustered error; missing where instances are independent",
         "normalised",
         "clustered",
         digits=3,
     ),
-    _text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
+    text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
 )
 
 COST = (
-    _MODEL,
-    _text("weights", "open, closed, or none for a baseline"),
-    _count("context_window", "tokens of context that the settings state", unit="tokens"),
-    _count("runs", "runs summed", "runs"),
+    text("level", "model, or all: the row of the sums"),
+    text("model", "name of the model; missing in the row over all", "model"),
+    text("weights", "open, closed, or none for a baseline"),
+    count("context_window", "tokens of context that the settings state", unit="tokens"),
+    count("runs", "runs summed", "runs"),
     *_TOKENS,
+    *_JURY_TOKENS,
     _UPPER,
+    _JURY_UPPER,
+    _TOTAL_UPPER,
     _USD,
-    _number("price_input", "USD per million input tokens", "USD"),
-    _number("price_cached", "USD per million cached input tokens", "USD"),
-    _number("price_output", "USD per million output tokens", "USD"),
-    _text("price_date", "date of the price"),
+    _JURY_USD,
+    _TOTAL_USD,
+    number("price_input", "USD per million input tokens", "USD"),
+    number("price_cached", "USD per million cached input tokens", "USD"),
+    number("price_output", "USD per million output tokens", "USD"),
+    text("price_date", "date of the price"),
 )
 
 SLICES = (
-    _text("benchmark", "name of the benchmark", "benchmark"),
-    _text("metric", "name of the main metric"),
-    _text("key", "metadata key"),
-    _text("value", "its value; missing: instances without the key", "slice"),
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric"),
+    text("key", "metadata key"),
+    text("value", "its value; missing: instances without the key", "slice"),
     _MODEL,
-    _yes("ranked", "whether the model is ranked"),
-    _number("score", "score on the slice", "metric", "score", ("low", "high"), 3),
-    _number("low", "lower end of the interval of score", "metric"),
-    _number("high", "upper end of the interval of score", "metric"),
-    _text("interval_method", "how the interval was made, or why there is none"),
-    _number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
-    _count("n", "compared instances of the slice that the model has a value for", "n"),
-    _number("share", "slice / compared instances", "share", "share", digits=1, is_percent=True),
+    yes("ranked", "whether the model is ranked"),
+    number("score", "score on the slice", "metric", "score", ("low", "high"), 3),
+    number("low", "lower end of the interval of score", "metric"),
+    number("high", "upper end of the interval of score", "metric"),
+    text("interval_method", "how the interval was made, or why there is none"),
+    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
+    count("n", "compared instances of the slice that the model has a value for", "n"),
+    number("share", "slice / compared instances", "share", "share", digits=1, is_percent=True),
 )
 
 COMPARE = (
-    _text("benchmark", "name of the benchmark; missing in the row over all", "benchmark"),
-    _text("level", "benchmark, or overall: the unweighted mean over benchmarks in it"),
-    _text("metric", "name of the main metric"),
-    _count("n", "instances that both models have a value for", "n"),
-    _count("clusters", "clusters among them; n where independent"),
-    _number("score_a", "score of the first model on them", "metric", "A", digits=3),
-    _number("score_b", "score of the second model on them", "metric", "B", digits=3),
-    _number(
+    text("benchmark", "name of the benchmark; missing in the row over all", "benchmark"),
+    text("level", "benchmark, or overall: the unweighted mean over benchmarks in it"),
+    text("metric", "name of the main metric"),
+    count("n", "instances that both models have a value for", "n"),
+    count("clusters", "clusters among them; n where independent"),
+    number("score_a", "score of the first model on them", "metric", "A", digits=3),
+    number("score_b", "score of the second model on them", "metric", "B", digits=3),
+    number(
         "difference",
         "normalised score of the first less that of the second; above 0 the first is better",
         "normalised",
@@ -282,18 +283,18 @@ COMPARE = (
         ("low", "high"),
         3,
     ),
-    _number("low", "lower end of its interval, paired bootstrap", "normalised"),
-    _number("high", "upper end of its interval", "normalised"),
-    _text("interval_method", "how the interval was made, or why there is none"),
-    _number("standard_error", "error of the paired difference, clustered where there are clusters"),
-    _number("correlation", "correlation of the two models' values over instances", "", "r"),
-    _number("p", "two-sided p of no difference", "", "p", digits=4),
-    _number("p_holm", "p adjusted by Holm over the benchmarks compared", "", "p Holm", digits=4),
-    _text("test", "McNemar exact, permutation, or why there is none", "test"),
-    _yes("is_compared", "whether the benchmark is in the Holm family and in the overall row"),
-    _number("coverage_a", "coverage of the first model's run", "share"),
-    _number("coverage_b", "coverage of the second model's run", "share"),
+    number("low", "lower end of its interval, paired bootstrap", "normalised"),
+    number("high", "upper end of its interval", "normalised"),
+    text("interval_method", "how the interval was made, or why there is none"),
+    number("standard_error", "error of the paired difference, clustered where there are clusters"),
+    number("correlation", "correlation of the two models' values over instances", "", "r"),
+    number("p", "two-sided p of no difference", "", "p", digits=4),
+    number("p_holm", "p adjusted by Holm over the benchmarks compared", "", "p Holm", digits=4),
+    text("test", "McNemar exact, permutation, or why there is none", "test"),
+    yes("is_compared", "whether the benchmark is in the Holm family and in the overall row"),
+    number("coverage_a", "coverage of the first model's run", "share"),
+    number("coverage_b", "coverage of the second model's run", "share"),
     _FLAGS,
-    _text("run_a", "folder of the first model's graded run"),
-    _text("run_b", "folder of the second model's graded run"),
+    text("run_a", "folder of the first model's graded run"),
+    text("run_b", "folder of the second model's graded run"),
 )

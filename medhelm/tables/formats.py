@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
+from medhelm.tables.layout import SPARE, shown
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.table import Column, Table, Value, to_document
 
@@ -27,37 +28,13 @@ FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
 _MISSING = {
     ("compare", "benchmark"): "overall",
+    ("cost", "model"): "all models",
     ("categories", "subcategory"): "all",
     ("slices", "value"): "(none)",
 }
 """What stands for a missing value where it is not a dash."""
 
-_SPARE = {
-    "overall": (
-        "benchmarks",
-        "cost_upper_usd",
-        "win_rate_half",
-        "cost_usd",
-        "coverage",
-        "macro_sd",
-        "win_sd",
-    ),
-    "benchmarks": ("interval_method", "normalised", "not_scored", "worst_case", "coverage"),
-    "mde": ("metric", "method", "pairs"),
-    "cost": ("cached_tokens", "usage_unknown", "reasoning_tokens", "runs"),
-    "slices": ("share", "normalised"),
-    "compare": ("correlation", "test", "n"),
-}
-"""Columns that a narrow terminal leaves out, the first one first."""
-
-_KEPT = {
-    "overall": frozenset({"win_rate", "macro_average"}),
-    "mde": frozenset({"mde"}),
-    "cost": frozenset({"cost_usd", "cost_upper_usd"}),
-}
-"""Columns that are what a table is for: shown even where every row lacks them; notes say why."""
-
-_QUIET = frozenset({"flags", "not_scored"})
+_QUIET = frozenset({"flags", "not_scored", "abstained"})
 """Columns whose missing values stay empty."""
 
 _P = frozenset({"p", "p_holm"})
@@ -94,13 +71,6 @@ _ESCAPED_MARKDOWN = str.maketrans(_MARKDOWN)
 def clean(text: str) -> str:
     """Return text on one line, without control and bidirectional characters."""
     return "".join(c if c.isprintable() else " " for c in text)
-
-
-def shown(table: Table) -> list[Column]:
-    """Return the columns of text formats; one that is missing in every row is left out."""
-    full = {c.name for c in table.columns if any(r[c.name] not in (None, "") for r in table.rows)}
-    full |= _KEPT.get(table.name, frozenset())
-    return [c for c in table.columns if c.heading and (c.name in full or not table.rows)]
 
 
 def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
@@ -179,6 +149,12 @@ def to_parquet(table: Table) -> bytes:
 
 def to_markdown(table: Table) -> str:
     """Return a pipe table under its title, with the notes as a list; without rows those alone."""
+    lines = [line for grid in table.grids() for line in _markdown_grid(grid)]
+    lines += [f"- {_markdown(note)}" for note in _all_notes(table)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown_grid(table: Table) -> list[str]:
     columns = shown(table)
 
     def line(cells: list[str]) -> str:
@@ -190,8 +166,7 @@ def to_markdown(table: Table) -> str:
         lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
         lines += [line([_markdown(cell_text(table, c, r)) for c in columns]) for r in table.rows]
         lines.append("")
-    lines += [f"- {_markdown(note)}" for note in _all_notes(table)]
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
 
 
 def _markdown(text: str) -> str:
@@ -199,10 +174,13 @@ def _markdown(text: str) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """Return a `table` environment that needs no package, the notes below the rows."""
-    lines = [r"\begin{table}", rf"\caption{{{_latex(table.title)}}}"]
-    if table.rows:
-        lines += _tabular(table)
+    """Return a `table` environment for each grid that needs no package, the notes in the last."""
+    lines: list[str] = []
+    for grid in table.grids():
+        lines += [r"\end{table}"] * bool(lines)
+        lines += [r"\begin{table}", rf"\caption{{{_latex(grid.title)}}}"]
+        if grid.rows:
+            lines += _tabular(grid)
     lines += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
@@ -247,14 +225,15 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
     out = console or Console()
     said: set[str] = set()
     for table in tables:
-        columns = _fitting(table, out.width)
         notes = _all_notes(table)
-        if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
-            notes = [*not_scored(table.rows), *notes]
-        if table.rows:
-            _print_grid(table, columns, out)
-        else:
-            out.print(Text(clean(table.title), style="italic"))
+        for grid in table.grids():
+            columns = _fitting(grid, out.width)
+            if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
+                notes = [*not_scored(table.rows), *notes]
+            if grid.rows:
+                _print_grid(grid, columns, out)
+            else:
+                out.print(Text(clean(grid.title), style="italic"))
         for note in notes:
             if note not in said:
                 out.print(Text(clean(note), style="dim"))
@@ -266,7 +245,7 @@ def _fitting(table: Table, width: int) -> list[Column]:
     """Return the columns of a grid: no groups, spare ones dropped until the others fit."""
     columns = [c for c in shown(table) if c.name not in table.group]
     needs = {c.name: _needed(table, c) for c in columns}
-    spare = list(_SPARE.get(table.name, ()))
+    spare = list(SPARE.get(table.name, ()))
     while spare and sum(needs[c.name] + _GAP for c in columns) > width:
         columns = [c for c in columns if c.name != spare[0]]
         del spare[0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from medhelm.jury.metric import NAME as JURY
 from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.tables.cells import MIN_COVERAGE, Cell
-from medhelm.tables.study import Study
+from medhelm.tables.study import Panel, Study
 from medhelm.tables.table import Value
 
 _MANY = 10
@@ -19,23 +20,62 @@ FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
     "partial": ("P", "the run was stopped before its end"),
     "budget": ("B", "the model's own output budget replaced the benchmark's"),
-    "drift": ("D", "the endpoint served more than one model id or fingerprint"),
+    "drift": ("D", "an endpoint served more than one model id or fingerprint"),
     "usage": ("U", "usage of some requests is unknown and not in the cost"),
+    "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
 }
 """Flag -> the mark in text formats, and what it means."""
 
 
 def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
-    spec, usage = cell.record.spec, cell.record.usage
+    record = cell.record
+    served = [record.served_models, *(j.served_models for j in record.judges * is_jury(metric))]
+    unknown = [record.usage.unknown, *(j.usage.unknown for j in record.judges)]
     found = {
         "coverage": cell.coverage(metric) < MIN_COVERAGE,
-        "partial": cell.record.state == "partial",
-        "budget": spec.model.max_output_tokens is not None,
-        "drift": len(cell.record.served_models) > 1,
-        "usage": usage.unknown > 0,
+        "partial": record.state == "partial",
+        "budget": record.spec.model.max_output_tokens is not None,
+        "drift": any(len(names) > 1 for names in served),
+        "usage": any(unknown),
+        "self": is_jury(metric) and bool(cell.own_judges),
     }
     return [flag for flag, is_raised in found.items() if is_raised]
+
+
+def is_jury(metric: str) -> bool:
+    """Return whether a metric is a jury's score, or that of one judge or criterion."""
+    return metric == JURY or metric.startswith((f"{JURY}[", f"{JURY}."))
+
+
+def jury_name(panel: Panel) -> str | None:
+    """Return the name of the jury that rated the answers of a panel."""
+    terms = [c.record.grading.jury for c in panel.cells.values()]
+    return next((t.jury.name for t in terms if t is not None), None)
+
+
+def _stand_ins(study: Study) -> list[str]:
+    """Return the note on the benchmarks that no model has judged; none where there is none."""
+    found = [
+        benchmark
+        for benchmark, cells in study.cells.items()
+        if any(
+            (terms := c.record.grading.jury) is not None and not terms.jury.judges
+            for c in cells.values()
+        )
+    ]
+    if not found:
+        return []
+    return [
+        "Rated by the offline jury: three graders by rule, which see shared words, their order and "
+        "length. It stands in for judges where none is asked, and its scores say nothing about "
+        f"quality: {_several(found)}."
+    ]
+
+
+def _several(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
 
 
 def flag_legend(used: Iterable[str]) -> list[str]:
@@ -105,6 +145,7 @@ def common(study: Study) -> list[str]:
     specs = {m: c.record.spec.model for b in study.cells.values() for m, c in b.items()}
     if any(s.provider == "baseline" for s in specs.values()):
         notes.append("baseline/* are rules, not language models.")
+    notes += _stand_ins(study)
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     return notes + list(study.notes)

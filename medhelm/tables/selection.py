@@ -6,6 +6,7 @@ out by rule is counted in a note.
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models.baselines import READ_GOLD, baseline_kind
-from medhelm.schema import MetricRef, ModelSpec, RunRecord, Scoring
+from medhelm.records import judge_hash
+from medhelm.schema import JuryTerms, MetricRef, ModelSpec, RunRecord, Scoring
 
 Data = Literal["sample", "full"]
 
@@ -155,6 +159,9 @@ def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedR
 
 
 _RERUN = "run the older one again with `medhelm run`, or choose models with --model"
+_REJUDGE = (
+    "run both with one jury=NAME (answers and verdicts are kept), or choose models with --model"
+)
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
@@ -163,6 +170,7 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
     _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
     _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
+    _same_jury([r for r in runs if r.record.grading.jury is not None])
     _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
@@ -186,6 +194,38 @@ def _same(
                 f"{run.benchmark}: {runs[0].model} ({runs[0].folder}) and {run.model} "
                 f"({run.folder}) differ in {what}: {a} and {b}; {fix}"
             )
+
+
+def _same_jury(runs: Sequence[GradedRun]) -> None:
+    """Raise UsageError where runs were not rated by the same judges, rubric and rules."""
+    _same(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
+    _same(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
+    _same(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
+    _same(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
+    judges = _terms(runs[0]).jury.judges if runs else ()
+    for place, judge in enumerate(judges):
+        what = f"settings of judge {judge.name} (hash)"
+        _same(runs, what, partial(_judge_text, place=place), _REJUDGE)
+
+
+def _terms(run: GradedRun) -> JuryTerms:
+    terms = run.record.grading.jury
+    assert terms is not None
+    return terms
+
+
+def _judges_text(terms: JuryTerms) -> str:
+    return ", ".join(judge.name for judge in terms.jury.judges) or "the offline graders"
+
+
+def _rubric_text(terms: JuryTerms) -> str:
+    content = hashlib.sha256(msgspec.json.encode(terms.rubric)).hexdigest()[:8]
+    return f"{terms.rubric.name} version {terms.rubric.version} (sha256 {content})"
+
+
+def _judge_text(run: GradedRun, place: int) -> str:
+    terms = _terms(run)
+    return judge_hash(terms.jury.judges[place], terms)
 
 
 def _metric(run: GradedRun, name: str) -> MetricRef | None:

@@ -1,4 +1,4 @@
-"""Tokens and USD of runs: per run, summed, and as the cost table."""
+"""Tokens and USD of runs and of the judges that rated them: per run, summed, and as the cost table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medhelm.costs import upper_bound, usd
-from medhelm.schema import RunRecord, UsageTotals
+from medhelm.schema import JudgeTotals, ModelSpec, RunRecord, UsageTotals
 from medhelm.tables import notes
 from medhelm.tables.columns import COST
 from medhelm.tables.study import Study
@@ -15,22 +15,38 @@ from medhelm.tables.table import Row, Table, make_table
 
 @dataclass(frozen=True)
 class Spend:
-    """What a run cost in USD; None where the price or the usage is unknown."""
+    """What was paid in USD; None where the price or the usage is unknown."""
 
     actual: float | None
     upper: float | None
     """Input as counted, every answer at its output limit, no discount for cached input."""
 
 
+_UNKNOWN = Spend(None, None)
+
+
 def spend(record: RunRecord) -> Spend:
-    """Return the cost of a run at the price in its model's settings.
+    """Return the cost of a run's answers at the price in its model's settings.
 
     Requests whose usage is unknown are not in it (tables count them); where no usage is known at
     all there is no cost.
     """
-    price, usage = record.spec.model.price, record.usage
+    return _spend(record.spec.model, record.usage)
+
+
+def _asked(record: RunRecord) -> list[JudgeTotals]:
+    """Return the judges of a run that were sent anything."""
+    return [t for t in record.judges if _is_sent(t.usage)]
+
+
+def _is_sent(usage: UsageTotals) -> bool:
+    return bool(usage.requests or usage.lost)
+
+
+def _spend(model: ModelSpec, usage: UsageTotals) -> Spend:
+    price = model.price
     if price is None or (usage.requests and usage.unknown >= usage.requests):
-        return Spend(None, None)
+        return _UNKNOWN
     actual = usd(price, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
     return Spend(actual, upper_bound(usage.input_tokens, usage.output_limit_tokens, price))
 
@@ -66,29 +82,66 @@ def usage_columns(usage: UsageTotals) -> Row:
     }
 
 
+def jury_usage(records: Sequence[RunRecord]) -> Row:
+    """Return what the judges of some runs used, under the columns' names; empty where none was asked."""
+    asked = [t.usage for r in records for t in _asked(r)]
+    columns = usage_columns(add_usage(asked)) if asked else {}
+    return {f"jury_{name}": value for name, value in columns.items()}
+
+
+def cost_columns(records: Sequence[RunRecord]) -> Row:
+    """Return the USD of some runs: answers, judges, and both together.
+
+    A baseline, which is sent nothing and has no price, costs nothing beside what was sent.
+    """
+    sent = [spend(r) for r in records if _is_sent(r.usage)]
+    judges = [_spend(t.judge, t.usage) for r in records for t in _asked(r)]
+    nothing = [spend(r) for r in records]
+    own, judged = add_spends(sent or nothing), add_spends(judges)
+    total = add_spends([*sent, *judges] or nothing)
+    return {
+        "cost_usd": own.actual,
+        "cost_upper_usd": own.upper,
+        "jury_cost_usd": judged.actual,
+        "jury_cost_upper_usd": judged.upper,
+        "total_cost_usd": total.actual,
+        "total_cost_upper_usd": total.upper,
+    }
+
+
+def _sums(records: Sequence[RunRecord]) -> Row:
+    return {
+        "runs": len(records),
+        **usage_columns(add_usage([r.usage for r in records])),
+        **jury_usage(records),
+        **cost_columns(records),
+    }
+
+
 def cost(study: Study) -> Table:
-    """Return one row per model: tokens and USD summed over its runs in the table."""
-    rows = []
+    """Return tokens and USD summed over a model's runs in the table, and over all models."""
+    rows, paid = [], []
     for model in study.models:
         records = [c[model].record for c in study.cells.values() if model in c]
         spec = records[0].spec.model
-        summed = add_spends([spend(r) for r in records])
         row: Row = {
+            "level": "model",
             "model": model,
             "weights": spec.weights,
             "context_window": spec.context_window,
-            "runs": len(records),
-            **usage_columns(add_usage([r.usage for r in records])),
-            "cost_usd": summed.actual,
-            "cost_upper_usd": summed.upper,
+            **_sums(records),
         }
         if spec.price is not None:
             row |= {f"price_{f}": getattr(spec.price, f) for f in ("input", "cached", "output")}
             row["price_date"] = spec.price.date
         rows.append(row)
+        paid += records
+    if len(rows) > 1:
+        rows.append({"level": "all", **_sums(paid)})
     known = [
         "The upper bound takes each answer at its output limit, as in the MedHELM paper; a cost is "
         "missing where the price is unknown.",
+        *_unpriced(paid),
     ]
     return make_table(
         "cost",
@@ -98,3 +151,9 @@ def cost(study: Study) -> Table:
         [*notes.common(study), *known],
         notes.settings(study),
     )
+
+
+def _unpriced(records: Sequence[RunRecord]) -> list[str]:
+    """Return one note on judges that were asked and whose price is unknown."""
+    names = sorted({t.judge.name for r in records for t in _asked(r) if t.judge.price is None})
+    return [f"Judges of unknown price: {', '.join(names)}."] if names else []

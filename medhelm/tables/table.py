@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -71,6 +71,16 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """Rows of one kind, which text formats show as a grid of their own."""
+
+    level: str
+    """What the rows' column `level` says."""
+    title: str
+    group: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of values under columns, with all that a reader must know beside them."""
 
@@ -82,6 +92,22 @@ class Table:
     settings: Mapping[str, Value] = field(default_factory=dict)
     group: tuple[str, ...] = ()
     """Columns whose equal values belong together; the terminal makes a heading of them."""
+    parts: tuple[Part, ...] = ()
+    """Grids of text formats, for rows of several kinds; none: one grid."""
+
+    def grids(self) -> list[Table]:
+        """Return what text formats show: the table itself, or one table of each part with rows."""
+        found = [
+            replace(
+                self,
+                title=part.title,
+                rows=tuple(r for r in self.rows if r["level"] == part.level),
+                group=part.group,
+                parts=(),
+            )
+            for part in self.parts
+        ]
+        return [grid for grid in found if grid.rows] or [self]
 
     def frame(self) -> pd.DataFrame:
         """Return a DataFrame; its `attrs` hold title, notes and settings."""
@@ -129,6 +155,7 @@ def make_table(
     notes: Iterable[str],
     settings: Mapping[str, Value],
     group: tuple[str, ...] = (),
+    parts: tuple[Part, ...] = (),
 ) -> Table:
     """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
     known = {c.name: c.type for c in columns}
@@ -145,6 +172,7 @@ def make_table(
         notes=tuple(notes),
         settings=settings,
         group=group,
+        parts=parts,
     )
 
 

@@ -19,7 +19,7 @@ from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
 from medhelm.tables.notes import NOT_GRADED
-from medhelm.tables.spending import add_spends, spend, usage_columns
+from medhelm.tables.spending import cost_columns, jury_usage, usage_columns
 from medhelm.tables.study import Estimate, Panel, Study
 from medhelm.tables.table import Row, Table, make_table
 
@@ -79,7 +79,6 @@ def _overall_row(study: Study, model: str) -> Row:
     counted = sum(c.scores[main[b]].counted for b, c in cells.items())
     raised = {b: notes.flags(c, main[b]) for b, c in cells.items()}
     flags = [f for f in notes.FLAGS if any(f in found for found in raised.values())]
-    cost = add_spends([spend(c.record) for c in cells.values()])
     return {
         "model": model,
         "ranked": model in study.ranked,
@@ -88,8 +87,7 @@ def _overall_row(study: Study, model: str) -> Row:
         "benchmarks_missing": ", ".join(b for b in study.cells if b not in cells) or None,
         "benchmarks_flagged": ", ".join(b for b in raised if "coverage" in raised[b]) or None,
         "flags": " ".join(flags),
-        "cost_usd": cost.actual,
-        "cost_upper_usd": cost.upper,
+        **cost_columns([c.record for c in cells.values()]),
     }
 
 
@@ -219,7 +217,6 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     others = {o: n for o, n in scores.outcomes.items() if o != "scored" and n}
     if planned > rows:
         others["not run"] = planned - rows
-    usage, cost = record.usage, spend(record)
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
     row: Row = {
         "worst_case": bound if is_mean else None,
@@ -230,12 +227,13 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
         "repeats": repeats,
         "flags": " ".join(notes.flags(cell, metric.name)),
-        "cost_usd": cost.actual,
-        "cost_upper_usd": cost.upper,
+        "jury": notes.jury_name(panel) if notes.is_jury(metric.name) else None,
+        **cost_columns([record]),
         "request_hash": record.request_hash,
         "grading_hash": record.grading_hash,
         "run": cell.run.folder,
-        **usage_columns(usage),
+        **usage_columns(record.usage),
+        **jury_usage([record]),
     }
     if scores.counted:
         row["score_all"] = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))

@@ -1,0 +1,71 @@
+"""Which columns of a table text formats show, and what a narrow terminal leaves out first."""
+
+from __future__ import annotations
+
+from medhelm.tables.table import Column, Table, Value
+
+SPARE = {
+    "overall": (
+        "benchmarks",
+        "total_cost_upper_usd",
+        "win_rate_half",
+        "total_cost_usd",
+        "coverage",
+        "macro_sd",
+        "win_sd",
+    ),
+    "benchmarks": ("interval_method", "normalised", "not_scored", "worst_case", "coverage"),
+    "mde": ("metric", "method", "pairs"),
+    "jury": (
+        "rated",
+        "correlation",
+        "judges",
+        "abstained",
+        "jury",
+        "n",
+        "score_least",
+        "score_most",
+        "icc_single",
+    ),
+    "cost": (
+        "cached_tokens",
+        "usage_unknown",
+        "reasoning_tokens",
+        "runs",
+        "jury_cached_tokens",
+        "jury_reasoning_tokens",
+        "jury_usage_unknown",
+        "jury_input_tokens",
+        "jury_output_tokens",
+        "input_tokens",
+        "output_tokens",
+        "jury_cost_upper_usd",
+        "jury_cost_usd",
+    ),
+    "slices": ("share", "normalised"),
+    "compare": ("correlation", "test", "n"),
+}
+"""Columns that a narrow terminal leaves out, the first one first."""
+
+_KEPT = {
+    "overall": frozenset({"win_rate", "macro_average"}),
+    "mde": frozenset({"mde"}),
+    "cost": frozenset({"cost_usd", "cost_upper_usd"}),
+}
+"""Columns that are what a table is for: shown even where every row lacks them; notes say why."""
+
+_WITH_JURY = frozenset(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("", "_upper"))
+"""Columns of the cost table that are shown where judges were asked, and only there."""
+
+
+def shown(table: Table) -> list[Column]:
+    """Return the columns of text formats; one that is missing, or no, in every row is left out."""
+    full = {c.name for c in table.columns if any(_says(r[c.name]) for r in table.rows)}
+    if table.name == "cost":
+        full = full | _WITH_JURY if "jury_requests" in full else full - _WITH_JURY
+    full |= _KEPT.get(table.name, frozenset())
+    return [c for c in table.columns if c.heading and (c.name in full or not table.rows)]
+
+
+def _says(value: Value) -> bool:
+    return value is not None and value is not False and value != ""
