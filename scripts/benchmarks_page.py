@@ -3,8 +3,9 @@
     python scripts/benchmarks_page.py [--check]
 
 Facts come from the plugins, numbers from `benchmarks/manifests/` (written by `medhelm validate
---update`), so that neither needs the data. Only the words on scoring and on mended faults stand
-here. `--check` writes nothing and fails where the page is not what would be written.
+--update`), so that neither needs the data. The words on scoring and on mended faults stand in
+`scripts/benchmark_words.yaml`; a benchmark without them is an error, and so are words of none.
+`--check` writes nothing and fails where the page is not what would be written.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from medhelm.data.dataset import open_dataset
+from medhelm.jury.metric import NAME as JURY
 from medhelm.manifest import Facts, read_manifest
 from medhelm.prompts import resolve_prompt
 from medhelm.registry import Registry, load_registry
-from medhelm.schema import Benchmark, FileDataset, HubDataset
+from medhelm.schema import Benchmark, FileDataset, HubDataset, SourceFile
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+WORDS = Path(__file__).resolve().parent / "benchmark_words.yaml"
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([^/]+)/(.+)")
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What numbers cannot say of a benchmark."""
 
     scoring: str
@@ -37,146 +40,114 @@ class Words:
     """Known faults of data, prompt or scorer, and what is done about each."""
 
 
-_LETTER = (
-    "`fixed` reads the option that the completion states: a bare letter, `Answer: C`, `(C)`, "
-    "`C. text`, the option's own text, the last of several only where it is marked as final; "
-    "anything else is `unparsed`. `helm` takes nothing but the bare letter, so that `C.` counts 0."
-)
+def read_words(names: Sequence[str]) -> Mapping[str, Words]:
+    """Return the words of these benchmarks; raises SystemExit for one without or one too many."""
+    import yaml
 
-WORDS = {
-    "headqa": Words(
-        _LETTER,
-        (
-            "The key of the right answer is text and the keys of the answers are numbers: compared "
-            "as they are they never agree. Both are read as numbers.",
-            "The question number repeats across exams; the id is exam and number.",
-            "Questions with an image cannot be answered from text and are left out.",
-            "Some questions stand in several exams: the question's stem is the cluster.",
-            "The published runs drew a sample; here all questions of the test exams are asked.",
-        ),
-    ),
-    "medbullets": Words(
-        _LETTER,
-        (
-            "The source is pinned to a commit; the published loader follows a moving branch.",
-            "Some questions stand twice in the file: equal questions are one cluster.",
-            "Some questions refer to a figure that the file lacks: the metadata key `figure` tells "
-            "`none`, `referenced` and `only_letters` (the options are bare letters), so that "
-            "`--table slices --by figure` shows them apart.",
-            "The explanation, which gives the answer away, is not shown.",
-        ),
-    ),
-    "medcalc_bench": Words(
-        "`fixed` decides by the form of the gold: a pair of weeks and days in days, a date as a "
-        "date, an integer as a number, a decimal within the published limits, borders included. "
-        "`helm` decides by the spelling of the category, knows neither `lab` nor `dosage`, and "
-        "compares rule-based scores as text, so that `3.0` is not `3`.",
-        (
-            "Every laboratory and dosage item counts 0 under the published scorer, whatever the "
-            "answer; the oracle's `helm` score below is the ceiling that this leaves.",
-            "Some rows marked `integer` have a pair of weeks and days as gold; an answer in the "
-            "form that the question asks for is accepted.",
-            "Categories are spelt differently between releases; all spellings are known, and an "
-            "unknown one is an error.",
-            "The test set behind the published source changed; here it is pinned to version 1.0.",
-            "Several questions share one note: the note is the cluster.",
-            "The published output budget has no room for a sentence.",
-        ),
-    ),
-    "medec": Words(
-        "`fixed` reads what the completion claims: that all is right (the word CORRECT and plain "
-        "wordings of it), or that there is an error, and in which sentence; where it claims neither, "
-        "or both, it is `unparsed` and counts 0. `helm` takes everything but the bare word CORRECT "
-        "as a claim of an error.",
-        (
-            "Under the published rule an empty or refused answer is right on every note with an "
-            "error; see the scores of `empty` below.",
-            "The published sentence accuracy never reads the gold's sentence number, so that a "
-            "sentence that is found earns nothing.",
-            "The prompt says that sentences are numbered from 0.",
-            "The file ends in records of empty cells, which are left out.",
-            "The correction itself is scored by neither rule.",
-        ),
-    ),
-    "pubmed_qa": Words(
-        _LETTER,
-        (
-            "The official test split is the default; the published leaderboard used all labelled "
-            "items, which are the split `all` (`benchmark.split=all`).",
-            "The abstract's conclusion, which gives the answer away, is not shown.",
-        ),
-    ),
-    "race_bias": Words(
-        _LETTER,
-        (
-            "The published parse of the document loses answers behind no-break spaces and titles, "
-            "and glues headings and parts of answers to their neighbours; here lines are split and "
-            "titles taken off before the text is read.",
-            "Equal pairs of question and answer are kept once.",
-            "The label follows the question to a large part: the question is the cluster, and "
-            "`--table slices --by question` shows each.",
-        ),
-    ),
-}
+    values = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    del values["_shared"]
+    if others := sorted(values.keys() ^ set(names)):
+        raise SystemExit(f"{WORDS.name} and the benchmarks differ in: {', '.join(others)}")
+    return msgspec.convert(values, dict[str, Words])
+
+
+def built_in(registry: Registry) -> list[Benchmark]:
+    """Return the benchmarks that come with medhelm."""
+    home = ROOT / "benchmarks"
+    return [b for b in registry.benchmarks.values() if Path(b.origin).resolve().parent == home]
 
 
 def render() -> str:
     """Return the page."""
     registry = load_registry()
-    home = ROOT / "benchmarks"
-    own = [b for b in registry.benchmarks.values() if Path(b.origin).resolve().parent == home]
+    own = built_in(registry)
+    words = read_words([b.name for b in own])
     lines = [
         "# Benchmarks",
         "",
         "Written by `python scripts/benchmarks_page.py` from the registry and the manifests; do",
-        "not edit. Scores are those of embedded answers on the full data, as `medhelm validate`",
-        "finds and checks them: `oracle` is the gold as a model would write it, `empty` no answer,",
-        "`constant` one answer to everything, `random` a seeded draw. No model was asked.",
+        "not edit. Scores are those of embedded answers, as `medhelm validate` finds and checks",
+        "them: `oracle` is the gold as a model would write it, `empty` no answer, `constant` one",
+        "answer to everything, `random` a seeded draw. No model was asked. Where the full data",
+        "cannot be fetched or were not measured, the scores are those on the bundled samples,",
+        "which are synthetic: they show that the scorer works, and nothing of the benchmark.",
         "",
         *_overview(own, registry),
     ]
     for benchmark in own:
-        lines += ["", *_section(benchmark, registry)]
+        lines += ["", *_section(benchmark, registry, words[benchmark.name])]
     return "\n".join(lines) + "\n"
 
 
 def _overview(benchmarks: Sequence[Benchmark], registry: Registry) -> Iterator[str]:
-    yield "| benchmark | subcategory | instances | main metric | best constant | oracle, `helm` |"
-    yield "|---|---|---:|---|---:|---:|"
+    yield (
+        "| benchmark | access | subcategory | instances | main metric | best constant | "
+        "oracle, `helm` |"
+    )
+    yield "|---|---|---|---:|---|---:|---:|"
     for benchmark in benchmarks:
-        facts = _facts(benchmark)
         main = benchmark.metrics[0]
-        constants = [s[main] for a, s in facts.scores.items() if a.startswith("constant")]
-        best = max((value for value in constants if value is not None), default=None)
-        helm = facts.scores_helm.get("oracle", facts.scores["oracle"]).get(main)
         cells = [
             f"[{benchmark.title}](#{benchmark.name})",
+            benchmark.data_class,
             registry.taxonomy.subcategory(benchmark.subcategory).name,
-            f"{facts.instances:,}",
+            _count(benchmark, benchmark.dataset.splits[0]),
             f"`{main}`",
-            _score(best),
-            _score(helm),
+            *_measured(read_manifest(benchmark, "full"), main),
         ]
         yield f"| {' | '.join(cells)} |"
 
 
-def _section(benchmark: Benchmark, registry: Registry) -> Iterator[str]:
+def _count(benchmark: Benchmark, split: str) -> str:
+    """Return how many instances a split has, as far as that can be said of data not here."""
+    if split in benchmark.expected_instances:
+        return f"{benchmark.expected_instances[split]:,}"
+    return "your own" if benchmark.columns else "as released"
+
+
+def _measured(facts: Facts | None, main: str) -> tuple[str, str]:
+    """Return the best constant answer, and the oracle under `helm`; of full data alone."""
+    if facts is None or main not in facts.metrics:
+        return "–", "–"
+    constants = [s[main] for a, s in facts.scores.items() if a.startswith("constant")]
+    best = max((value for value in constants if value is not None), default=None)
+    helm = facts.scores_helm.get("oracle", facts.scores["oracle"])
+    return ("–" if best is None else _score(best)), _score(
+        helm.get(main, facts.scores["oracle"][main])
+    )
+
+
+def _section(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:
     yield f"## {benchmark.name}"
     yield ""
-    yield f"{benchmark.title}: {benchmark.description}"
+    yield f"{benchmark.title}: {' '.join(benchmark.description.split())}"
     yield ""
     for name, value in _declared(benchmark, registry):
         yield f"- {name}: {value}"
-    words = WORDS.get(benchmark.name)
-    if words:
+    if benchmark.how_to_get:
         yield ""
-        yield f"Scoring: {words.scoring}"
+        yield "How to get the data:"
         yield ""
-        yield "Known faults, and what is done about them:"
+        for number, step in enumerate(benchmark.how_to_get, 1):
+            yield f"{number}. {_plain(step)}"
+    if benchmark.columns:
         yield ""
-        yield from (f"- {fault}" for fault in words.mended)
+        yield "Columns of the file:"
+        yield ""
+        yield from (f"- `{name}`: {_plain(text)}" for name, text in benchmark.columns.items())
     yield ""
-    yield from _scores(_facts(benchmark))
+    yield f"Scoring: {words.scoring}"
+    yield ""
+    yield "Known faults, and what is done about them:"
+    yield ""
+    yield from (f"- {fault}" for fault in words.mended)
+    yield ""
+    yield from _scores(benchmark)
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, in which angle brackets stay what they are in Markdown."""
+    return re.sub(r"(<[^<>]+>\S*)", r"`\1`", " ".join(text.split()))
 
 
 def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, str]]:
@@ -185,19 +156,20 @@ def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, s
     tasks = {task.id: task.name for task in subcategory.tasks}
     own = "; ".join(tasks[task].lower() for task in benchmark.tasks)
     yield "Place", f"{category.name} / {subcategory.name}; tasks: {own}"
+    yield "Access", f"{benchmark.data_class}; curation: {benchmark.curation}"
     yield "Source", _source(benchmark)
     split, *others = benchmark.dataset.splits
-    counts = benchmark.expected_instances
-    yield (
-        "Instances",
-        ", ".join(
-            [f"{counts[split]:,} (split `{split}`, the default)"]
-            + [f"{counts[other]:,} (split `{other}`)" for other in others]
-        ),
-    )
+    counts = [f"{_count(benchmark, split)} (split `{split}`, the default)"]
+    counts += [f"{_count(benchmark, other)} (split `{other}`)" for other in others]
+    yield "Instances", ", ".join(counts)
+    if benchmark.parts:
+        parts = ", ".join(f"`{part}`" for part in benchmark.parts)
+        yield "Parts", f"{parts}; the score is the unweighted mean of theirs"
     yield "Clusters", benchmark.cluster or "none, instances are independent"
     yield "Slices", ", ".join(f"`{key}`" for key in _metadata(benchmark)) or "none"
-    yield "Metrics", ", ".join(f"`{m}` (version {v})" for m, v in _facts(benchmark).metrics.items())
+    yield "Metrics", ", ".join(_metric(name, registry) for name in benchmark.metrics)
+    if benchmark.rubric:
+        yield "Rubric", f"`{benchmark.rubric}`"
     prompt = resolve_prompt(benchmark)
     yield "Prompt", f"`{prompt.name}` (version {prompt.version}), in our own words"
     yield (
@@ -206,8 +178,14 @@ def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, s
         "that thinks",
     )
     may = "may" if benchmark.redistributable else "may not"
-    yield "Data", f"{benchmark.data_class}; licence: {benchmark.licence}; text {may} be republished"
+    yield "Licence", f"{benchmark.licence}; text {may} be republished"
     yield "Citation", benchmark.citation
+
+
+def _metric(name: str, registry: Registry) -> str:
+    if name == JURY:
+        return f"`{name}`"
+    return f"`{name}` (version {registry.metric(name).version})"
 
 
 def _source(benchmark: Benchmark) -> str:
@@ -215,11 +193,19 @@ def _source(benchmark: Benchmark) -> str:
     if isinstance(dataset, HubDataset):
         return f"{dataset.repo} at revision `{dataset.revision}`"
     assert isinstance(dataset, FileDataset)
-    files = []
-    for file in dataset.files:
-        link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
-        files.append(f"[`{file.name}`]({link}) (sha256 `{file.sha256[:12]}`)")
-    return f"{dataset.source}: {', '.join(files)}"
+    return f"{dataset.source}: {', '.join(map(_file, dataset.files))}"
+
+
+def _file(file: SourceFile) -> str:
+    if not file.url:
+        return f"`{file.name}` (yours to bring)"
+    link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
+    pin = (
+        f"sha256 `{file.sha256[:12]}`"
+        if file.sha256
+        else "no checksum; that of the first fetch holds"
+    )
+    return f"[`{file.name}`]({link}) ({pin})"
 
 
 def _metadata(benchmark: Benchmark) -> list[str]:
@@ -227,15 +213,26 @@ def _metadata(benchmark: Benchmark) -> list[str]:
     return sorted({key for instance in samples for key in instance.metadata})
 
 
-def _facts(benchmark: Benchmark) -> Facts:
-    facts = read_manifest(benchmark, "full")
+def _scores(benchmark: Benchmark) -> Iterator[str]:
+    full = read_manifest(benchmark, "full")
+    facts = full or read_manifest(benchmark, "sample")
     if facts is None:
-        command = f"medhelm validate {benchmark.name} --data full --update"
-        raise SystemExit(f"{benchmark.name} has no manifest of its full data: run `{command}`")
-    return facts
-
-
-def _scores(facts: Facts) -> Iterator[str]:
+        command = f"medhelm validate {benchmark.name} --update"
+        raise SystemExit(f"{benchmark.name} has no manifest: run `{command}`")
+    if not facts.metrics:
+        yield "No metric but the jury, which needs judges: there is nothing to measure without one."
+        return
+    if full is None:
+        yield "Scores on the bundled samples, which are synthetic:"
+    else:
+        yield f"Scores on the full data (split `{facts.split}`):"
+    yield ""
+    if facts.unscored:
+        yield (
+            f"{facts.unscored:,} of {facts.instances:,} instances are uninformative and in no mean "
+            "of the main metric."
+        )
+        yield ""
     names = list(facts.metrics)
     helm = [name for name in names if name in facts.scores_helm.get("oracle", {})]
     heads = [f"`{n}`" for n in names] + [f"`{n}`, `helm`" for n in helm]
