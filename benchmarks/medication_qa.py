@@ -34,7 +34,8 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
         for number, cells in enumerate(rows):
             texts = ["" if cell is None else str(cell) for cell in cells]
             if any(texts):
-                yield dict.fromkeys(header, "") | dict(zip(header, texts)) | {"row": str(number)}
+                named = dict(zip(header, texts, strict=False))  # a row can end before the header
+                yield dict.fromkeys(header, "") | named | {"row": str(number)}
     finally:
         book.close()
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from medhelm import Instance, Metric, Outcome, Response, Score, hookimpl, rouge_scores
 
-
 _NO_REFERENCE = Score(value=None, outcome="uninformative", reason="there is no reference")
 
 
