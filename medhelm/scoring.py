@@ -19,7 +19,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
-from medhelm.grading import grade, in_parts
+from medhelm.grading import in_parts
 from medhelm.jury.metric import bind_panel
 from medhelm.jury.panel import StoredPanel
 from medhelm.records import STAMP, Plan, cluster_key, grading_hash, instance_key, write_struct
@@ -36,6 +36,7 @@ from medhelm.schema import (
     Score,
     UsageTotals,
 )
+from medhelm.slow_metrics import score_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,10 +140,11 @@ def _write(
     encode = msgspec.json.Encoder().encode_lines
     lines = bytearray()
     with pq.ParquetWriter(handle, schema, write_statistics=False) as writer:
-        for exchange in read_exchanges(run, plan):
+        total = plan.instances * plan.spec.repeats
+        for exchange, found in score_all(read_exchanges(run, plan), metrics, total):
             scores = [
-                (m.name, _grade(m, ref, grading.parts, exchange))
-                for m, ref in zip(metrics, grading.metrics, strict=True)
+                (ref.name, in_parts(score, ref.aggregation, exchange.instance, grading.parts))
+                for score, ref in zip(found, grading.metrics, strict=True)
             ]
             shared = _shared_columns(exchange)
             lines += encode([shared | _own_columns(name, score) for name, score in scores])
@@ -152,11 +154,6 @@ def _write(
                 lines.clear()
         if lines:
             writer.write_table(_to_table(lines, schema))
-
-
-def _grade(metric: Metric, ref: MetricRef, parts: Sequence[str], exchange: Exchange) -> Score:
-    score = grade(metric, exchange.instance, exchange.response)
-    return in_parts(score, ref.aggregation, exchange.instance, parts)
 
 
 def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:

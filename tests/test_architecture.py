@@ -28,6 +28,7 @@ LAYERS: dict[int, set[str]] = {
         "planning",
         "runner",
         "scoring",
+        "slow_metrics",
         "survey",
     }
     | {"validation"},

@@ -1,0 +1,73 @@
+"""ROUGE of 10,000 pairs: one process, and processes on all cores, taking turns in one run.
+
+    python perf/rouge.py [--pairs 10000] [--rounds 1]
+
+The best of the rounds counts. Starting the processes is in the time; reading a log is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import time
+from collections.abc import Sequence
+
+from medhelm.registry import load_registry
+from medhelm.schema import Exchange, Instance, Metric, Response
+from medhelm.slow_metrics import score_all
+
+WORDS = [
+    f"{a}{b}" for a in ("card", "neur", "ren", "derm", "hepat") for b in ("ology", "itis", "al")
+]
+METRICS = ("rouge_l", "rouge_1", "rouge_2")
+
+
+def make_exchanges(n: int) -> list[Exchange]:
+    """Return n pairs of a gold and an answer of 40 words each."""
+    draw = random.Random(0)
+    return [
+        Exchange(
+            instance=Instance(id=f"i{i}", references=(" ".join(draw.choices(WORDS, k=40)),)),
+            response=Response(instance_id=f"i{i}", text=" ".join(draw.choices(WORDS, k=40))),
+        )
+        for i in range(n)
+    ]
+
+
+def measure(
+    exchanges: Sequence[Exchange], metrics: Sequence[Metric], processes: int | None
+) -> tuple[float, list[float | None]]:
+    """Return the seconds and all values."""
+    started = time.perf_counter()
+    scored = score_all(exchanges, metrics, len(exchanges), processes=processes)
+    values = [score.value for _, scores in scored for score in scores]
+    return time.perf_counter() - started, values
+
+
+def main() -> None:
+    """Print one line of a Markdown table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    args = parser.parse_args()
+    exchanges = make_exchanges(args.pairs)
+    registry = load_registry()
+    metrics = [registry.metric(name) for name in METRICS]
+    best: dict[int | None, float] = {1: float("inf"), None: float("inf")}
+    values: dict[int | None, list[float | None]] = {}
+    for _ in range(args.rounds):
+        for processes in best:
+            seconds, values[processes] = measure(exchanges, metrics, processes)
+            best[processes] = min(best[processes], seconds)
+    assert values[1] == values[None]
+    alone, spread = best[1], best[None]
+    print(
+        f"| ROUGE-1, -2 and -L of {len(exchanges):,} pairs, processes against one | "
+        f"{alone / spread:.2f} x as fast on {len(os.sched_getaffinity(0))} cores "
+        f"({spread:.1f} s, one process {alone:.1f} s) |"
+    )
+
+
+if __name__ == "__main__":
+    main()
