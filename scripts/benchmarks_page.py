@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 WORDS = Path(__file__).resolve().parent / "benchmark_words.yaml"
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([^/]+)/(.+)")
+_PLACE = re.compile(r"[\w./-]*<[^<>`]+>(?:[\w./<>-]*[\w>])?")
+"""A path with a placeholder, such as <data dir>/headqa."""
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,7 +149,7 @@ def _section(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator
 
 def _plain(text: str) -> str:
     """Return a text in one line, in which angle brackets stay what they are in Markdown."""
-    return re.sub(r"(<[^<>]+>\S*)", r"`\1`", " ".join(text.split()))
+    return _PLACE.sub(r"`\g<0>`", " ".join(text.split()))
 
 
 def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, str]]:
@@ -227,13 +229,10 @@ def _scores(benchmark: Benchmark) -> Iterator[str]:
     else:
         yield f"Scores on the full data (split `{facts.split}`):"
     yield ""
-    if facts.unscored:
-        yield (
-            f"{facts.unscored:,} of {facts.instances:,} instances are uninformative and in no mean "
-            "of the main metric."
-        )
-        yield ""
     names = list(facts.metrics)
+    if facts.unscored:
+        yield f"Uninformative, in no mean of `{names[0]}`: {facts.unscored:,} of {facts.instances:,}."
+        yield ""
     helm = [name for name in names if name in facts.scores_helm.get("oracle", {})]
     heads = [f"`{n}`" for n in names] + [f"`{n}`, `helm`" for n in helm]
     yield f"| answer | {' | '.join(heads)} |"

@@ -316,6 +316,16 @@ def test_the_number_of_instances_must_be_the_expected_one(tmp_path: Path) -> Non
     assert (finding.check, finding.expected, finding.got) == ("data", "5", "4")
 
 
+def test_how_many_rows_a_file_of_ones_own_has_need_not_be_declared(tmp_path: Path) -> None:
+    said = {"expected_instances": {}, "columns": {"id": "key", "text": "the note"}}
+    bench = choice_bench(tmp_path, **said)
+    assert bench.validate(data="full").findings == ()
+    (tmp_path / "other").mkdir()
+    other = choice_bench(tmp_path / "other", expected_instances={})
+    (finding,) = other.validate(data="full").findings
+    assert (finding.level, finding.check) == ("warning", "declared")
+
+
 def test_every_split_is_counted(tmp_path: Path) -> None:
     def read(paths: Any, split: str) -> Iterable[Row]:
         return choices("AB") if split == "test" else choices("ABC")

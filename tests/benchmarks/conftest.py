@@ -11,13 +11,22 @@ import pytest
 from medhelm.data.dataset import open_dataset
 from medhelm.prompts import render_prompt
 from medhelm.schema import Benchmark, Instance
+from medhelm.yaml_benchmark import read_yaml_benchmark
 
-NAMES = ("headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias")
-SAMPLES = Path(medhelm_benchmarks.__path__[0]) / "samples"
+HOME = Path(medhelm_benchmarks.__path__[0])
+SAMPLES = HOME / "samples"
+NAMES = sorted(
+    path.stem
+    for path in HOME.iterdir()
+    if path.suffix in (".py", ".yaml") and path.name != "__init__.py"
+)
+"""All benchmarks that come with medhelm."""
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
 
 
 def load(name: str) -> Benchmark:
+    if (path := HOME / f"{name}.yaml").is_file():
+        return read_yaml_benchmark(path)
     (benchmark,) = importlib.import_module(f"medhelm_benchmarks.{name}").medhelm_benchmarks()
     assert isinstance(benchmark, Benchmark)
     return benchmark
