@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.options import add_format, make_console, print_json
-from medhelm.estimate import RunEstimate, Totals, estimate_runs, sum_up, without_keys
+from medhelm.estimate import (
+    JudgeEstimate,
+    RunEstimate,
+    Totals,
+    add_up,
+    estimate_runs,
+    sum_up,
+    without_keys,
+)
 from medhelm.planning import plan_runs
 from medhelm.registry import Registry
 
@@ -42,7 +50,7 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
     from medhelm.cli.run import to_job
 
     jobs = [to_job(config) for config in configs]
-    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs))
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry.models))
     estimates = estimate_runs(runs, Path(jobs[0].results_dir))
     totals = sum_up(estimates)
     if format == "json":
@@ -63,6 +71,13 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         table.add_row(e.model, e.benchmark, f"{e.instances:,}", *_numbers(e))
     table.add_row("total", "", "", *_numbers(totals), style="bold")
     make_console().print(table)
+    if totals.judge_calls:
+        _print_judges(estimates, totals)
+    if any(e.jury is not None and not e.judges for e in estimates):
+        print(
+            "Free text is rated by the offline jury, a stand-in by rule that asks no model; "
+            "jury=NAME names judges."
+        )
     print("in, out: tokens of what is left to ask; exp.: as expected; max: at the output budget.")
     for basis in dict.fromkeys(e.basis for e in estimates if e.to_ask and e.basis != "embedded"):
         print(f"Expected output: {_BASIS.get(basis, basis)}.")
@@ -70,11 +85,52 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         print(f"{answered:,} requests are answered already and not counted.")
     if totals.unpriced:
         names = ", ".join(totals.unpriced)
-        priced = sum_up([e for e in estimates if e.usd_limit is not None])
+        judges = [j for e in estimates for j in e.judges]
+        expected = sum(e.usd_expected or 0.0 for e in estimates)
+        expected += sum(j.usd_expected or 0.0 for j in judges)
+        limit = sum(e.usd_limit or 0.0 for e in estimates)
+        limit += sum(j.usd_limit or 0.0 for j in judges)
         print(
             f"Price unknown: {names}; set model.price (input, output, date). All others: "
-            f"{_usd(priced.usd_expected)} USD expected, {_usd(priced.usd_limit)} at most."
+            f"{_usd(expected)} USD expected, {_usd(limit)} at most."
         )
+
+
+def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
+    """Print one row per judge, summed over the runs, and what answers and judges cost together."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("judge", overflow="fold")
+    for name in ("calls", "in exp.", "in max", "out exp.", "out max", "USD exp.", "USD max"):
+        table.add_column(name, justify="right")
+    judges = [j for e in estimates for j in e.judges if j.calls]
+    for name in dict.fromkeys(j.judge for j in judges):
+        table.add_row(name, *_judge_numbers([j for j in judges if j.judge == name]))
+    table.add_row("total", *_judge_numbers(judges), style="bold")
+    print()
+    make_console().print(table)
+    print(
+        f"Judges: {totals.judge_calls:,} calls, one for each judge and answer that is not rated; "
+        f"max: {totals.judge_calls_limit:,} calls, each reply at its budget and with every repair."
+    )
+    print(
+        f"Answers and judges together: {_usd(totals.total_usd_expected)} USD expected, "
+        f"{_usd(totals.total_usd_limit)} at most."
+    )
+
+
+def _judge_numbers(judges: Sequence[JudgeEstimate]) -> list[str]:
+    expected, limit = ([getattr(j, f"usd_{of}") for j in judges] for of in ("expected", "limit"))
+    return [
+        f"{sum(j.calls for j in judges):,}",
+        f"{sum(j.input_tokens_expected for j in judges):,}",
+        f"{sum(j.input_tokens_limit for j in judges):,}",
+        f"{sum(j.output_tokens_expected for j in judges):,}",
+        f"{sum(j.output_tokens_limit for j in judges):,}",
+        _usd(add_up(expected)),
+        _usd(add_up(limit)),
+    ]
 
 
 _BASIS = {"rule": "by rule, 3 x the tokens of the gold + 5, and 1,000 for a model that thinks"}

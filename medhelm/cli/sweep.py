@@ -54,12 +54,16 @@ def run_alone(job: Job, registry: Registry) -> None:
 def show_tables(gradings: Sequence[Path], results: Path) -> None:
     """Print the tables of finished runs and where all of it lies."""
     from medhelm.tables.formats import print_tables
+    from medhelm.tables.jury import brief
     from medhelm.tables.results import load_gradings
 
     if gradings:
         try:
             loaded = load_gradings(gradings)
-            print_tables([loaded.tables[n] for n in ("overall", "benchmarks", "mde", "cost")])
+            jury = brief(loaded.tables["jury"])
+            first = [loaded.tables[n] for n in ("overall", "benchmarks")]
+            last = [loaded.tables[n] for n in ("mde", "cost")]
+            print_tables([*first, *([jury] if jury.rows else []), *last])
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}")
     print(f"Runs: {results.resolve() / 'runs'}")

@@ -1,30 +1,23 @@
-"""The jury table: how far the judges agree, and what scores and ranks are without each of them.
-
-Everything is over the compared instances of a benchmark, an instance standing for one answer of
-each model. Agreement leaves out answers that no judge was shown (empty, refused), which count
-with the metric's floor for every judge. Without a judge the score is the mean of the others'
-ratings on the same instances, so that nothing but the judge changes.
-"""
+"""The jury table: how far the judges agree, and what scores and ranks are without each of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import agreement, stats
+from medhelm import agreement
 from medhelm.jury.metric import NAME as JURY
-from medhelm.stats import Floats, Ints
+from medhelm.stats import Floats
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell, Keys, MetricScores
 from medhelm.tables.jackknife import jackknife
+from medhelm.tables.judged import Jury
 from medhelm.tables.jury_columns import JURY as COLUMNS
-from medhelm.tables.study import Estimate, Panel, Study, estimate
+from medhelm.tables.study import Estimate, Study
 from medhelm.tables.table import Part, Row, Table, make_table
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
@@ -44,159 +37,15 @@ _PARTS = (
     ),
 )
 
-
-@dataclass(frozen=True)
-class _Ratings:
-    """The judges' ratings of one model's answers, over the instances that any of them has."""
-
-    ids: Keys
-    clusters: Keys
-    values: Floats
-    """(n, k), NaN where a judge gave none."""
-    stats: Floats
-    """(n, k, w): what the values' aggregate is made of."""
-    floored: NDArray[np.bool_]
-
-
-def judges_of(panel: Panel) -> list[str]:
-    """Return the names of the judges of a jury's panel."""
-    found: dict[str, None] = {}
-    for cell in panel.cells.values():
-        names = [n for n in cell.scores if n.startswith(f"{JURY}[")]
-        found |= dict.fromkeys(n[len(JURY) + 1 : -1] for n in names)
-    return list(found)
-
-
-def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
-    views = [cell.scores.get(f"{JURY}[{judge}]") for judge in judges]
-    given = [v for v in views if v is not None and len(v.ids)]
-    none = np.empty(0, dtype=np.uint64)
-    ids = np.unique(np.concatenate([v.ids for v in given])) if given else none
-    width = max((v.stats.shape[1] for v in given), default=1)
-    values = np.full((len(ids), len(judges)), np.nan)
-    sums = np.full((len(ids), len(judges), width), np.nan)
-    clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
-    for place, view in enumerate(views):
-        if view is not None and len(view.ids):
-            at = np.searchsorted(ids, view.ids)
-            values[at, place], sums[at, place] = view.values, view.stats
-            clusters[at] = view.clusters
-            floored[at] |= view.floored
-    return _Ratings(ids, clusters, values, sums, floored)
-
-
-class _Jury:
-    """One jury on one benchmark, with what several rows share."""
-
-    def __init__(self, study: Study, benchmark: str) -> None:
-        self.study, self.benchmark = study, benchmark
-        self.panel = study.panel(benchmark, JURY)
-        self.judges = judges_of(self.panel)
-        self.ratings = {m: _ratings(c, self.judges) for m, c in self.panel.cells.items()}
-        self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
-
-    @cached_property
-    def fit(self) -> list[str]:
-        """Models that are ranked on this benchmark."""
-        return [m for m in self.panel.cells if m in self.study.ranked and m not in self.panel.unfit]
-
-    @cached_property
-    def full(self) -> dict[str, Estimate]:
-        """Each model's estimate by the whole jury."""
-        return self.study.estimates(self.benchmark, JURY)
-
-    @cached_property
-    def own(self) -> dict[str, tuple[str, ...]]:
-        """Judges that are the model itself, of the models that have one."""
-        found = {m: c.own_judges for m, c in self.panel.cells.items()}
-        return {m: names for m, names in found.items() if names}
-
-    def without(self, *judges: str) -> dict[str, Estimate]:
-        """Return each model's estimate with some judges left out; empty where nothing is left."""
-        if judges not in self._without:
-            self._without[judges] = self._estimate_without(judges)
-        return self._without[judges]
-
-    def _estimate_without(self, judges: Sequence[str]) -> dict[str, Estimate]:
-        kept = [place for place, name in enumerate(self.judges) if name not in judges]
-        if not kept:
-            return {}
-        metric = self.panel.metric.name
-        cells = {
-            m: replace(c, scores={metric: _mean_over(self.ratings[m], kept)})
-            for m, c in self.panel.cells.items()
-        }
-        ids = clusters = self.panel.ids
-        if len(ids):
-            ids = reduce(np.intersect1d, (cells[m].scores[metric].ids for m in self.fit), ids)
-            if not len(ids):
-                return {}
-            clusters = self.panel.clusters[np.searchsorted(self.panel.ids, ids)]
-        panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
-        return estimate(panel, self.study.settings, self.benchmark)
-
-    def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
-        """Return the ranks of the fit models by some estimates; empty without a rival."""
-        values = np.array([found[m].normalised if m in found else np.nan for m in self.fit])
-        if len(values) < 2 or np.isnan(values).any():
-            return {}
-        return dict(zip(self.fit, stats.ranks(values).tolist(), strict=True))
-
-    @cached_property
-    def ranks_without(self) -> dict[str, dict[str, int]]:
-        """Judge -> the ranks with it left out."""
-        return {judge: self.ranks(self.without(judge)) for judge in self.judges}
-
-    @cached_property
-    def answers(self) -> tuple[Floats, Ints]:
-        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
-        values, keys = [], []
-        for model in self.fit or self.panel.cells:
-            own = self.ratings[model]
-            is_used = ~own.floored
-            if len(self.panel.ids):
-                is_used &= np.isin(own.ids, self.panel.ids)
-            values.append(own.values[is_used])
-            keys.append(own.clusters[is_used])
-        codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
-        return np.concatenate(values), codes.astype(np.int64)
-
-    def counts(self, metric: str) -> tuple[int, int]:
-        """Return how many answers of all models were shown to judges, and how many have a value."""
-        outcomes: Counter[str] = Counter()
-        for cell in self.panel.cells.values():
-            if metric in cell.scores:
-                outcomes.update(cell.scores[metric].outcomes)
-        return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
-
-
-def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
-    """Return the scores of a jury of some of the judges: the mean of those that gave one."""
-    values = own.values[:, kept]
-    there = ~np.isnan(values)
-    rows = there.any(axis=1)
-    values, there = values[rows], there[rows]
-    sums, votes = own.stats[rows][:, kept], there.sum(axis=1)
-    means = np.where(there, values, 0.0).sum(axis=1) / votes
-    ids = own.ids[rows]
-    return MetricScores(
-        ids=ids,
-        values=means,
-        stats=np.where(there[:, :, None], sums, 0.0).sum(axis=1) / votes[:, None],
-        clusters=own.clusters[rows],
-        low=means,
-        high=means,
-        spread=np.zeros(len(ids)),
-        floored=own.floored[rows],
-        total=float(means.sum()),
-        counted=len(ids),
-        outcomes={},
-    )
+_BRACKETS = (
+    "Brackets behind a rank, and least and most of a score, are what they become with one judge "
+    "left out, on the same instances."
+)
 
 
 def jury(study: Study) -> Table:
     """Return the rows of every judged benchmark: agreement, judges, models, and each left out."""
-    juries = [_Jury(study, b) for b in study.cells if JURY in study.metrics(b)]
+    juries = [Jury(study, b) for b in study.cells if JURY in study.metrics(b)]
     juries = [j for j in juries if j.judges]
     rows = [row for own in juries for row in _rows(own)]
     return make_table(
@@ -210,8 +59,24 @@ def jury(study: Study) -> Table:
     )
 
 
-def _rows(own: _Jury) -> Iterator[Row]:
-    shared: Row = {"benchmark": own.benchmark, "jury": notes.jury_name(own.panel)}
+def brief(table: Table) -> Table:
+    """Return a jury table for the end of a run: no row without a judge, of stand-ins agreement only."""
+    kept = [
+        r
+        for r in table.rows
+        if r["level"] == AGREEMENT or (r["level"] != LEFT_OUT and not r["is_stand_in"])
+    ]
+    said = [n for n in table.notes if n != _BRACKETS or any(r["level"] == MODEL for r in kept)]
+    more = "`medhelm tables --table jury` shows each judge, and all scores and ranks without it."
+    return replace(table, rows=tuple(kept), notes=(*said, more))
+
+
+def _rows(own: Jury) -> Iterator[Row]:
+    shared: Row = {
+        "benchmark": own.benchmark,
+        "jury": notes.jury_name(own.panel),
+        "is_stand_in": own.is_stand_in,
+    }
     yield shared | {"level": AGREEMENT, **_agreement(own)}
     for place, judge in enumerate(own.judges):
         yield shared | {"level": JUDGE, "judge": judge, **_judge(own, place)}
@@ -242,7 +107,7 @@ def _score(own: Estimate) -> Row:
     }
 
 
-def _agreement(own: _Jury) -> Row:
+def _agreement(own: Jury) -> Row:
     """Return how far the judges agree; those without any verdict are not among the k."""
     shown, rated = own.counts(JURY)
     answers, codes = own.answers
@@ -302,7 +167,7 @@ def _correlation(ratings: Floats) -> float:
     return float(found.mean()) if len(found) else float("nan")
 
 
-def _judge(own: _Jury, place: int) -> Row:
+def _judge(own: Jury, place: int) -> Row:
     judge = own.judges[place]
     shown, rated = own.counts(f"{JURY}[{judge}]")
     answers, _ = own.answers
@@ -323,7 +188,7 @@ def _judge(own: _Jury, place: int) -> Row:
     }
 
 
-def _abstained(own: _Jury, judge: str) -> str | None:
+def _abstained(own: Jury, judge: str) -> str | None:
     ends: Counter[str] = Counter()
     for cell in own.panel.cells.values():
         for totals in cell.record.judges:
@@ -332,7 +197,7 @@ def _abstained(own: _Jury, judge: str) -> str | None:
     return ", ".join(f"{n:,} {e}" for e, n in sorted(ends.items()) if e != "scored") or None
 
 
-def _model(own: _Jury, model: str) -> Row:
+def _model(own: Jury, model: str) -> Row:
     full = own.full[model]
     rank = own.ranks(own.full).get(model)
     others = [r[model] for r in own.ranks_without.values() if model in r]
@@ -360,7 +225,7 @@ def _model(own: _Jury, model: str) -> Row:
     return row
 
 
-def _said(juries: Sequence[_Jury]) -> list[str]:
+def _said(juries: Sequence[Jury]) -> list[str]:
     """Return what must be said of these juries."""
     if not juries:
         return ["No benchmark here was rated by a jury."]
@@ -371,8 +236,7 @@ def _said(juries: Sequence[_Jury]) -> list[str]:
         "votes = k / (1 + (k - 1) r), r the mean correlation of two judges' ratings. Judges also "
         "agree since answers differ in quality, so that this is a lower bound; ratings by "
         "clinicians tell more.",
-        "Brackets behind a rank, and least and most of a score, are what they become with one judge "
-        "left out, on the same instances.",
+        _BRACKETS,
     ]
     silent = [
         f"{own.benchmark}: {judge}"

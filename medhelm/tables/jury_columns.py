@@ -8,7 +8,11 @@ from medhelm.tables.table import Column
 JURY = (
     text("level", "agreement, judge, model, or left out: a model's score without one judge"),
     text("benchmark", "name of the benchmark", "benchmark"),
-    text("jury", "name of the jury; offline is a stand-in by rule", "jury"),
+    text("jury", "name of the jury", "jury"),
+    yes(
+        "is_stand_in",
+        "whether the judges are the offline graders, whose scores say nothing about quality",
+    ),
     text("judge", "name of the judge; in a row `left out`, of the one that is left out", "judge"),
     text("model", "name of the model", "model"),
     count("judges", "judges of the jury", "judges"),

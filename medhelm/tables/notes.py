@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.terms import OFFLINE
 from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.tables.cells import MIN_COVERAGE, Cell
 from medhelm.tables.study import Panel, Study
@@ -49,9 +50,10 @@ def is_jury(metric: str) -> bool:
 
 
 def jury_name(panel: Panel) -> str | None:
-    """Return the name of the jury that rated the answers of a panel."""
+    """Return the name of the jury that rated the answers of a panel; `OFFLINE` without a model."""
     terms = [c.record.grading.jury for c in panel.cells.values()]
-    return next((t.jury.name for t in terms if t is not None), None)
+    juries = [t.jury for t in terms if t is not None]
+    return next((j.name if j.judges else OFFLINE.name for j in juries), None)
 
 
 def _stand_ins(study: Study) -> list[str]:

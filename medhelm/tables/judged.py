@@ -1,0 +1,178 @@
+"""One jury on one benchmark: its ratings, and the scores that some of its judges give.
+
+Everything is over the compared instances of a benchmark, an instance standing for one answer of
+each model. Agreement leaves out answers that no judge was shown (empty, refused), which count
+with the metric's floor for every judge. Without a judge the score is the mean of the others'
+ratings on the same instances, so that nothing but the judge changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm import stats
+from medhelm.jury.metric import NAME as JURY
+from medhelm.stats import Floats, Ints
+from medhelm.tables.cells import Cell, Keys, MetricScores
+from medhelm.tables.study import Estimate, Panel, Study, estimate
+
+
+@dataclass(frozen=True)
+class _Ratings:
+    """The judges' ratings of one model's answers, over the instances that any of them has."""
+
+    ids: Keys
+    clusters: Keys
+    values: Floats
+    """(n, k), NaN where a judge gave none."""
+    stats: Floats
+    """(n, k, w): what the values' aggregate is made of."""
+    floored: NDArray[np.bool_]
+
+
+def judges_of(panel: Panel) -> list[str]:
+    """Return the names of the judges of a jury's panel."""
+    found: dict[str, None] = {}
+    for cell in panel.cells.values():
+        names = [n for n in cell.scores if n.startswith(f"{JURY}[")]
+        found |= dict.fromkeys(n[len(JURY) + 1 : -1] for n in names)
+    return list(found)
+
+
+def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
+    views = [cell.scores.get(f"{JURY}[{judge}]") for judge in judges]
+    given = [v for v in views if v is not None and len(v.ids)]
+    none = np.empty(0, dtype=np.uint64)
+    ids = np.unique(np.concatenate([v.ids for v in given])) if given else none
+    width = max((v.stats.shape[1] for v in given), default=1)
+    values = np.full((len(ids), len(judges)), np.nan)
+    sums = np.full((len(ids), len(judges), width), np.nan)
+    clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
+    for place, view in enumerate(views):
+        if view is not None and len(view.ids):
+            at = np.searchsorted(ids, view.ids)
+            values[at, place], sums[at, place] = view.values, view.stats
+            clusters[at] = view.clusters
+            floored[at] |= view.floored
+    return _Ratings(ids, clusters, values, sums, floored)
+
+
+class Jury:
+    """One jury on one benchmark, with what several rows share."""
+
+    def __init__(self, study: Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        self.panel = study.panel(benchmark, JURY)
+        self.judges = judges_of(self.panel)
+        self.ratings = {m: _ratings(c, self.judges) for m, c in self.panel.cells.items()}
+        self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
+
+    @cached_property
+    def is_stand_in(self) -> bool:
+        """Whether the judges are the graders of the offline jury."""
+        terms = [c.record.grading.jury for c in self.panel.cells.values()]
+        return any(t is not None and not t.jury.judges for t in terms)
+
+    @cached_property
+    def fit(self) -> list[str]:
+        """Models that are ranked on this benchmark."""
+        return [m for m in self.panel.cells if m in self.study.ranked and m not in self.panel.unfit]
+
+    @cached_property
+    def full(self) -> dict[str, Estimate]:
+        """Each model's estimate by the whole jury."""
+        return self.study.estimates(self.benchmark, JURY)
+
+    @cached_property
+    def own(self) -> dict[str, tuple[str, ...]]:
+        """Judges that are the model itself, of the models that have one."""
+        found = {m: c.own_judges for m, c in self.panel.cells.items()}
+        return {m: names for m, names in found.items() if names}
+
+    def without(self, *judges: str) -> dict[str, Estimate]:
+        """Return each model's estimate with some judges left out; empty where nothing is left."""
+        if judges not in self._without:
+            self._without[judges] = self._estimate_without(judges)
+        return self._without[judges]
+
+    def _estimate_without(self, judges: Sequence[str]) -> dict[str, Estimate]:
+        kept = [place for place, name in enumerate(self.judges) if name not in judges]
+        if not kept:
+            return {}
+        metric = self.panel.metric.name
+        cells = {
+            m: replace(c, scores={metric: _mean_over(self.ratings[m], kept)})
+            for m, c in self.panel.cells.items()
+        }
+        ids = clusters = self.panel.ids
+        if len(ids):
+            ids = reduce(np.intersect1d, (cells[m].scores[metric].ids for m in self.fit), ids)
+            if not len(ids):
+                return {}
+            clusters = self.panel.clusters[np.searchsorted(self.panel.ids, ids)]
+        panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
+        return estimate(panel, self.study.settings, self.benchmark)
+
+    def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
+        """Return the ranks of the fit models by some estimates; empty without a rival."""
+        values = np.array([found[m].normalised if m in found else np.nan for m in self.fit])
+        if len(values) < 2 or np.isnan(values).any():
+            return {}
+        return dict(zip(self.fit, stats.ranks(values).tolist(), strict=True))
+
+    @cached_property
+    def ranks_without(self) -> dict[str, dict[str, int]]:
+        """Judge -> the ranks with it left out."""
+        return {judge: self.ranks(self.without(judge)) for judge in self.judges}
+
+    @cached_property
+    def answers(self) -> tuple[Floats, Ints]:
+        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
+        values, keys = [], []
+        for model in self.fit or self.panel.cells:
+            own = self.ratings[model]
+            is_used = ~own.floored
+            if len(self.panel.ids):
+                is_used &= np.isin(own.ids, self.panel.ids)
+            values.append(own.values[is_used])
+            keys.append(own.clusters[is_used])
+        codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
+        return np.concatenate(values), codes.astype(np.int64)
+
+    def counts(self, metric: str) -> tuple[int, int]:
+        """Return how many answers of all models were shown to judges, and how many have a value."""
+        outcomes: Counter[str] = Counter()
+        for cell in self.panel.cells.values():
+            if metric in cell.scores:
+                outcomes.update(cell.scores[metric].outcomes)
+        return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
+
+
+def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
+    """Return the scores of a jury of some of the judges: the mean of those that gave one."""
+    values = own.values[:, kept]
+    there = ~np.isnan(values)
+    rows = there.any(axis=1)
+    values, there = values[rows], there[rows]
+    sums, votes = own.stats[rows][:, kept], there.sum(axis=1)
+    means = np.where(there, values, 0.0).sum(axis=1) / votes
+    ids = own.ids[rows]
+    return MetricScores(
+        ids=ids,
+        values=means,
+        stats=np.where(there[:, :, None], sums, 0.0).sum(axis=1) / votes[:, None],
+        clusters=own.clusters[rows],
+        low=means,
+        high=means,
+        spread=np.zeros(len(ids)),
+        floored=own.floored[rows],
+        total=float(means.sum()),
+        counted=len(ids),
+        outcomes={},
+    )
