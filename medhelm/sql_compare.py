@@ -67,7 +67,7 @@ def _is_number(cell: object) -> TypeGuard[int | float]:
 
 def _key(row: Row) -> tuple[Any, ...]:
     """Put texts before numbers, so that numbers that differ by rounding part no pair."""
-    texts = [(type(c).__name__, str(c)) for c in row if not _is_number(c)]
+    texts = [(n, type(c).__name__, str(c)) for n, c in enumerate(row) if not _is_number(c)]
     return (texts, [float(f"{c:.6g}") for c in row if _is_number(c)])
 
 
@@ -93,7 +93,8 @@ def same_query(one: str, other: str, schema: str) -> bool:
 def _marks(sql: str, schema: str) -> set[str]:
     """Return the tables and the texts that a query names."""
     texts = {m[0] for m in _HIDDEN.finditer(sql) if m[0].startswith("'")}
-    words = set(re.findall(r"\w+", _HIDDEN.sub(" ", sql).lower()))
+    code = _HIDDEN.sub(lambda m: m[0] if m[0].startswith('"') else " ", sql)
+    words = set(re.findall(r"\w+", code.lower()))
     return texts | (words & _tables(schema).mapping.keys())
 
 
@@ -124,6 +125,8 @@ def canonical_sql(sql: str, schema: str) -> str | None:
             validate_qualify_columns=False,
         )
         _number_tables(tree)
+        for name in tree.find_all(exp.Identifier):
+            name.set("quoted", False)
         if isinstance(tree, exp.Select):
             tree.set("expressions", [e.unalias() for e in tree.expressions])
         return str(simplify(tree, dialect="sqlite").sql(dialect="sqlite", comments=False))

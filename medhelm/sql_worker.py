@@ -133,7 +133,7 @@ class _Database:
     def _run(self, sql: str) -> Reply:
         cursor = self._connection.execute(sql)
         if cursor.description is None:
-            return {"status": "failed", "detail": "no statement"}
+            return {"status": "failed", "detail": "no statement that gives rows"}
         rows: list[list[Any]] = []
         width, size = len(cursor.description), 0
         try:

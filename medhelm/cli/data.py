@@ -109,6 +109,8 @@ def _where(benchmark: Benchmark, root: Path) -> Iterator[_Line]:
     for source, path in files:
         found = is_there(source, path)
         fix = "" if found else how_to_get(benchmark, root)
+        if fix and source.splits and dataset.splits[0] not in source.splits:
+            fix = f"only split {source.splits[0]} needs it; put it there"
         status = "there" if found else "missing"
         yield _Line(benchmark.name, source.name, str(path), status, fix=fix)
 
