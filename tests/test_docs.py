@@ -31,6 +31,8 @@ DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 
 NOT_RUN = {
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
+    r"pip install 'medhelm\[\w+\]'": "set-up of an extra",
+    r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",
     r"python (perf|scripts)/\w+\.py( .*)?": "measures or writes; the file must be there",

@@ -102,6 +102,7 @@ class GoogleEndpoint(Endpoint):
             api_key=self.access.key or "none",  # without one the SDK looks for others
             http_options=types.HttpOptions(
                 base_url=self.access.url,
+                api_version="v1beta",
                 retry_options=types.HttpRetryOptions(attempts=1),
                 aiohttp_client=self._session,
                 async_client_args={

@@ -6,6 +6,7 @@ Everything here blocks; `hf.py` calls it in a thread of its own.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 import time
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models.decoding import Draws, Endings, Generated, Row
 from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
 
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_HUB_FILE = re.compile(r"[\w.-]+/[\w.-]+/.+\.gguf")
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_HUB_FILE = re.compile(r"\w[\w.-]*/\w[\w.-]*/\w.*\.gguf")
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +66,7 @@ def locate(spec: ModelSpec) -> tuple[str, str | None]:
         )
     if _HUB_ID.fullmatch(given) and not given.endswith(".gguf"):
         return given, None
-    if _HUB_FILE.fullmatch(given) and not given.startswith("."):
+    if _HUB_FILE.fullmatch(given):
         owner, name, file = given.split("/", 2)
         return f"{owner}/{name}", file
     raise ModelError(
@@ -136,6 +137,8 @@ class Weights:
         source: dict[str, Any] = {"revision": options.revision} if options.revision else {}
         if self._gguf:
             source["gguf_file"] = self._gguf
+            reader = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+            vars(reader)["tqdm"] = transformers.utils.logging.tqdm  # a bar that can be disabled
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             self._place, padding_side="left", **source
         )

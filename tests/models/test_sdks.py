@@ -1,0 +1,301 @@
+"""The SDKs of Anthropic and Google against a server that fails for real, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from medhelm.errors import ModelError
+from medhelm.models import ModelPool, check_model, extras, open_model
+from medhelm.schema import Message, Model, ModelSpec, Request, Response, Sampling, Usage
+from tests.models.asking import ask_all, request
+from tests.models.sdk_server import KINDS, LOST, Body, SdkServer, Told, candidates, message
+
+KEY = "sk-test-4711-secret"
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """One provider, and what its API looks like."""
+
+    provider: str
+    module: str
+    key_env: str
+    answer: Callable[..., Body]
+    path: str
+    prompt: Callable[[Body], str]
+    refused: Body
+    cut: Body
+    key_header: Callable[[Any], str]
+
+
+def _authorization(headers: Any) -> str:
+    return str(headers.get("x-api-key") or headers["Authorization"].removeprefix("Bearer "))
+
+
+SDKS = [
+    Sdk(
+        "anthropic",
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        message,
+        "/v1/messages",
+        lambda body: str(body["messages"][0]["content"]),
+        message("", "refusal"),
+        message("The answer", "max_tokens"),
+        _authorization,
+    ),
+    Sdk(
+        "google",
+        "google.genai",
+        "GEMINI_API_KEY",
+        candidates,
+        "/v1beta/models/m:generateContent",
+        lambda body: str(body["contents"][0]["parts"][0]["text"]),
+        candidates("", "SAFETY"),
+        candidates("The answer", "MAX_TOKENS"),
+        lambda headers: str(headers["x-goog-api-key"]),
+    ),
+]
+
+
+@pytest.fixture(params=SDKS, ids=lambda sdk: sdk.provider)
+def any_sdk(request: pytest.FixtureRequest) -> Sdk:
+    """A provider, whether its package is here or not."""
+    sdk: Sdk = request.param
+    return sdk
+
+
+@pytest.fixture
+def sdk(any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch) -> Sdk:
+    """A provider whose package is here."""
+    reason = f"needs the SDK: pip install 'medhelm[{any_sdk.provider}]'"
+    pytest.importorskip(any_sdk.module, reason=reason)
+    for name in os.environ:
+        if name.startswith(("ANTHROPIC_", "GOOGLE_", "GEMINI_")):
+            monkeypatch.delenv(name)
+    return any_sdk
+
+
+def spec_for(sdk: Sdk, base_url: str | None, **more: Any) -> ModelSpec:
+    fields: dict[str, Any] = {"timeout_s": 10.0, "api_key_env": "K", **more}
+    name = f"{sdk.provider}/m"
+    return ModelSpec(name=name, provider=sdk.provider, model="m", base_url=base_url, **fields)
+
+
+def converse(
+    sdk: Sdk, server: SdkServer, requests: Iterable[Request], **spec: Any
+) -> list[Response]:
+    async def run() -> list[Response]:
+        async with server:
+            model = opened(spec_for(sdk, server.base_url, **spec))
+            try:
+                return await ask_all(model, requests)
+            finally:
+                await model.close()
+
+    return asyncio.run(run())
+
+
+def opened(spec: ModelSpec, environ: dict[str, str] | None = None) -> Model:
+    model = open_model(spec, environ={"K": KEY} if environ is None else environ)
+    assert not hasattr(model, "answer")
+    return model  # type: ignore[return-value]
+
+
+# With or without the package ------------------------------------------------------------------
+
+
+def test_a_missing_package_is_named_with_its_extra(
+    any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    for use in (check_model, open_model):
+        with pytest.raises(ModelError) as caught:
+            use(spec_for(any_sdk, "http://h"), environ={"K": KEY})
+        text = str(caught.value)
+        assert f"pip install 'medhelm[{any_sdk.provider}]'" in text and "\n" not in text
+
+
+def test_a_missing_key_names_the_providers_own_variable(any_sdk: Sdk) -> None:
+    with pytest.raises(ModelError, match=f"export {any_sdk.key_env}="):
+        check_model(spec_for(any_sdk, None, api_key_env=None), {})
+
+
+# With it --------------------------------------------------------------------------------------
+
+
+@pytest.mark.extra
+def test_a_request_comes_back_with_text_usage_and_what_was_served(sdk: Sdk) -> None:
+    server = SdkServer(lambda body: sdk.answer())
+    sampling = Sampling(temperature=0.8, stop=("END",))
+    prompt = (Message("system", "Be brief."), Message("user", "A or B?"))
+    asked = Request(
+        instance_id="a", repeat=2, messages=prompt, max_output_tokens=16, sampling=sampling, seed=5
+    )
+    (response,) = converse(sdk, server, [asked])
+    assert (response.instance_id, response.repeat) == ("a", 2)
+    assert (response.text, response.finish, response.error) == ("B", "stop", "")
+    assert response.usage.input_tokens == 12 and response.usage.output_tokens == 3
+    assert (
+        response.served_model
+        == sdk.answer()["model" if "model" in sdk.answer() else "modelVersion"]
+    )
+    assert (response.attempts, response.lost) == (1, 0)
+    assert abs(response.finished_at - time.time()) < 60 and 0 < response.latency_s < 5
+    assert server.paths == [sdk.path]
+    (body,) = server.bodies
+    assert sdk.prompt(body) == "A or B?" and "Be brief." in str(body) and "END" in str(body)
+    assert 0.8 in (body.get("temperature"), body.get("generationConfig", {}).get("temperature"))
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_fault_is_tried_again_by_us_alone(sdk: Sdk, kind: str) -> None:
+    server = SdkServer(lambda body: sdk.answer(), (kind, kind))
+    timeout_s = 0.5 if kind == "hang" else 10.0
+    (response,) = converse(sdk, server, [request("a")], timeout_s=timeout_s)
+    assert (response.text, response.finish) == ("B", "stop")
+    assert response.attempts == len(server.bodies) == 3
+    assert response.lost == (2 if kind in LOST else 0)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("429", "http 429"),
+        ("500", "http 500"),
+        ("page", "http 502"),
+        ("drop", "connection dropped"),
+        ("hang", "timeout"),
+        ("invalid_json", "invalid json"),
+    ],
+)
+def test_tries_are_bounded_and_the_failure_is_named(sdk: Sdk, kind: str, error: str) -> None:
+    server = SdkServer(lambda body: sdk.answer(), (kind,) * 9)
+    timeout_s = 0.3 if kind == "hang" else 10.0
+    (response,) = converse(sdk, server, [request("a")], max_attempts=2, timeout_s=timeout_s)
+    assert (response.finish, response.error, response.text) == ("error", error, "")
+    assert response.attempts == len(server.bodies) == 2
+    assert response.usage == Usage()
+
+
+@pytest.mark.extra
+def test_retry_after_is_obeyed_and_a_long_one_ends_the_request(sdk: Sdk) -> None:
+    server = SdkServer(lambda body: sdk.answer(), ("429_retry_after",), retry_after="0.4")
+    started = time.monotonic()
+    (response,) = converse(sdk, server, [request("a")])
+    assert response.finish == "stop" and time.monotonic() - started >= 0.4
+    server = SdkServer(lambda body: sdk.answer(), ("429_retry_after",), retry_after="3600")
+    (response,) = converse(sdk, server, [request("a")])
+    assert (response.finish, response.error) == ("error", "http 429, retry after 3600 s")
+
+
+@pytest.mark.extra
+def test_refusals_and_budgets_end_as_what_they_are(sdk: Sdk) -> None:
+    (refused,) = converse(sdk, SdkServer(lambda body: sdk.refused), [request("a")])
+    assert (refused.text, refused.finish, refused.attempts) == ("", "refusal", 1)
+    (cut,) = converse(sdk, SdkServer(lambda body: sdk.cut), [request("a")])
+    assert (cut.text, cut.finish) == ("The answer", "length")
+
+
+@pytest.mark.extra
+def test_a_prompt_that_is_too_long_is_oversize(sdk: Sdk) -> None:
+    error = {"error": {"type": "invalid", "message": "prompt is too long: 9 tokens > 8 maximum"}}
+    (response,) = converse(sdk, SdkServer(lambda body: Told(400, error)), [request("a")])
+    assert (response.finish, response.attempts, response.lost) == ("oversize", 1, 0)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (Told(401, {"error": {"message": "Miller"}}), "does not accept the key in K"),
+        (Told(404, {"error": {"message": "Miller"}}), "knows no model 'm'"),
+        (Told(402, {"error": {"message": "Miller"}}), "no credit"),
+        (Told(308, {}, {"Location": "http://127.0.0.1:1/v1"}), "redirects"),
+    ],
+)
+def test_what_no_retry_can_mend_stops_the_run_at_once(sdk: Sdk, told: Told, words: str) -> None:
+    server = SdkServer(lambda body: told)
+    with pytest.raises(ModelError, match=words) as caught:
+        converse(sdk, server, [request(i) for i in range(50)], max_concurrency=4)
+    text = str(caught.value)
+    assert "\n" not in text and KEY not in text and "Miller" not in text and "Question" not in text
+    assert len(server.bodies) <= 8
+
+
+@pytest.mark.extra
+def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
+    server = SdkServer(lambda body: sdk.answer())
+    (response,) = converse(sdk, server, [request("a")])
+    assert sdk.key_header(server.headers[0]) == KEY
+    assert KEY not in f"{response} {server.bodies}"
+
+
+@pytest.mark.extra
+def test_a_key_of_the_environment_goes_to_no_host_that_it_was_not_given_for(
+    sdk: Sdk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (sdk.key_env, "GOOGLE_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    server = SdkServer(lambda body: sdk.answer())
+
+    async def run() -> None:
+        async with server:
+            model = opened(spec_for(sdk, server.base_url, api_key_env=None), {sdk.key_env: KEY})
+            await ask_all(model, [request("a")])
+            await model.close()
+
+    asyncio.run(run())
+    assert server.paths == [sdk.path] and KEY not in str(server.headers)
+
+
+@pytest.mark.extra
+def test_odd_prompts_arrive_and_broken_ones_are_errors_of_their_own(sdk: Sdk) -> None:
+    text = 'é\u2028\U0001f600 \\ " \n'
+    server = SdkServer(lambda body: sdk.answer())
+    responses = converse(sdk, server, [request("a", text), request("b", "half \ud83d")])
+    assert [r.finish for r in responses] == ["stop", "error"]
+    assert [sdk.prompt(body) for body in server.bodies] == [text]
+
+
+@pytest.mark.extra
+def test_no_server_at_all_is_said_within_seconds(sdk: Sdk) -> None:
+    async def run() -> None:
+        async with SdkServer(lambda body: {}) as server:
+            base_url = server.base_url
+        model = opened(spec_for(sdk, base_url))
+        try:
+            await ask_all(model, [request(i) for i in range(20)])
+        finally:
+            await model.close()
+
+    started = time.monotonic()
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1:\d+ does not answer \(no connection\)"):
+        asyncio.run(run())
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.extra
+def test_models_of_one_key_share_its_limit(sdk: Sdk) -> None:
+    async def run() -> int:
+        async with SdkServer(lambda body: sdk.answer(), latency_s=0.02) as server:
+            pool = ModelPool({"K": KEY})
+            models = [pool.open(spec_for(sdk, server.base_url, max_concurrency=n)) for n in (3, 8)]
+            asked = [[request(f"{n}{i}") for i in range(12)] for n in range(2)]
+            await asyncio.gather(
+                *(ask_all(model, some) for model, some in zip(models, asked, strict=True))  # type: ignore[arg-type]
+            )
+            await pool.close()
+            return server.in_flight_max
+
+    assert 2 <= asyncio.run(run()) <= 3
