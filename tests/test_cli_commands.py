@@ -8,18 +8,22 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import medhelm_benchmarks
 import pytest
 
 from medhelm.cli import run_command
 from medhelm.durable import lock_file
 from medhelm.records import find_gradings, find_runs, read_record
+from medhelm.registry import load_registry
 
-BUNDLED = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
+CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
+BUNDLED = {path.stem for path in Path(medhelm_benchmarks.__path__[0]).glob("samples/*.jsonl")}
 
 
 @pytest.fixture(autouse=True)
@@ -72,10 +76,13 @@ def test_list_benchmarks(shell: Shell) -> None:
     found = shell.json("list", "benchmarks")
     assert found["schema"] == "medhelm.list/1"
     by_name = {b["name"]: b for b in found["benchmarks"]}
-    assert set(by_name) == BUNDLED
+    assert set(by_name) == BUNDLED and len(BUNDLED) == 35
     assert by_name["headqa"]["instances"] == 2675
     assert by_name["headqa"]["subcategory"] == "Providing Clinical Knowledge Support"
-    assert by_name["headqa"]["has_samples"] and not by_name["headqa"]["has_full_data"]
+    assert all(b["has_samples"] and not b["has_full_data"] for b in by_name.values())
+    access = {name: by_name[name]["access"] for name in ("headqa", "ehrshot", "clear")}
+    assert access == {"headqa": "public", "ehrshot": "gated", "clear": "private"}
+    assert by_name["clear"]["instances"] is None
 
 
 def test_list_says_whether_full_data_is_here(shell: Shell, tmp_path: Path) -> None:
@@ -102,24 +109,39 @@ def test_list_metrics_suites_coverage(shell: Shell) -> None:
     assert {m["scoring"] for m in metrics if m["name"] == "exact_match"} == {"fixed", "helm"}
     assert "exact_match" in shell("list", "metrics")
     suites = {s["name"]: s["benchmarks"] for s in shell.json("list", "suites")["suites"]}
-    assert set(suites["medhelm_core"]) == BUNDLED
+    assert set(suites["medhelm_core"]) == CORE
+    assert set(suites["medhelm"]) == BUNDLED
+    assert CORE < set(suites["medhelm_public"]) < BUNDLED
     assert "medhelm_core" in shell("list", "suites")
     total = shell.json("list", "coverage")["coverage"][-1]
     assert (total["subcategories"], total["tasks"], total["published_tasks"]) == (22, 118, 121)
     assert total["benchmarks"] == len(BUNDLED)
-    assert f"of {total['subcategories']}" in shell("list", "coverage")
+    assert "22 of 22" in shell("list", "coverage")
 
 
 def test_list_taxonomy_shows_what_has_a_benchmark_and_what_has_none(shell: Shell) -> None:
     text = shell("list", "taxonomy")
     (covered,) = [line for line in text.splitlines() if "(planning_treatments)" in line]
-    assert covered.endswith("medec")
-    (bare,) = [line for line in text.splitlines() if "(documenting_patient_visits)" in line]
-    assert bare.endswith("no benchmark")
+    assert covered.endswith(": medec, mtsamples")
+    assert "no benchmark" not in text
     tree = shell.json("list", "taxonomy")["taxonomy"]
     assert len(tree) == 5
+    assert all(s["benchmarks"] for c in tree for s in c["subcategories"])
     tasks = {t["id"]: t["benchmarks"] for c in tree for s in c["subcategories"] for t in s["tasks"]}
     assert tasks["perform_medical_calculations"] == ["medcalc_bench"]
+    assert tasks["check_drug_interactions"] == []
+
+
+def test_list_taxonomy_names_a_subcategory_without_a_benchmark(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_registry()
+    fewer = replace(whole, benchmarks={"medec": whole.benchmark("medec")})
+    monkeypatch.setattr("medhelm.cli.list.open_registry", lambda plugins: fewer)
+    lines = shell("list", "taxonomy").splitlines()
+    bare = [line for line in lines if line.endswith("no benchmark")]
+    assert len(bare) == 21 and any("(documenting_patient_visits)" in line for line in bare)
+    assert shell.json("list", "coverage")["coverage"][-1]["subcategories_covered"] == 1
 
 
 def test_list_of_nothing_known(shell: Shell) -> None:
@@ -172,7 +194,7 @@ def test_validate_passes_on_every_bundled_sample(shell: Shell) -> None:
 
 def test_missing_full_data_fails_only_where_it_is_named(shell: Shell) -> None:
     text = shell("validate", "--data", "full")
-    assert "medhelm data fetch headqa" in text and "6 without data" in text
+    assert "medhelm data fetch headqa" in text and f"{len(BUNDLED)} without data" in text
     assert "medhelm data fetch headqa" in shell("validate", "headqa", "--data", "full", code=1)
 
 
@@ -414,6 +436,8 @@ def test_data_where_names_every_file(shell: Shell, tmp_path: Path) -> None:
     shell("new", "benchmark", "own")
     text = shell("data", "where", "own", "--plugin", "own.py")
     assert f"put test.jsonl into {tmp_path / 'data' / 'own'}" in text
+    gated = next(f for f in found["files"] if f["benchmark"] == "n2c2_ct")
+    assert gated["status"] == "missing" and "data fetch" not in gated["fix"]
 
 
 def test_data_is_fetched_verified_and_then_validated(

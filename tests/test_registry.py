@@ -3,6 +3,7 @@
 import textwrap
 from pathlib import Path
 
+import medhelm_benchmarks
 import pytest
 
 from medhelm.errors import PluginError, UnknownName
@@ -88,9 +89,9 @@ def registry() -> Registry:
 
 
 def test_the_built_in_plugins_are_there_and_whole(registry: Registry) -> None:
-    assert {"headqa", "medbullets", "pubmed_qa", "medcalc_bench", "medec", "race_bias"} <= set(
-        registry.benchmarks
-    )
+    home = Path(medhelm_benchmarks.__path__[0])
+    plugins = {p.stem for p in home.iterdir() if p.suffix in (".py", ".yaml")} - {"__init__"}
+    assert set(registry.benchmarks) == plugins and len(plugins) == 35
     assert registry.broken == ()
     for benchmark in registry.benchmarks.values():
         assert benchmark.samples is not None and benchmark.samples.is_file()

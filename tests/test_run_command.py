@@ -16,6 +16,7 @@ import pytest
 
 from medhelm import records
 from medhelm.cli import run_command
+from medhelm.registry import load_registry
 from tests.quiz import PLUGIN, arguments, environment, medhelm, record_of, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
@@ -249,7 +250,10 @@ def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixt
     named = re.findall(r"^  (\w+):", settings, re.MULTILINE)
     from medhelm.config import Job
 
-    assert set(named) == {*Job.__struct_fields__, "plugins"} - {"model", "benchmarks"}
+    groups = {"model", "benchmark", "suite", "jury"}
+    shown = text.partition("settings (")[0]
+    assert groups <= set(re.findall(r"^  (\w+)  +\w", shown, re.MULTILINE))
+    assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks"}
 
 
 def test_cfg_shows_the_configuration_and_runs_nothing(
@@ -309,15 +313,15 @@ def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path
         (
             ["model=choice(baseline/lead,baseline/empty)", "suite=medhelm_core"],
             {"lead", "empty"},
-            {"all"},
+            {"core"},
         ),
     ],
 )
 def test_globs(argv: list[str], models: set[str], benchmarks: set[str], here: Path) -> None:
     assert run_command(["run", *argv, "data=sample"]) == 0
     found = [records.read_record(g).spec for g in records.find_gradings(Path("medhelm-results"))]
-    asked = {"glob": {"medbullets", "medcalc_bench", "medec", "race_bias"}}
-    asked["all"] = asked["glob"] | {"headqa", "pubmed_qa"}
+    core = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
+    asked = {"core": core, "glob": {name for name in load_registry().benchmarks if "q" not in name}}
     wanted = set().union(*(asked.get(b, {b}) for b in benchmarks))
     assert {spec.benchmark for spec in found} == wanted
     assert {spec.model.name for spec in found} == {f"baseline/{model}" for model in models}
@@ -548,7 +552,8 @@ def complete(
             "medhelm run model=baseline/random,baseline/l",
             {"model=baseline/random,baseline/lead", "model=baseline/random,baseline/lexical"},
         ),
-        ("medhelm run -m suite=", {"suite=medhelm_core"}),
+        ("medhelm run -m suite=medhelm_c", {"suite=medhelm_core"}),
+        ("medhelm run -m suite=", {f"suite=medhelm{s}" for s in ("", "_core", "_public")}),
         ("medhelm run experiment=r", {"experiment=repeatability"}),
         ("medhelm estimate data=", {"data=full", "data=sample"}),
         ("medhelm run max", {"max_instances="}),
