@@ -25,6 +25,8 @@ COMMANDS = {
     "score": "grade stored responses again, without a model",
     "tables": "tables of finished runs",
     "compare": "two models, paired on the same instances",
+    "agreement": "clinicians' ratings against the jury, and the sheet to rate on",
+    "gold-quality": "which golds of a benchmark a judge finds unreasonable",
     "data": "fetch, verify and locate the benchmarks' data",
     "new": "write a benchmark or metric to start from",
 }
@@ -58,7 +60,7 @@ def _dispatch(argv: list[str]) -> int:
         name = argv[0]
         if name not in COMMANDS:
             raise UnknownName("command", name, COMMANDS, "`medhelm --help` shows all.")
-        module = import_module(f"medhelm.cli.{name}")
+        module = import_module(f"medhelm.cli.{name.replace('-', '_')}")
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
         # intermixed: options may stand between names; argparse cannot do it with subcommands
@@ -70,7 +72,7 @@ def _dispatch(argv: list[str]) -> int:
         description="Evaluate language models on medical work.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="commands:\n"
-        + "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
+        + "\n".join(f"  {name:<12} {text}" for name, text in COMMANDS.items())
         + "\n\n`medhelm COMMAND --help` says more.",
         usage="medhelm COMMAND [ARGUMENT ...]",
     )

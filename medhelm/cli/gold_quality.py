@@ -1,0 +1,153 @@
+"""`medhelm gold-quality`: which golds of a benchmark a judge finds unreasonable."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+
+from medhelm.cli.options import (
+    add_data_dir,
+    add_format,
+    add_plugins,
+    data_folder,
+    make_console,
+    open_registry,
+    print_json,
+)
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.costs import Ledger
+from medhelm.data.dataset import open_dataset
+from medhelm.errors import UsageError
+from medhelm.gold_quality import GoldReview, check_judge
+from medhelm.gold_report import CONFIDENCE, GoldReport, make_report
+from medhelm.models import ModelPool
+from medhelm.models.catalogue import find_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("benchmark", metavar="BENCHMARK")
+    parser.add_argument(
+        "--judge", metavar="MODEL", help="who marks the golds; a small model will do"
+    )
+    parser.add_argument(
+        "--data",
+        choices=("sample", "full"),
+        default="full",
+        help="full (default): the benchmark's own data; sample: bundled synthetic instances",
+    )
+    parser.add_argument("--split", metavar="NAME", help="a split of the full data")
+    parser.add_argument(
+        "--max-instances",
+        type=_positive,
+        metavar="N",
+        help="the first N, as `medhelm run max_instances=N` takes them",
+    )
+    parser.add_argument("--results-dir", metavar="DIR", default=DEFAULT_RESULTS)
+    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for this command")
+    parser.add_argument("--budget-tokens", type=_positive, metavar="N", help="cap on tokens")
+    add_data_dir(parser)
+    add_plugins(parser)
+    add_format(parser)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; what was judged before is not asked again."""
+    registry = open_registry(args.plugin)
+    benchmark = registry.benchmark(args.benchmark)
+    if not args.judge:
+        raise UsageError(
+            "gold-quality: no judge is named; add --judge MODEL (`medhelm list models`), "
+            "for example --judge openai/gpt-4o-mini"
+        )
+    judge = find_model(args.judge, registry.models)
+    check_judge(judge, benchmark, os.environ)
+    ledger = Ledger(args.budget_usd, args.budget_tokens)
+    ledger.check([judge])
+    split = args.split if args.data == "full" else None
+    dataset = open_dataset(benchmark, args.data, split=split, root=data_folder(args))
+    results = Path(args.results_dir)
+    review = GoldReview(dataset, judge, results, args.max_instances)
+    asyncio.run(_ask(review, ledger))
+    report = make_report(
+        review.verdicts(),
+        benchmark=benchmark.name,
+        data=args.data,
+        judge=judge.name,
+        results=results,
+        folder=review.folder,
+    )
+    if args.format == "json":
+        content = msgspec.to_builtins(report)
+        print_json("gold-quality", content | {"tokens": ledger.spent_tokens})
+    else:
+        _print(report, ledger)
+    return 0
+
+
+async def _ask(review: GoldReview, ledger: Ledger) -> None:
+    pool = ModelPool(os.environ)
+    try:
+        await review.ask(pool, ledger)
+    finally:
+        await pool.close()
+
+
+def _print(report: GoldReport, ledger: Ledger) -> None:
+    print(f"{report.benchmark} ({report.data}): golds marked by {report.judge}")
+    share = "no share" if report.share is None else f"{report.share:.1%}"
+    if report.low is not None and report.high is not None:
+        share += f" [{report.low:.1%}, {report.high:.1%}] at {CONFIDENCE:.0%}"
+    print(f"unreasonable: {report.flagged} of {report.judged} judged, {share}")
+    if report.abstained:
+        why = ", ".join(f"{n} {reason}" for reason, n in sorted(report.abstained.items()))
+        print(f"no verdict: {sum(report.abstained.values())} of {report.golds} ({why})")
+    if report.without_gold:
+        print(f"without a gold: {report.without_gold}")
+    if report.models:
+        _print_models(report)
+    else:
+        print("no graded run of this benchmark on these data, so no scores to compare")
+    for note in report.notes:
+        print(note)
+    print(f"tokens of this command: {ledger.spent_tokens:,}; judgements: {report.folder}")
+
+
+def _print_models(report: GoldReport) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(f"mean {report.metric}", overflow="fold")
+    for name in ("flagged", "n", "accepted", "n", "rank", "rank without flagged"):
+        table.add_column(name, justify="right")
+    for m in report.models:
+        table.add_row(
+            m.model,
+            _number(m.flagged),
+            str(m.flagged_n),
+            _number(m.accepted),
+            str(m.accepted_n),
+            "not ranked" if m.rank is None else str(m.rank),
+            "" if m.rank_without_flagged is None else str(m.rank_without_flagged),
+        )
+    make_console().print(table)
+    tau = "undefined" if report.tau is None else f"{report.tau:.3f}"
+    print(
+        f"Kendall's tau of the ranks: {tau} ({report.compared} instances in common, "
+        f"{report.compared_flagged} of them flagged)"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
