@@ -93,12 +93,13 @@ def _corrected(rated: Rated, own: RunScores, confidence: float) -> Row:
         return row | {"method": "none (no label)"}
     found = agreement.powered_mean(judge, human, clusters)
     ends = agreement.t_interval(found, held, confidence)
+    low, high = rated.scales[own.run.benchmark]
     return row | {
         "jury": float(judge.mean()),
         "clinicians": float(human[labelled].mean()),
         "corrected": found.value,
-        "low": ends.low,
-        "high": ends.high,
+        "low": None if ends.low is None else max(ends.low, low),
+        "high": None if ends.high is None else min(ends.high, high),
         "method": found.method,
     }
 

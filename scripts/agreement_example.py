@@ -1,0 +1,109 @@
+"""Writes the example of docs/agreement.md: synthetic ratings against the offline jury.
+
+    python scripts/agreement_example.py [--check] [--ratings FILE]
+
+Runs embedded baselines on the bundled samples of two open-ended benchmarks in a folder of its own,
+simulates clinicians, and puts what `medhelm agreement` says between the two markers. Nobody has
+rated anything: a simulated clinician sees a latent quality of each answer, drawn by a seed, through
+a habit (strict or lenient, wide or narrow) and noise. `--check` writes nothing and fails where the
+page differs; `--ratings` keeps the file of ratings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import medhelm
+from medhelm.records import find_gradings, read_plan, read_record
+from medhelm.runlog import read_exchanges
+from medhelm.tables.agreement import agreement_table
+from medhelm.tables.corrected import corrected_table
+from medhelm.tables.formats import render
+from medhelm.tables.rated import load_rated
+from medhelm.tables.ratings import read_ratings
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "agreement.md"
+BEGIN, END = "<!-- example:begin -->\n", "<!-- example:end -->"
+BENCHMARKS = ("aci_bench", "mediqa_qa")
+QUALITY = {
+    "baseline/oracle": 4.4,
+    "baseline/lexical": 3.2,
+    "baseline/lead": 2.8,
+    "baseline/random": 2.4,
+}
+"""Mean of the latent quality of each model's answers; a fixed assumption, measured nowhere."""
+HABITS = {"rater-1": (0.0, 1.0), "rater-2": (0.5, 0.7), "rater-3": (-0.6, 1.2), "rater-4": (0.2, 1)}
+"""Shift and scale of each simulated clinician."""
+SPREAD, NOISE, OVERLAP, SEED = 0.7, 0.8, 0.7, 0
+WIDTH = 80
+
+
+def simulate(results_dir: Path, path: Path) -> None:
+    """Write ratings of every stored answer, each rater on a part of them."""
+    rng = random.Random(SEED)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for number, grading in enumerate(find_gradings(results_dir)):
+            spec, terms = read_record(grading).spec, read_record(grading).grading.jury
+            assert terms is not None
+            axes = [c.name for c in terms.rubric.criteria]
+            if number == 0:
+                writer.writerow(["rater", "benchmark", "model", "instance", *axes])
+            run = grading.parents[1]
+            names = sorted(e.instance.id for e in read_exchanges(run, read_plan(run)))
+            for name in names:
+                quality = rng.gauss(QUALITY[spec.model.name], SPREAD)
+                for rater, (shift, scale) in HABITS.items():
+                    if rng.random() < OVERLAP:
+                        seen = 3 + shift + scale * (quality - 3)
+                        given = [_rate(seen + rng.gauss(0, NOISE)) for _ in axes]
+                        writer.writerow([rater, spec.benchmark, spec.model.name, name, *given])
+
+
+def _rate(seen: float) -> int:
+    return min(5, max(1, round(seen)))
+
+
+def make_example(ratings: Path) -> str:
+    """Return the example's text; raises MedhelmError."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        medhelm.evaluate([*QUALITY], BENCHMARKS, data="sample", jury="offline", results_dir=results)
+        simulate(results, ratings)
+        rated = load_rated(read_ratings([ratings]), results)
+        tables = [agreement_table(rated), corrected_table(rated)]
+    shown = render(tables, "terminal", WIDTH).decode()
+    lines = "\n".join(line.rstrip() for line in shown.splitlines()).strip()
+    return f"```text\n{lines}\n```\n"
+
+
+def main() -> int:
+    """Write or check the example and return the exit code."""
+    parser = argparse.ArgumentParser(description="Write the example of docs/agreement.md.")
+    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
+    parser.add_argument("--ratings", metavar="FILE", help="keep the synthetic ratings there")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        example = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
+    text = PAGE.read_text(encoding="utf-8")
+    head, begin, rest = text.partition(BEGIN)
+    before, end, tail = rest.partition(END)
+    if not (begin and end):
+        print(f"docs/agreement.md has no markers {BEGIN.strip()} and {END}")
+        return 2
+    if not args.check:
+        PAGE.write_text(head + begin + example + end + tail, encoding="utf-8")
+    elif before != example:
+        print("the example of docs/agreement.md is out of date: run scripts/agreement_example.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
