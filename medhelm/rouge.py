@@ -1,4 +1,9 @@
-"""ROUGE by the rouge-score package, each pair of texts compared once."""
+"""ROUGE as the rouge-score package gives it, each text read and each pair compared once.
+
+ROUGE-1 and -2 are the package's own. For ROUGE-L it fills a table of n x m cells in Python (4 s
+for two notes of 1,500 words); the same length of the longest common subsequence comes from
+rapidfuzz at once.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,39 @@ def rouge_scores(reference: str, text: str) -> Mapping[str, float]:
 
     Lin, ROUGE: a package for automatic evaluation of summaries, 2004; implementation rouge-score.
     """
+    from rapidfuzz.distance import LCSseq
+
     scores = _scorer().score(reference, text)
-    return {kind: float(scores[kind].fmeasure) for kind in KINDS}
+    found = {kind: float(scores[kind].fmeasure) for kind in KINDS[:2]}
+    gold, own = _tokens(reference), _tokens(text)
+    shared = LCSseq.similarity(gold, own) if gold and own else 0
+    found["rougeL"] = 2 * shared / (len(gold) + len(own)) if shared else 0.0
+    return found
+
+
+@lru_cache(maxsize=16)
+def _tokens(text: str) -> tuple[str, ...]:
+    from rouge_score.tokenize import tokenize
+
+    return tuple(tokenize(text, _stemmer()))
+
+
+@cache
+def _stemmer() -> Any:
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()
+
+
+class _Tokenizer:
+    """What the package's scorer asks for words."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return list(_tokens(text))
 
 
 @cache
 def _scorer() -> Any:
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(list(KINDS), use_stemmer=True)
+    return RougeScorer(list(KINDS[:2]), tokenizer=_Tokenizer())

@@ -18,11 +18,13 @@ LAYERS: dict[int, set[str]] = {
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
     | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"}
     | {"sql_compare", "sql_sandbox", "sql_worker"},
-    3: {"evaluate_metric", "grading", "protocols", "registry", "tables"},
+    3: {"bertscore", "evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {
         "api",
         "checks",
         "estimate",
+        "gold_quality",
+        "gold_report",
         "judges",
         "manifest",
         "planning",
@@ -35,7 +37,9 @@ LAYERS: dict[int, set[str]] = {
     5: {"__main__", "cli"},
 }
 LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}
-HEAVY = {"datasets", "docx", "evaluate", "nltk", "pandas", "plotly", "pyarrow", "rouge_score"}
+HEAVY = {"datasets", "docx", "evaluate", "nltk", "openpyxl", "pandas", "plotly", "pyarrow"}
+HEAVY |= {"rapidfuzz", "rouge_score"}
+HEAVY |= {"rouge_score"}
 HEAVY |= {"scipy", "sklearn", "sqlglot", "torch", "transformers"}
 
 
