@@ -176,6 +176,13 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
     assert {"medhelm/taxonomy.yaml", "medhelm/py.typed", "medhelm/conf/config.yaml"} <= found
     assert "medhelm_benchmarks/manifests/headqa.json" in found
     assert "medhelm_benchmarks/samples/headqa.jsonl" in found
+    assert {
+        "medhelm_benchmarks/clear.yaml",
+        "medhelm_benchmarks/samples/ehrsql.sql",
+        "medhelm/jury/rubrics/accuracy_completeness_clarity.yaml",
+        "medhelm/conf/jury/medhelm.yaml",
+        "medhelm/conf/suite/medhelm_public.yaml",
+    } <= found
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read("medhelm/taxonomy.yaml") == (tree / "taxonomy.yaml").read_bytes()
 
