@@ -26,6 +26,7 @@ from typing import Any
 import pluggy
 
 from medhelm import hookspecs
+from medhelm.bertscore import bertscore_metric, is_bertscore
 from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.metric import default_jury
@@ -72,12 +73,15 @@ class Registry:
     def metric(self, name: str, scoring: Scoring = "fixed") -> Metric:
         """Return a metric; scoring 'helm' falls back to 'fixed' where the two do not differ.
 
-        `evaluate:NAME` makes a metric of the evaluate library. Raises UnknownName.
+        `evaluate:NAME` makes a metric of the evaluate library, `bertscore:MODEL` a BERTScore.
+        Raises UnknownName.
         """
         if name.startswith("evaluate:"):
             from medhelm.evaluate_metric import evaluate_metric
 
             return evaluate_metric(name)
+        if is_bertscore(name):
+            return bertscore_metric(name)
         found = self.metrics.get((name, scoring)) or self.metrics.get((name, "fixed"))
         if found is None:
             raise UnknownName(
@@ -310,13 +314,16 @@ def _check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
         raise PluginError(f"{where}: metrics must be a list of at least one name")
     if benchmark.metrics[0].startswith("evaluate:"):
         raise PluginError(f"{where}: an evaluate metric may be secondary only, not the first")
+    if is_bertscore(benchmark.metrics[0]):
+        raise PluginError(f"{where}: BERTScore may be secondary only, not the first")
     if benchmark.max_output_tokens < 1 or benchmark.reasoning_output_tokens < 1:
         raise PluginError(f"{where}: output budgets must be at least 1 token")
 
 
 def _check_metrics(benchmark: Benchmark, names: set[str]) -> None:
     for metric in benchmark.metrics:
-        if metric not in names and not metric.startswith("evaluate:"):
+        is_made = metric.startswith("evaluate:") or is_bertscore(metric)
+        if metric not in names and not is_made:
             raise PluginError(
                 f"benchmark {benchmark.name!r} in {benchmark.origin}: "
                 f"{UnknownName('metric', metric, names)}"
