@@ -69,6 +69,31 @@ def test_intervals_are_not_clipped_at_zero() -> None:
     assert found.low < found.value < found.high
 
 
+PAPER = [
+    (56, 0.474, 0.10, 0.69),
+    (56, 0.361, 0.00, 0.63),
+    (56, 0.441, 0.05, 0.67),
+    (31, 0.305, 0.00, 0.67),
+    (31, 0.445, 0.00, 0.73),
+    (31, 0.250, 0.00, 0.64),
+    (25, 0.625, 0.15, 0.83),
+    (25, 0.343, 0.00, 0.71),
+    (25, 0.668, 0.25, 0.85),
+]
+"""Table 2 of the MedHELM paper: instances, ICC(3,k), and its interval, which is clipped at 0."""
+
+
+@pytest.mark.parametrize(("n", "icc", "low", "high"), PAPER)
+def test_the_intervals_of_the_paper(n: int, icc: float, low: float, high: float) -> None:
+    r = icc / (2 - icc)
+    a, b = agreement.z_scores(np.random.default_rng(0).normal(size=(n, 2))).T
+    apart = agreement.z_scores((b - a * (a @ b) / (a @ a))[:, None])[:, 0]
+    found = agreement.icc3k(np.stack([a, r * a + math.sqrt(1 - r * r) * apart], axis=1))
+    assert close(found.value, icc, 9)
+    assert abs(max(0.0, found.low) - low) < 0.0055
+    assert abs(found.high - high) < 0.0055
+
+
 def test_coverage_of_the_f_interval() -> None:
     # units with variance 1, errors with variance 1, two raters: ICC(3,k) = 2 / (2 + 1) = 2/3
     rng = np.random.default_rng(0)
