@@ -160,7 +160,8 @@ def options() -> dict[str, set[str]]:
     for name in COMMANDS:
         if name != "run":
             parser = argparse.ArgumentParser()
-            importlib.import_module(f"medhelm.cli.{name}").add_arguments(parser)
+            module = f"medhelm.cli.{name.replace('-', '_')}"
+            importlib.import_module(module).add_arguments(parser)
             found[name] = set(_options_of(parser)) - {"-h"}
     return found
 
