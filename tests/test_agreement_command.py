@@ -22,7 +22,7 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.jury.metric import default_jury
 from medhelm.records import read_record
-from medhelm.schema import JurySpec, JuryTerms, ModelSpec
+from medhelm.schema import JurySpec, JuryTerms, MetricRef, ModelSpec
 from medhelm.tables import agreement_columns
 from tests.build_runs import EXACT, Item, items, write_run
 
@@ -463,10 +463,12 @@ def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Callable[..., str])
     assert "Without a score of the jury: 1 of 3 rated answers." in out
 
 
-def jury_run(results: Path, rows: list[Item], **more: Any) -> None:
+def jury_run(
+    results: Path, rows: list[Item], *, more: Sequence[MetricRef] = (), **spec: Any
+) -> None:
     """Write one run that a jury has rated."""
     likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=5.0, floor=1.0)
-    folder = write_run(results, "b", "m", rows, metrics=[likert], **more)
+    folder = write_run(results, "b", "m", rows, metrics=[likert, *more], **spec)
     record = read_record(folder)
     judges = tuple(ModelSpec(name=n) for n in ("x/one", "x/two"))
     terms = JuryTerms(
@@ -483,6 +485,33 @@ def test_a_jury_of_models_is_no_stand_in(tmp_path: Path, shell: Callable[..., st
     out = shell(path, "--results-dir", tmp_path / "own")
     assert "jury ours" in out
     assert "stand-in" not in out
+
+
+def test_bertscore_is_shown_whatever_its_model_and_others_where_named(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    metrics = [
+        msgspec.structs.replace(EXACT, name=name, higher_is_better=name != "errors")
+        for name in ("bertscore:some/model", "errors")
+    ]
+    rows = [
+        Item(id=f"i{i}", value=value, metric=name)
+        for i in range(5)
+        for name, value in (
+            ("jury", 1.0 + i),
+            ("bertscore:some/model", i / 10),
+            ("errors", 1 - i / 10),
+        )
+    ]
+    jury_run(tmp_path / "own", rows, more=metrics)
+    path = rate([["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))])
+    call = (path, "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json")
+    found = table(shell(*call, "--metric", "errors"))
+    # fewer errors are better: turned round, it says what BERTScore says
+    iccs = {r["measure"]: r["icc"] for r in found if r["level"] == "combined"}
+    assert [*iccs] == ["jury", "bertscore:some/model", "errors", "clinicians"]
+    assert math.isclose(iccs["errors"], iccs["bertscore:some/model"])
+    assert "errors" not in {r["measure"] for r in table(shell(*call))}
 
 
 def test_runs_with_repeats_need_the_column(tmp_path: Path, shell: Callable[..., str]) -> None:

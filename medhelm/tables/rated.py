@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.bertscore import is_bertscore
 from medhelm.errors import DataError, RecordError, UsageError, closest
 from medhelm.jury.metric import NAME as JURY
 from medhelm.records import STAMP, find_gradings, instance_key, read_record
@@ -20,8 +21,8 @@ from medhelm.tables.ratings import Answer, Rating, composite
 from medhelm.tables.results import read_scores
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 
-OVERLAP = ("rouge_l", "bertscore", "bertscore_f1")
-"""Metrics by overlap with the gold that are shown beside the jury where a run has them."""
+OVERLAP = "rouge_l"
+"""The metric that, with any BERTScore, is shown beside the jury where a run has it."""
 
 _COLUMNS = ("instance_key", "repeat", "cluster_key", "metric", "value", "outcome")
 
@@ -112,13 +113,12 @@ def load_rated(
         raise UsageError("no rating is of the benchmarks and models that the options name")
     runs, damaged = graded_runs(results_dir)
     chosen = _choose(kept, runs, results_dir, data=data, scoring=scoring, latest=latest)
-    wanted = {*OVERLAP, *metrics}
-    scores = {(r.benchmark, r.model): read_run(r, wanted) for r in chosen.runs}
+    scores = {(r.benchmark, r.model): read_run(r, metrics) for r in chosen.runs}
     check_one_jury(scores.values())
     composites = _composites(kept, scores)
     if not composites:
         raise DataError("no row has a rating; fill in the columns of the criteria")
-    answers, measures, matrix, clusters = _arrays(composites, scores, wanted)
+    answers, measures, matrix, clusters = _arrays(composites, scores)
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
@@ -197,15 +197,21 @@ def _refuse(rating: Rating, kind: str, name: str, known: Iterable[str], where: s
 
 
 def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
-    """Return the scores of the jury, of its judges, and of some metrics; raises UsageError
-    where the run has no jury."""
+    """Return the scores of the jury, its judges, ROUGE-L, BERTScore and the metrics that are named.
+
+    Raises UsageError where the run has no jury.
+    """
     refs = {m.name: m for m in run.record.grading.metrics}
     if run.record.grading.jury is None or JURY not in refs:
         raise UsageError(
             f"{run.benchmark} x {run.model} has no jury scores: agreement is of open-ended "
             "benchmarks, whose main metric is the jury"
         )
-    wanted = [m for m in refs if m in metrics or m == JURY or m.startswith(f"{JURY}[")]
+    wanted = [
+        m
+        for m in refs
+        if m in {JURY, OVERLAP, *metrics} or m.startswith(f"{JURY}[") or is_bertscore(m)
+    ]
     keys: dict[str, list[tuple[int, int]]] = {m: [] for m in wanted}
     given: dict[str, list[float]] = {m: [] for m in wanted}
     clusters: list[int] = []
@@ -293,7 +299,6 @@ def _check_place(rating: Rating, own: RunScores) -> None:
 def _arrays(
     composites: Mapping[Answer, Mapping[str, float]],
     scores: Mapping[tuple[str, str], RunScores],
-    metrics: Collection[str],
 ) -> tuple[tuple[Answer, ...], dict[str, Floats], Floats, Ints]:
     answers = tuple(sorted(composites))
     raters = sorted({rater for own in composites.values() for rater in own})
@@ -305,8 +310,7 @@ def _arrays(
         clusters.append(f"{answer.benchmark}\0{own.clusters[place]}")
         found.append({name: float(values[place]) for name, values in own.values.items()})
     names = dict.fromkeys(name for own in scores.values() for name in own.values)
-    judges = [n for n in names if n not in metrics and n != JURY]
-    ordered = [JURY, *judges, *(n for n in names if n in metrics)]
+    ordered = sorted(names, key=lambda n: (n != JURY, not n.startswith(f"{JURY}[")))
     measures = {n: np.asarray([row.get(n, np.nan) for row in found]) for n in ordered}
     codes_ = np.unique(np.asarray(clusters), return_inverse=True)[1]
     return answers, measures, matrix, codes_.astype(np.int64)
