@@ -21,12 +21,13 @@ def rouge_scores(reference: str, text: str) -> Mapping[str, float]:
     Lin, ROUGE: a package for automatic evaluation of summaries, 2004; implementation rouge-score.
     """
     from rapidfuzz.distance import LCSseq
+    from rouge_score.scoring import fmeasure
 
     scores = _scorer().score(reference, text)
     found = {kind: float(scores[kind].fmeasure) for kind in KINDS[:2]}
     gold, own = _tokens(reference), _tokens(text)
     shared = LCSseq.similarity(gold, own) if gold and own else 0
-    found["rougeL"] = 2 * shared / (len(gold) + len(own)) if shared else 0.0
+    found["rougeL"] = fmeasure(shared / len(own), shared / len(gold)) if shared else 0.0
     return found
 
 

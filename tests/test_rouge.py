@@ -19,7 +19,7 @@ THEIRS = RougeScorer(list(KINDS), use_stemmer=True)
 def test_it_is_what_the_package_gives(reference: str, text: str) -> None:
     theirs = THEIRS.score(reference, text)
     for kind, value in rouge_scores(reference, text).items():
-        assert value == pytest.approx(theirs[kind].fmeasure, abs=1e-12)
+        assert value == theirs[kind].fmeasure
 
 
 def test_by_hand() -> None:
