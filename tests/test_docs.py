@@ -276,6 +276,23 @@ def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(check_docs.check_generated()) == []
 
 
+def test_every_benchmark_has_words_and_all_that_a_user_needs_to_get_its_data() -> None:
+    script = load_script("benchmarks_page")
+    own = script.built_in(load_registry())
+    names = [benchmark.name for benchmark in own]
+    assert set(script.read_words(names)) == set(names)
+    with pytest.raises(SystemExit, match="ward_round"):
+        script.read_words([*names, "ward_round"])
+    with pytest.raises(SystemExit, match=names[0]):
+        script.read_words(names[1:])
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for benchmark in own:
+        text = check_docs.section(page, benchmark.name)
+        assert text.count("\n1. ") == bool(benchmark.how_to_get), benchmark.name
+        for said in (*benchmark.columns, *benchmark.metrics, *benchmark.parts, benchmark.licence):
+            assert said in text, (benchmark.name, said)
+
+
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of all that the checks read, for faults to be put into."""
