@@ -34,7 +34,7 @@ from medhelm.errors import MedhelmError
 from medhelm.models import baselines
 from medhelm.models.catalogue import load_models
 from medhelm.schema import ModelSpec, Outcome, Sampling
-from medhelm.tables import columns
+from medhelm.tables import columns, jury_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")
@@ -309,8 +309,9 @@ def check_lists() -> Iterator[str]:
     """Yield columns, outcomes, hashed fields, baselines and key variables that are not named."""
     statistics = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     named = set(spans(statistics))
-    for name in ("OVERALL", "BENCHMARKS", "CATEGORIES", "MDE", "COST", "SLICES", "COMPARE"):
-        for column in getattr(columns, name):
+    tables = ("OVERALL", "BENCHMARKS", "CATEGORIES", "MDE", "COST", "SLICES", "COMPARE")
+    for name in (*tables, "JURY"):
+        for column in getattr(jury_columns if name == "JURY" else columns, name):
             if column.name not in named:
                 yield f"docs/statistics.md: the column {column.name} ({name}) is not defined"
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
