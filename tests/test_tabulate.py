@@ -275,6 +275,19 @@ def test_outcomes_are_kept_apart_and_add_up(tmp_path: Path) -> None:
     assert "2 not run" in str(row["not_scored"]) and "1 refused" in str(row["not_scored"])
 
 
+def test_uninformative_golds_lower_no_coverage_and_hide_no_missing_row(tmp_path: Path) -> None:
+    """Ten rows are planned: 3 of 5 golds say nothing, 1 is right, 1 failed, 5 were never asked. So of
+    7 that can be scored 1 is: coverage 1/7, 5/7 not run, at worst 1/7."""
+    rows = items([1.0, None])
+    rows += [Item(id=f"u{i}", value=None, outcome="uninformative") for i in range(3)]
+    write_run(tmp_path, "x", "a", rows, planned=10)
+    row = load_results(tmp_path).typed("benchmarks", FEW).rows[0]
+    assert (row["planned"], row["counted"], row["coverage"]) == (7, 1, pytest.approx(1 / 7))
+    assert row["share_not_run"] == pytest.approx(5 / 7) and row["share_uninformative"] == 0.3
+    assert row["worst_case"] == pytest.approx(1 / 7)
+    assert "5 not run" in str(row["not_scored"]) and "3 uninformative" in str(row["not_scored"])
+
+
 def test_worst_case_of_a_lower_is_better_metric_is_its_maximum(tmp_path: Path) -> None:
     harm = metric(minimum=0.0, maximum=25.0, higher_is_better=False)
     write_run(tmp_path, "x", "a", items([5.0, 5.0, 5.0, None]), metrics=[harm])

@@ -213,7 +213,8 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     scores, planned = cell.scores[metric.name], cell.planned(metric.name)
     is_mean, repeats = metric.aggregation == "mean", record.spec.repeats
     worst = metric.minimum if metric.higher_is_better else metric.maximum
-    rows = sum(scores.outcomes.values())
+    mute = scores.outcomes.get("uninformative", 0)
+    rows = sum(scores.outcomes.values()) - mute
     others = {o: n for o, n in scores.outcomes.items() if o != "scored" and n}
     if planned > rows:
         others["not run"] = planned - rows
@@ -240,6 +241,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     if planned:
         row |= {f"share_{o}": scores.outcomes.get(o, 0) / planned for o in OUTCOMES}
         row["share_not_run"] = (planned - rows) / planned
+        row["share_uninformative"] = mute / (planned + mute)
     if repeats > 1 and scores.counted:
         lowest = scores.low if metric.higher_is_better else scores.high
         row |= {"worst_of_repeats": lowest.mean(), "repeat_sd": scores.spread.mean()}
