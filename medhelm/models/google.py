@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -94,6 +95,8 @@ class GoogleEndpoint(Endpoint):
         from google import genai
         from google.genai import types
 
+        # It warns of keys in the environment, none of which it is to use.
+        logging.getLogger("google_genai").setLevel(logging.ERROR)
         proxy = find_proxy(self.access)
         self._session = open_session(self.access, {})
         is_tls = self.access.parts.scheme == "https"
