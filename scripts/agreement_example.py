@@ -1,4 +1,4 @@
-"""Writes the example of docs/agreement.md: synthetic ratings against the offline jury.
+"""Writes the example of docs/agreement.md and docs/jury.md: synthetic ratings, the offline jury.
 
     python scripts/agreement_example.py [--check] [--ratings FILE]
 
@@ -16,6 +16,7 @@ import csv
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import medhelm
@@ -26,9 +27,11 @@ from medhelm.tables.corrected import corrected_table
 from medhelm.tables.formats import render
 from medhelm.tables.rated import load_rated
 from medhelm.tables.ratings import read_ratings
+from medhelm.tables.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "agreement.md"
+PAGES = ("agreement.md", "jury.md")
+"""The first shows all of the example, the second its table of agreement."""
 BEGIN, END = "<!-- example:begin -->\n", "<!-- example:end -->"
 BENCHMARKS = ("aci_bench", "mediqa_qa")
 QUALITY = {
@@ -70,14 +73,18 @@ def _rate(seen: float) -> int:
     return min(5, max(1, round(seen)))
 
 
-def make_example(ratings: Path) -> str:
-    """Return the example's text; raises MedhelmError."""
+def make_example(ratings: Path) -> tuple[str, str]:
+    """Return the example's text, whole and its first table; raises MedhelmError."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         medhelm.evaluate([*QUALITY], BENCHMARKS, data="sample", jury="offline", results_dir=results)
         simulate(results, ratings)
         rated = load_rated(read_ratings([ratings]), results)
         tables = [agreement_table(rated), corrected_table(rated)]
+    return _shown(tables), _shown(tables[:1])
+
+
+def _shown(tables: Sequence[Table]) -> str:
     shown = render(tables, "terminal", WIDTH).decode()
     lines = "\n".join(line.rstrip() for line in shown.splitlines()).strip()
     return f"```text\n{lines}\n```\n"
@@ -85,22 +92,27 @@ def make_example(ratings: Path) -> str:
 
 def main() -> int:
     """Write or check the example and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the example of docs/agreement.md.")
+    parser = argparse.ArgumentParser(description="Write the example of two pages.")
     parser.add_argument("--check", action="store_true", help="fail where it is out of date")
     parser.add_argument("--ratings", metavar="FILE", help="keep the synthetic ratings there")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        example = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
-    text = PAGE.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
+        examples = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
+    return max(_put(n, e, args.check) for n, e in zip(PAGES, examples, strict=True))
+
+
+def _put(name: str, example: str, is_check: bool) -> int:
+    """Write an example between the markers of a page, or check it; returns the exit code."""
+    page = ROOT / "docs" / name
+    head, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     before, end, tail = rest.partition(END)
     if not (begin and end):
-        print(f"docs/agreement.md has no markers {BEGIN.strip()} and {END}")
+        print(f"docs/{name} has no markers {BEGIN.strip()} and {END}")
         return 2
-    if not args.check:
-        PAGE.write_text(head + begin + example + end + tail, encoding="utf-8")
+    if not is_check:
+        page.write_text(head + begin + example + end + tail, encoding="utf-8")
     elif before != example:
-        print("the example of docs/agreement.md is out of date: run scripts/agreement_example.py")
+        print(f"the example of docs/{name} is out of date: run scripts/agreement_example.py")
         return 1
     return 0
 
