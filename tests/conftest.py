@@ -1,7 +1,14 @@
 """Settings that hold for every test."""
 
+import sys
+
+from absl import logging as absl_logging
 from hypothesis import settings
 
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
 settings.register_profile("medhelm", deadline=None)
 settings.load_profile("medhelm")
+
+# rouge-score imports absl, whose handler would keep the captured stderr of the test that imports it
+# first, and close it when Hydra sets up logging in a later one.
+absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: ignore[attr-defined]
