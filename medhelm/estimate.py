@@ -304,14 +304,18 @@ class _Judges:
         left = [judge for judge in self._judges if not judge.is_judged(exchange)]
         if left:
             instance, text = exchange.instance, exchange.response.text
-            prompt = estimate_tokens(judge_messages(self._terms.rubric, instance, text))
+            prompt = estimate_tokens(
+                judge_messages(self._terms.rubric, instance, text, self._terms.instruction)
+            )
             for judge in left:
                 judge.add(instance, 1, prompt, prompt)
 
     def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
         """Count answers that are still to come, by the tokens of their text."""
         if self._terms is not None and self._judges:
-            prompt = estimate_tokens(judge_messages(self._terms.rubric, instance, ""))
+            prompt = estimate_tokens(
+                judge_messages(self._terms.rubric, instance, "", self._terms.instruction)
+            )
             for judge in self._judges:
                 judge.add(instance, times, prompt + min(expected, limit), prompt + limit)
 

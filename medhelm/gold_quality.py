@@ -217,8 +217,9 @@ class GoldReview:
                         model, self._terms, gold.exchange, request, reservation, ledger
                     )
                 )
-            except BudgetReached as e:  # a repair did not fit
-                stopped.append(e)
+            except judging.RepairRefused as e:
+                log.append(e.judgement)
+                stopped.append(e.reason)
 
         async with asyncio.TaskGroup() as group:
             for gold in self.golds():

@@ -57,7 +57,7 @@ def in_parts(score: Score, aggregation: str, instance: Instance, parts: Sequence
     part = instance.metadata.get("part", "")
     if part not in parts:
         raise DataError(
-            f"instance {instance.id!r} names the part {part!r}, which is none of the benchmark's: "
+            f"instance {instance.id!r} has no part of the benchmark as metadata['part']: "
             f"{', '.join(parts)}"
         )
     before, behind = parts.index(part), len(parts) - parts.index(part) - 1

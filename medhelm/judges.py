@@ -90,8 +90,9 @@ async def _feed(
             judgement = await judging.conduct(
                 model, terms, exchange, request, reservation, sweep.ledger
             )
-        except BudgetReached as e:  # a repair did not fit
-            sweep.stop(e)
+        except judging.RepairRefused as e:
+            log.append(e.judgement)
+            sweep.stop(e.reason)
             return
         log.append(judgement)
 

@@ -100,6 +100,7 @@ def grading_hash(grading: GradingSpec) -> str:
         "quorum": grading.jury.jury.quorum,
         "rubric": decides["jury"]["rubric"],
         "version": grading.jury.version,
+        "instruction": grading.jury.instruction,
     }
     return _digest(decides)
 
@@ -123,6 +124,7 @@ def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
             "model": model_identity(judge),
             "rubric": terms.rubric,
             "version": terms.version,
+            "instruction": terms.instruction,
             "repairs": terms.jury.repairs,
             "max_output_tokens": judge_budget(judge, terms.jury),
         }

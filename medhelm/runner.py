@@ -272,6 +272,7 @@ def read_finished(run: Run) -> RunRecord | None:
     except MedhelmError:
         return None
     is_same = plan.spec == record.spec == run.spec and record.card == run.card
+    is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_judged = record.provenance.get("not_judged", "0") == "0"
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))

@@ -428,6 +428,8 @@ class JuryTerms(msgspec.Struct, frozen=True, kw_only=True):
     jury: JurySpec
     rubric: Rubric
     version: str
+    instruction: str = ""
+    """What the model was told to do, as the judges are shown it."""
 
 
 class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

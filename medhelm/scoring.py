@@ -80,6 +80,7 @@ def score_run(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
         ) from None
     finished = usage.exchanges == plan.instances * plan.spec.repeats
+    finished &= panel is None or not panel.not_judged
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,

@@ -48,7 +48,7 @@ def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
 def test_an_instance_of_no_part_is_named() -> None:
     score = grade(gives(Score(value=1.0)), INSTANCE, said())
     assert in_parts(score, "mean", INSTANCE, ()) == score
-    with pytest.raises(DataError, match="'case-7' names the part '', .*: a, b"):
+    with pytest.raises(DataError, match="'case-7' has no part .*: a, b"):
         in_parts(score, "mean_of_parts", INSTANCE, ("a", "b"))
 
 

@@ -701,7 +701,8 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
     assert terms is not None
     text = model.extra_body["default"]
     prompts = [
-        estimate_tokens(judge_messages(terms.rubric, i, text)) for i in run.dataset.instances()
+        estimate_tokens(judge_messages(terms.rubric, i, text, terms.instruction))
+        for i in run.dataset.instances()
     ]
     assert new.input_tokens_expected == sum(prompts)  # the stored texts, not a guess
     assert sum_up([found]).judge_calls == 12

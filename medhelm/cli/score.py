@@ -20,11 +20,12 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.data import dataset
 from medhelm.durable import lock_file
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
+from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import OFFLINE, jury_terms
 from medhelm.planning import benchmark_card, grading_metrics, grading_spec
-from medhelm.records import Plan, find_runs, read_plan, stored_jury
+from medhelm.records import Plan, find_runs, judge_hash, read_plan, stored_jury
 from medhelm.registry import Registry
-from medhelm.schema import RunRecord, Scoring
+from medhelm.schema import JuryTerms, RunRecord, Scoring
 from medhelm.scoring import score_run
 
 
@@ -131,6 +132,9 @@ class _Session:
             value = "no value" if main.value is None else f"{main.value:.4f}"
             asked = record.instances * spec.repeats
             state = "" if record.state == "complete" else ", partial"
+            terms = record.grading.jury
+            if terms is not None and not terms.jury.judges:
+                state += "; rated by the offline jury, a stand-in"
             print(f"{where}: {main.metric} {value}, {main.scored} of {asked} scored{state}")
 
     @staticmethod
@@ -159,6 +163,22 @@ def _choose(
     ]
 
 
+def _refuse_other_judges(path: Path, terms: JuryTerms | None) -> None:
+    """Refuse to grade a judged run as if nobody had rated it.
+
+    Its judgements are by a rubric or prompt that is no longer today's, or no grading names them.
+    """
+    there = {folder.name for folder in (path / "judges").glob("*")}
+    if terms is None or not there:
+        return
+    wanted = {judge_hash(judge, terms) for judge in terms.jury.judges}
+    if not wanted & there:
+        raise RecordError(
+            f"the judgements in {path / 'judges'} are not of the jury, rubric and prompt of today; "
+            "ask the jury with `medhelm run ... jury=NAME`, answers are kept"
+        )
+
+
 def grade_run(
     path: Path,
     plan: Plan,
@@ -170,12 +190,17 @@ def grade_run(
 ) -> RunRecord:
     """Grade the stored responses of one run and return its record.
 
-    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked while a process works
-    on the run, UnknownName for a benchmark or metric that is not installed.
+    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked
+    while a process works on the run, UnknownName for a benchmark or metric that is not installed.
     """
     benchmark = registry.benchmark(plan.spec.benchmark)
     names = dict.fromkeys([*benchmark.metrics, *further])
+    if JURY in further and JURY not in benchmark.metrics:
+        raise UsageError(
+            f"--metric {JURY}: {benchmark.name} names no rubric, so nobody can rate it"
+        )
     terms = jury_terms(benchmark, stored_jury(path) or OFFLINE)
+    _refuse_other_judges(path, terms)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     with lock_file(path / "lock"):

@@ -54,11 +54,13 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     scores: tuple[int, ...] | None
     calls: tuple[JudgeCall, ...]
+    is_broken_off: bool = False
+    """Whether the budget ended before a repair; the judge is asked again."""
 
     @property
     def is_final(self) -> bool:
         """Whether the judge is not asked again: it has scored, or abstained by itself."""
-        return self.calls[-1].parsed != "error"
+        return self.calls[-1].parsed != "error" and not self.is_broken_off
 
     def verdict(self) -> Verdict:
         """Return the scores, or why there are none."""

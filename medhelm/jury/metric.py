@@ -9,7 +9,7 @@ from statistics import fmean
 from medhelm.jury.offline import OfflinePanel
 from medhelm.jury.rubrics import criteria_of, read_rubric
 from medhelm.jury.verdicts import Panel, Verdict
-from medhelm.schema import Instance, Metric, Response, Rubric, Score
+from medhelm.schema import Instance, Metric, Outcome, Response, Rubric, Score
 
 NAME = "jury"
 DEFAULT_RUBRIC = "accuracy_completeness_clarity"
@@ -47,6 +47,12 @@ class Jury(Metric):
         if len(given) < wanted:
             return Score(value=None, outcome="unscored", reason=_lacking(verdicts, wanted))
         return Score(value=fmean(self._mean(instance, v.scores or ()) for v in given))
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return the floor; what is not rated on an instance is `uninformative` there."""
+        if self.criterion and not self._rates(instance):
+            return Score(value=None, outcome="uninformative", reason="not rated on this instance")
+        return super().floor_score(instance, outcome, reason)
 
     def _rates(self, instance: Instance) -> bool:
         return any(c.name == self.criterion for c in criteria_of(self.rubric, instance))

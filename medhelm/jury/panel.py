@@ -36,7 +36,8 @@ class StoredPanel:
             tally = _Tally(terms, place)
             for judgement in read_judgements(judge_folder(run, terms, place)):
                 tally.add(judgement)
-                said[judgement.key] = (judgement.scores, judgement.calls[-1].parsed)
+                reason = judgement.calls[-1].parsed if judgement.is_final else "error"
+                said[judgement.key] = (judgement.scores, reason)
             self._said.append(said)
             totals.append(tally.totals())
         self.totals = tuple(totals)

@@ -30,7 +30,12 @@ def jury_terms(benchmark: Benchmark, jury: JurySpec) -> JuryTerms | None:
     if NAME not in benchmark.metrics:
         return None
     version = PROMPT_VERSION if jury.judges else OFFLINE_VERSION
-    return JuryTerms(jury=jury, rubric=load_rubric(benchmark), version=version)
+    return JuryTerms(
+        jury=jury,
+        rubric=load_rubric(benchmark),
+        version=version,
+        instruction=benchmark.instruction if jury.judges else "",
+    )
 
 
 def with_jury(metrics: Sequence[Metric], terms: JuryTerms | None) -> tuple[Metric, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 
@@ -27,6 +28,8 @@ from medhelm.schema import (
 )
 
 _RETRY_S = 0.05
+_NOTHING = "(no text)"
+"""Stands for an empty reply, which some endpoints refuse as a turn."""
 
 
 def is_judged(response: Response) -> bool:
@@ -36,7 +39,9 @@ def is_judged(response: Response) -> bool:
 
 def judge_request(judge: ModelSpec, terms: JuryTerms, exchange: Exchange) -> Request:
     """Return what a judge is first sent for an answer."""
-    messages = judge_messages(terms.rubric, exchange.instance, exchange.response.text)
+    messages = judge_messages(
+        terms.rubric, exchange.instance, exchange.response.text, terms.instruction
+    )
     return _request(judge, terms, exchange, messages)
 
 
@@ -75,8 +80,8 @@ async def conduct(
     """Return what a judge says of an answer, every call booked.
 
     A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
-    wrong with it; after that the judge has abstained. Raises BudgetReached where a repair does
-    not fit: the judgement is then not kept and is asked for again.
+    wrong with it; after that the judge has abstained. Raises RepairRefused where a repair does
+    not fit the budget.
     """
     calls: list[JudgeCall] = []
     scores: tuple[int, ...] | None = None
@@ -87,11 +92,35 @@ async def conduct(
         calls.append(call)
         if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
             break
-        said = Message("assistant", response.text)
+        said = Message("assistant", response.text if response.text.strip() else _NOTHING)
         messages = (*messages, said, repair_message(call.fault))
         request = _request(model.spec, terms, exchange, messages)
         tokens = estimate_tokens(messages)
-        reservation = ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+        try:
+            reservation = ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+        except BudgetReached as e:
+            raise RepairRefused(
+                _judgement(model, exchange, None, calls, is_final=False), e
+            ) from None
+    return _judgement(model, exchange, scores, calls)
+
+
+class RepairRefused(Exception):
+    """A repair did not fit the budget; what was paid for so far is `judgement`."""
+
+    def __init__(self, judgement: Judgement, reason: BudgetReached) -> None:
+        super().__init__(str(reason))
+        self.judgement, self.reason = judgement, reason
+
+
+def _judgement(
+    model: Model,
+    exchange: Exchange,
+    scores: tuple[int, ...] | None,
+    calls: Sequence[JudgeCall],
+    *,
+    is_final: bool = True,
+) -> Judgement:
     return Judgement(
         key=judgement_key(exchange.instance, exchange.response),
         instance_id=exchange.instance.id,
@@ -99,6 +128,7 @@ async def conduct(
         judge=model.spec.name,
         scores=scores,
         calls=tuple(calls),
+        is_broken_off=not is_final,
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 import medhelm
 from medhelm import records
 from medhelm.costs import Ledger
-from medhelm.errors import BudgetReached, MedhelmError, ModelError, PrivacyRefused, UsageError
+from medhelm.errors import MedhelmError, ModelError, PrivacyRefused, UsageError
 from medhelm.jury.gradelog import Judgement, read_judgements
 from medhelm.models.scripted import ScriptedModel
 from medhelm.protocols import judging
@@ -150,8 +150,10 @@ def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -
     model = ModelSpec(name="j/a")
     first = judging.judge_request(model, TERMS, EXCHANGE)
     ledger = Ledger(cap_tokens=900)
-    with pytest.raises(BudgetReached):
+    with pytest.raises(judging.RepairRefused) as refused:
         ask(BAD, BAD, BAD, ledger=ledger)
+    kept = refused.value.judgement
+    assert (kept.scores, kept.is_final) == (None, False) and kept.calls[0].reply == BAD
     assert ledger.open == 0
     assert 0 < ledger.spent_tokens < 900
     assert first.max_output_tokens == 512
@@ -209,7 +211,7 @@ def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_ag
     record = run(tmp_path, jury(judge("j/a"), down))
     assert value(record) is None
     assert record.results[0].outcomes == {"unscored": 12}
-    assert record.provenance["not_judged"] != "0"
+    assert record.provenance["not_judged"] == "12" and record.state == "partial"
     assert len(logs(tmp_path)["j/b"]) == 12
     run(tmp_path, jury(judge("j/a"), down))
     assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
@@ -229,6 +231,21 @@ def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) ->
     assert len(gradings) == 2
     assert {value(g) for g in gradings} == {value(first)} == {4.0}
     assert logs(tmp_path) == before
+
+
+def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path) -> None:
+    run(tmp_path, jury(judge("j/a"), judge("j/b")))
+    for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
+        folder.rename(folder.with_name(f"{number:016d}"))  # as if rubric or prompt had changed
+    done = subprocess.run(
+        command("score", "--results-dir", tmp_path, "--plugin", PLUGIN),
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert done.returncode == 4
+    assert "are not of the jury, rubric and prompt of today" in done.stderr
+    assert len(records.find_gradings(tmp_path)) == 1
 
 
 def test_samples_and_a_machine_without_keys_get_the_offline_jury(

@@ -72,6 +72,16 @@ def test_an_answer_that_never_came_counts_the_floor_and_no_judge_is_heard() -> N
     assert grade(main, GOLD, Response(instance_id="i", finish="error")).value is None
 
 
+def test_what_is_not_rated_on_an_instance_has_no_floor_there() -> None:
+    own = Instance(id="i", criteria=(Criterion(name="tone", text="?"),))
+    views = {m.name: m for m in jury_metrics(RUBRIC, Told(a=(5,), b=(5,)), 2)}
+    refused = Response(instance_id="i", finish="refusal")
+    for answer in (refused, said("x")):
+        score = grade(views["jury.accuracy"], own, answer)
+        assert (score.value, score.outcome) == (None, "uninformative")
+    assert grade(views["jury"], own, refused).value == 1.0
+
+
 def test_the_graders_by_hand() -> None:
     """Five words; the answer shares three of its four: F = 2*3/(5+4). In order: 'give fluids rest',
     so ROUGE-L has recall 3/5, precision 3/4, F = 2/3. Four words of five: sqrt(4/5)."""

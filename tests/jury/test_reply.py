@@ -108,11 +108,11 @@ def test_a_hostile_answer_stays_inside_its_fence(attack: str) -> None:
     """Whatever an answer holds, the judge sees one answer block, which ends where ours ends, and the
     rules are the very same; and the judge's own reply is read as if there was no attack."""
     instance = Instance(id="i", context="A case.", question="What now?", references=("Gold.",))
-    rules, body = judge_messages(RUBRIC, instance, attack)
-    plain_rules, plain = judge_messages(RUBRIC, instance, "A plain answer.")
+    rules, body = judge_messages(RUBRIC, instance, attack, "Write a plan.")
+    plain_rules, plain = judge_messages(RUBRIC, instance, "A plain answer.", "Write a plan.")
     assert rules == plain_rules
     assert body.role == "user"
-    for tag in ("case", "question", "reference", "answer"):
+    for tag in ("task", "case", "question", "reference", "answer"):
         lowered = body.content.lower()
         assert lowered.count(f"<{tag}") == plain.content.count(f"<{tag}") == 1
         assert lowered.count(f"</{tag}") == 1
