@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from medhelm.costs import Ledger, Reservation
-from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.errors import BudgetReached, MedhelmError, ModelError
 from medhelm.jury.gradelog import GradeLog, judgement_key
 from medhelm.jury.panel import judge_folder
 from medhelm.models import ModelPool, is_instance_model
@@ -37,6 +38,7 @@ class Sweep(Protocol):
     ledger: Ledger
     feeders: set[asyncio.Task[None]]
     folders: set[Log]
+    broken: dict[Path, MedhelmError]
     stopped: MedhelmError | None
 
     def stop(self, reason: MedhelmError) -> None:
@@ -46,6 +48,7 @@ class Sweep(Protocol):
 async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     """Ask every judge for every answer of a run that it has not judged yet.
 
+    A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
     Raises what stops the run; a budget that is reached stops the sweep.
     """
     terms = run.grading.jury
@@ -53,16 +56,27 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
         return
     async with asyncio.TaskGroup() as group:
         for place in range(len(terms.jury.judges)):
-            group.create_task(_judge(run, plan, terms, place, sweep))
+            group.create_task(_judge_if_there(run, plan, terms, place, sweep))
+
+
+async def _judge_if_there(run: Run, plan: Plan, terms: JuryTerms, place: int, sweep: Sweep) -> None:
+    try:
+        await _judge(run, plan, terms, place, sweep)
+    except* ModelError as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, ModelError)
+        sweep.broken.setdefault(run.path, error)
 
 
 async def _judge(run: Run, plan: Plan, terms: JuryTerms, place: int, sweep: Sweep) -> None:
     """Let one judge rate all answers of a run that are not in its log."""
+    model = sweep.pool.open(terms.jury.judges[place])
+    assert not is_instance_model(model)  # choose_jury refuses baselines
     log = GradeLog(judge_folder(run.path, terms, place))
     final = await asyncio.to_thread(log.open)
     sweep.folders.add(log)
-    model = sweep.pool.open(terms.jury.judges[place])
-    assert not is_instance_model(model)  # choose_jury refuses baselines
     try:
         async with asyncio.TaskGroup() as group:
             feeder = group.create_task(_feed(run, plan, terms, model, log, final, sweep, group))

@@ -107,13 +107,13 @@ def grading_hash(grading: GradingSpec) -> str:
 
 def stored_jury(run: Path) -> JurySpec | None:
     """Return the jury of a run's newest grading by one; None where there is none."""
-    found: list[tuple[str, JurySpec]] = []
+    found: list[tuple[float, JurySpec]] = []
     for path in (run / "gradings").glob("*"):
         with suppress(RecordError):
             record = read_record(path)
             if record.grading.jury is not None:
-                graded_at = record.provenance.get("graded_at", "")
-                found.append((graded_at, record.grading.jury.jury))
+                stamp = record.provenance.get(STAMP, "0").split()[0]
+                found.append((float(stamp), record.grading.jury.jury))
     return max(found, key=itemgetter(0))[1] if found else None
 
 

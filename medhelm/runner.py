@@ -28,7 +28,7 @@ from medhelm.judges import Log, judge_answers
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols import completion
-from medhelm.records import Plan, order_key, read_plan, read_record, write_struct
+from medhelm.records import Plan, order_key, read_plan, read_record, stored_jury, write_struct
 from medhelm.runlog import RunFolder, Scan, exchange_keys, log_bytes
 from medhelm.schema import Exchange, Instance, InstanceModel, Model, Request, RunRecord
 from medhelm.scoring import score_run
@@ -87,6 +87,8 @@ class Sweep:
     """Why no further request is sent; None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
     folders: set[Log] = field(default_factory=set)
+    broken: dict[Path, MedhelmError] = field(default_factory=dict)
+    """Why a judge of a run could not be asked; the run is graded without it."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -131,6 +133,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
             raise
     except Exception as e:  # the border of a run: the others go on
         error = _as_ours(run, e)
+    error = error or sweep.broken.get(run.path)
     sweep.progress.ended(run, record, error)
     return Ending(run, record, error)
 
@@ -275,6 +278,8 @@ def read_finished(run: Run) -> RunRecord | None:
     is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_judged = record.provenance.get("not_judged", "0") == "0"
+    if run.grading.jury is not None:  # else tables would show a later grading by another jury
+        is_judged = is_judged and stored_jury(run.path) == run.grading.jury.jury
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None

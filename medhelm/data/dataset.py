@@ -22,6 +22,7 @@ import msgspec
 from medhelm.data.readers import READERS, read_file, read_jsonl
 from medhelm.data.sources import check_file, file_sha256, hub_folder, load_hub
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
+from medhelm.jury.rubrics import check_criteria
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
 
 MAX_CHOICES = len(ascii_uppercase)
@@ -169,6 +170,8 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
         instance = msgspec.structs.replace(instance, references=golds)
     if not instance.context.strip() and not instance.question.strip():
         raise _Fault("context and question are both empty")
+    if instance.criteria:
+        _check_criteria(instance)
     if instance.choices or benchmark.answer == "choice":
         _check_choices(instance)
     elif benchmark.answer == "number":
@@ -181,6 +184,13 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
         if unknown:
             raise _Fault(f"references: {len(unknown)} label(s) are not among the declared ones")
     return instance
+
+
+def _check_criteria(instance: Instance) -> None:
+    try:
+        check_criteria(instance.criteria, "its criteria")
+    except PluginError as e:
+        raise _Fault(str(e)) from None
 
 
 def _check_choices(instance: Instance) -> None:

@@ -217,6 +217,39 @@ def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_ag
     assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
 
 
+def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    gone = ModelSpec(
+        name="j/gone",
+        model="gone",
+        base_url="http://127.0.0.1:9/v1",
+        endpoint_class="local",
+        max_attempts=1,
+        max_concurrency=1,
+    )
+    with pytest.raises(ModelError):
+        run(tmp_path, jury(judge("j/a"), judge("j/b"), gone))
+    (grading,) = records.find_gradings(tmp_path)
+    record = records.read_record(grading)
+    assert (value(record), record.state) == (4.0, "partial")
+    assert value(record, "rouge_l") is not None
+    assert {n: len(log) for n, log in logs(tmp_path).items() if n != "j/gone"} == {
+        "j/a": 12,
+        "j/b": 12,
+    }
+
+
+def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Path) -> None:
+    real = jury(judge("j/a"), judge("j/b"))
+    for who in (real, "offline", real):
+        run(tmp_path, who)
+    found = records.stored_jury(next(tmp_path.glob("runs/*/*/*")))
+    assert found is not None and found.name == "test"
+    assert all(len(log) == 12 for log in logs(tmp_path).values())
+
+
 def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) -> None:
     first = run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
