@@ -93,7 +93,7 @@ def score_run(
         usage=usage.totals(),
         served_models=dict(usage.served),
         provenance=_provenance(started, size, usage) | _judged(panel) | {STAMP: stamp},
-        judges=panel.totals if panel is not None else (),
+        judges=panel.totals() if panel is not None else (),
     )
     write_struct(folder / "summary.json", record)
     return record

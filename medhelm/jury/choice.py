@@ -71,6 +71,11 @@ def _resolve(
     for judge in judges:
         if judge.provider == "baseline":
             raise UsageError(f"{where}: {judge.name} is a rule and no judge; see jury=offline")
+        if judge.system_prompt:
+            raise UsageError(
+                f"{where}: {judge.name} has a system prompt, in whose place judges get the rubric; "
+                "leave it out"
+            )
         check_model(judge, environ)
     return JurySpec(
         name=choice.name,

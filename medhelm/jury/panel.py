@@ -26,21 +26,15 @@ class StoredPanel:
 
     def __init__(self, run: Path, terms: JuryTerms) -> None:
         self.judges = tuple(judge.name for judge in terms.jury.judges)
-        self._terms = terms
+        self._run, self._terms = run, terms
         self._said: list[dict[int, _Said]] = []
-        self.totals: tuple[JudgeTotals, ...] = ()
-        """What each judge used, over all its calls, and how its judgements ended."""
-        totals = []
+        self._asked: set[int] = set()
         for place in range(len(self.judges)):
             said: dict[int, _Said] = {}
-            tally = _Tally(terms, place)
             for judgement in read_judgements(judge_folder(run, terms, place)):
-                tally.add(judgement)
                 reason = judgement.calls[-1].parsed if judgement.is_final else "error"
                 said[judgement.key] = (judgement.scores, reason)
             self._said.append(said)
-            totals.append(tally.totals())
-        self.totals = tuple(totals)
         self.not_judged = 0
         """Verdicts that are still missing: judges that were not asked or could not be reached."""
         self._last: tuple[Instance, Response, tuple[Verdict, ...]] | None = None
@@ -50,6 +44,7 @@ class StoredPanel:
         if self._last and self._last[0] is instance and self._last[1] is response:
             return self._last[2]
         key = judgement_key(instance, response)
+        self._asked.add(key)
         found = []
         for judge, said in zip(self.judges, self._said, strict=True):
             scores, reason = said.get(key, (None, "not asked"))
@@ -57,6 +52,22 @@ class StoredPanel:
             found.append(Verdict(judge=judge, scores=scores, reason=reason))
         self._last = (instance, response, tuple(found))
         return self._last[2]
+
+    def totals(self) -> tuple[JudgeTotals, ...]:
+        """Return what each judge used for the answers that `verdicts` was asked for.
+
+        Repairs and repeated tries are part of it; how judgements ended is told of the last ones.
+        """
+        found = []
+        for place in range(len(self.judges)):
+            tally = _Tally(self._terms, place)
+            for judgement in read_judgements(judge_folder(self._run, self._terms, place)):
+                if judgement.key in self._asked:
+                    tally.add(judgement)
+            said = self._said[place]
+            ended = Counter(said[key][1] for key in self._asked if key in said)
+            found.append(tally.totals(ended))
+        return tuple(found)
 
 
 class _Tally:
@@ -66,11 +77,9 @@ class _Tally:
         self._judge = terms.jury.judges[place]
         self._limit = judge_budget(self._judge, terms.jury)
         self._tokens: Counter[str] = Counter()
-        self._parsed: Counter[str] = Counter()
         self._served: Counter[str] = Counter()
 
     def add(self, judgement: Judgement) -> None:
-        self._parsed[judgement.calls[-1].parsed] += 1
         for call in judgement.calls:
             self._tokens["lost"] += call.lost
             if call.parsed in ("error", "oversize") and call.usage.input_tokens is None:
@@ -84,10 +93,10 @@ class _Tally:
             for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
                 self._tokens[name] += getattr(usage, name) or 0
 
-    def totals(self) -> JudgeTotals:
+    def totals(self, ended: Counter[str]) -> JudgeTotals:
         return JudgeTotals(
             judge=self._judge,
-            judgements=dict(self._parsed),
+            judgements=dict(ended),
             usage=UsageTotals(**self._tokens),
             served_models=dict(self._served),
         )

@@ -266,6 +266,14 @@ def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) ->
     assert logs(tmp_path) == before
 
 
+def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path) -> None:
+    who = jury(judge("j/a"), judge("j/b"))
+    whole, few = run(tmp_path, who), run(tmp_path, who, max_instances=3)
+    assert [j.usage.requests for j in whole.judges] == [12, 12]
+    assert [j.usage.requests for j in few.judges] == [3, 3]
+    assert [j.judgements for j in few.judges] == [{"scored": 3}] * 2
+
+
 def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
@@ -304,6 +312,13 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
             "j/a and j/b are the same model",
         ),
         (lambda: jury(judge("j/a")), UsageError, "a quorum of 2 with 1 judge"),
+        (
+            lambda: jury(
+                judge("j/a"), msgspec.structs.replace(judge("j/b"), system_prompt="Be kind.")
+            ),
+            UsageError,
+            "j/b has a system prompt",
+        ),
         (
             lambda: jury(judge("j/a"), ModelSpec(name="baseline/oracle", provider="baseline")),
             UsageError,
