@@ -90,11 +90,43 @@ def to_instance(row: Row) -> Instance:
     )
 
 
+def _dataset() -> FileDataset:
+    questions = f"https://raw.githubusercontent.com/glee4810/EHRSQL/{QUESTIONS}/dataset/ehrsql/eicu"
+    database = f"https://raw.githubusercontent.com/raulista1997/benchmarkdata/{DATABASE}"
+    return FileDataset(
+        files=(
+            SourceFile(
+                name="valid.json",
+                url=f"{questions}/valid.json",
+                sha256="338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
+            ),
+            SourceFile(
+                name="test.json",
+                url=f"{questions}/test.json",
+                sha256="64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
+            ),
+            SourceFile(
+                name="eicu.sql",
+                url=f"{questions}/eicu.sql",
+                sha256="e423f49c2e45b7a4441f83dd69c18c7b01889958f58db4130a2b280de8b9ab28",
+            ),
+            SourceFile(
+                name="eicu.sqlite",
+                url=f"{database}/eicu.sqlite",
+                sha256="a2996946babe6d5c5bbc5e19e26d16123e3dcfa8932c57a3299f91885b469266",
+                splits=("test",),
+            ),
+            SourceFile(name="user.sqlite", splits=("user_database",)),
+        ),
+        read=read,
+        splits=("test", "user_database"),
+        source=f"glee4810/EHRSQL at {QUESTIONS}; raulista1997/benchmarkdata at {DATABASE}",
+    )
+
+
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    questions = f"https://raw.githubusercontent.com/glee4810/EHRSQL/{QUESTIONS}/dataset/ehrsql/eicu"
-    database = f"https://raw.githubusercontent.com/raulista1997/benchmarkdata/{DATABASE}"
     return [
         Benchmark(
             name="ehrsql",
@@ -102,35 +134,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions about hospital records, answered by an SQL query or declined.",
             subcategory="analyzing_clinical_research_data",
             tasks=("conduct_cohort_studies", "assess_outcomes"),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(
-                        name="valid.json",
-                        url=f"{questions}/valid.json",
-                        sha256="338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
-                    ),
-                    SourceFile(
-                        name="test.json",
-                        url=f"{questions}/test.json",
-                        sha256="64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
-                    ),
-                    SourceFile(
-                        name="eicu.sql",
-                        url=f"{questions}/eicu.sql",
-                        sha256="e423f49c2e45b7a4441f83dd69c18c7b01889958f58db4130a2b280de8b9ab28",
-                    ),
-                    SourceFile(
-                        name="eicu.sqlite",
-                        url=f"{database}/eicu.sqlite",
-                        sha256="a2996946babe6d5c5bbc5e19e26d16123e3dcfa8932c57a3299f91885b469266",
-                        splits=("test",),
-                    ),
-                    SourceFile(name="user.sqlite", splits=("user_database",)),
-                ),
-                read=read,
-                splits=("test", "user_database"),
-                source=f"glee4810/EHRSQL at {QUESTIONS}; raulista1997/benchmarkdata at {DATABASE}",
-            ),
+            dataset=_dataset(),
             to_instance=to_instance,
             prompt="plain",
             instruction=(

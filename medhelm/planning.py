@@ -119,6 +119,10 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
 def _refuse_other(first: Run, second: Run) -> None:
     """Refuse two jobs of one sweep that share a run folder but want different things of it."""
     where = f"{first.spec.benchmark} x {first.spec.model.name}"
+    if first.grading.jury != second.grading.jury:
+        raise UsageError(
+            f"{where} is asked for with two juries; run one after the other, answers are reused"
+        )
     if first.grading != second.grading:
         raise UsageError(
             f"{where} is asked for with two scorings; run it with one, then "

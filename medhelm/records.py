@@ -6,7 +6,8 @@
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
-    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge
+    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge; damaged ones go
+                        to quarantine.jsonl beside it and are asked for again
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
 

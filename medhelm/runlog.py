@@ -101,21 +101,69 @@ class Scan:
     quarantined: int
 
 
-class RunFolder:
-    """One run folder, held by this process alone from `open` to `close`."""
+class AppendLog:
+    """A file that lines are appended to; whoever opens it holds the run's lock."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock: BinaryIO | None = None
+    def __init__(self, log_path: Path) -> None:
+        self.log_path = log_path
         self._fd = -1
         self._size = 0
         self._syncing = threading.Lock()
         self.is_dirty = False
 
-    @property
-    def log_path(self) -> Path:
-        """Path of the log of exchanges."""
-        return self.path / "responses.jsonl"
+    def _open_log(self) -> None:
+        """Open the file for appending; raises OSError."""
+        self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._size = os.fstat(self._fd).st_size
+        if self._size == 0:
+            sync_folder(self.log_path.parent)  # else a power cut could take the name with the lines
+
+    def _append_line(self, line: bytes) -> None:
+        """Hand a line to the operating system; one that does not fit is taken back."""
+        try:
+            written = os.write(self._fd, line)
+            while written < len(line):
+                written += os.write(self._fd, line[written:])
+        except OSError as e:
+            with suppress(OSError):  # what is left of the line is dropped on the next start
+                os.ftruncate(self._fd, self._size)
+            raise RecordError(
+                f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
+                "and the same command goes on from there"
+            ) from None
+        self._size += len(line)
+        self.is_dirty = True
+
+    def sync(self) -> None:
+        """Force what was appended to the disk; may be called from another thread."""
+        with self._syncing:
+            self.is_dirty = False
+            try:
+                if self._fd >= 0:
+                    os.fsync(self._fd)
+            except OSError as e:
+                self.is_dirty = True
+                raise RecordError(f"cannot sync {self.log_path} to the disk: {why(e)}") from None
+
+    def close(self) -> None:
+        """Sync and close the log."""
+        try:
+            if self.is_dirty:
+                self.sync()
+        finally:
+            with self._syncing:
+                if self._fd >= 0:
+                    os.close(self._fd)
+                    self._fd = -1
+
+
+class RunFolder(AppendLog):
+    """One run folder, held by this process alone from `open` to `close`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path / "responses.jsonl")
+        self.path = path
+        self._lock: BinaryIO | None = None
 
     def open(self) -> Scan:
         """Lock the folder, mend its log and return what it already holds.
@@ -128,10 +176,7 @@ class RunFolder:
             for left in self.path.glob(".*.tmp"):  # of a process that was killed
                 left.unlink(missing_ok=True)
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
-            self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            self._size = os.fstat(self._fd).st_size
-            if self._size == 0:
-                sync_folder(self.path)  # else a power cut could take the name with the lines
+            self._open_log()
         except OSError as e:
             self.close()
             raise RecordError(f"cannot write run folder {self.path}: {why(e)}") from None
@@ -155,7 +200,7 @@ class RunFolder:
                 if parsed is not None and parsed.key not in valid:
                     stale.append((start, end))
         if stale:
-            _move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
+            move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
             os.close(self._fd)
             self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND)
             self._size = os.fstat(self._fd).st_size
@@ -163,53 +208,16 @@ class RunFolder:
 
     def append(self, exchange: Exchange) -> None:
         """Hand one exchange to the operating system; a line that does not fit is taken back."""
-        line = encode_line(exchange)
-        append_line(self._fd, line, self._size, self.log_path)
-        self._size += len(line)
-        self.is_dirty = True
-
-    def sync(self) -> None:
-        """Force what was appended to the disk; may be called from another thread."""
-        with self._syncing:
-            self.is_dirty = False
-            try:
-                if self._fd >= 0:
-                    os.fsync(self._fd)
-            except OSError as e:
-                self.is_dirty = True
-                raise RecordError(f"cannot sync {self.log_path} to the disk: {why(e)}") from None
+        self._append_line(encode_line(exchange))
 
     def close(self) -> None:
         """Sync and close the log and give the lock back."""
         try:
-            if self.is_dirty:
-                self.sync()
+            super().close()
         finally:
-            with self._syncing:
-                if self._fd >= 0:
-                    os.close(self._fd)
-                    self._fd = -1
             if self._lock is not None:
                 self._lock.close()
                 self._lock = None
-
-
-def append_line(fd: int, line: bytes, size: int, log: Path) -> None:
-    """Hand a line to the operating system; one that does not fit is taken back from `size` on.
-
-    Raises RecordError.
-    """
-    try:
-        written = os.write(fd, line)
-        while written < len(line):
-            written += os.write(fd, line[written:])
-    except OSError as e:
-        with suppress(OSError):  # what is left of the line is dropped on the next start
-            os.ftruncate(fd, size)
-        raise RecordError(
-            f"cannot write {log}: {why(e)}; everything answered before is kept, "
-            "and the same command goes on from there"
-        ) from None
 
 
 def _mend(log: Path, quarantine: Path) -> Scan:
@@ -235,7 +243,7 @@ def _mend(log: Path, quarantine: Path) -> Scan:
                 (answered if parsed.response.is_answered else failed).add(parsed.key)
             start = end
     if damaged:
-        _move_aside(log, quarantine, damaged, start)
+        move_aside(log, quarantine, damaged, start)
     elif torn:
         os.truncate(log, start)
     return Scan(answered, failed - answered, torn, len(damaged))
@@ -257,7 +265,8 @@ def _read_line(line: bytes, decode: Any) -> _Line | None:
     return parsed
 
 
-def _move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end: int) -> None:
+def move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end: int) -> None:
+    """Move the lines at these places (start, end) to another file; what is behind `end` is dropped."""
     bad = dict(damaged)
     fd = os.open(quarantine, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with open(log, "rb") as source, os.fdopen(fd, "ab") as aside, AtomicFile(log) as kept:

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from medhelm.durable import AtomicFile, make_private, sync_folder, why
+from medhelm.durable import make_private, why
 from medhelm.errors import RecordError
 from medhelm.jury.verdicts import Verdict
-from medhelm.runlog import append_line, exchange_key, with_checksum, without_checksum
+from medhelm.runlog import (
+    AppendLog,
+    exchange_key,
+    move_aside,
+    with_checksum,
+    without_checksum,
+)
 from medhelm.schema import SCHEMA, Finish, Instance, Response, Usage
 
 Parsed = Literal["scored", "unreadable", "refused", "truncated", "oversize", "error"]
@@ -73,77 +78,51 @@ def judgement_key(instance: Instance, response: Response) -> int:
     return exchange_key(msgspec.json.encode(instance) + answer, response.repeat)
 
 
-class GradeLog:
-    """One judge's log, open for appending; the run's own lock guards it."""
+class GradeLog(AppendLog):
+    """One judge's log, open for appending."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "grades.jsonl"
-        self._fd = -1
-        self._size = 0
-        self._syncing = threading.Lock()
-        self.is_dirty = False
+        super().__init__(folder / "grades.jsonl")
 
     def open(self) -> set[int]:
-        """Drop torn and damaged lines and return the keys that are not asked again.
+        """Drop a torn last line, move damaged ones aside; returns the keys that are not asked again.
 
         Raises RecordError where the log cannot be written.
         """
         try:
-            make_private(self.path.parent)
+            make_private(self.log_path.parent)
             final = self._mend()
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            self._size = os.fstat(self._fd).st_size
-            sync_folder(self.path.parent)
+            self._open_log()
         except OSError as e:
-            raise RecordError(f"cannot write {self.path}: {why(e)}") from None
+            raise RecordError(f"cannot write {self.log_path}: {why(e)}") from None
         return final
 
     def _mend(self) -> set[int]:
-        if not self.path.exists():
+        if not self.log_path.exists():
             return set()
-        final, damaged = set(), False
-        with open(self.path, "rb") as lines:
+        final: set[int] = set()
+        damaged: list[tuple[int, int]] = []
+        start, is_torn = 0, False
+        with open(self.log_path, "rb") as lines:
             for line in lines:
+                if is_torn := not line.endswith(b"\n"):
+                    break
                 judgement = _read(line)
                 if judgement is None:
-                    damaged = True
+                    damaged.append((start, start + len(line)))
                 elif judgement.is_final:
                     final.add(judgement.key)
+                start += len(line)
         if damaged:
-            with open(self.path, "rb") as lines, AtomicFile(self.path) as kept:
-                for line in lines:
-                    if _read(line) is not None:
-                        kept.write(line)
+            quarantine = self.log_path.with_name("quarantine.jsonl")
+            move_aside(self.log_path, quarantine, damaged, start)
+        elif is_torn:
+            os.truncate(self.log_path, start)
         return final
 
     def append(self, judgement: Judgement) -> None:
         """Hand one judgement to the operating system; raises RecordError."""
-        line = with_checksum(msgspec.json.encode(judgement))
-        append_line(self._fd, line, self._size, self.path)
-        self._size += len(line)
-        self.is_dirty = True
-
-    def sync(self) -> None:
-        """Force what was appended to the disk; may be called from another thread."""
-        with self._syncing:
-            self.is_dirty = False
-            try:
-                if self._fd >= 0:
-                    os.fsync(self._fd)
-            except OSError as e:
-                self.is_dirty = True
-                raise RecordError(f"cannot sync {self.path} to the disk: {why(e)}") from None
-
-    def close(self) -> None:
-        """Sync and close."""
-        try:
-            if self.is_dirty:
-                self.sync()
-        finally:
-            with self._syncing:
-                if self._fd >= 0:
-                    os.close(self._fd)
-                    self._fd = -1
+        self._append_line(with_checksum(msgspec.json.encode(judgement)))
 
 
 def read_judgements(folder: Path) -> Iterator[Judgement]:

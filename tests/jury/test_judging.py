@@ -200,6 +200,7 @@ def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     again = run(tmp_path, who)
     kept = path.read_bytes().splitlines(keepends=True)
     assert len(kept) == 12 and set(lines[:3] + lines[4:-1]) < set(kept)
+    assert path.with_name("quarantine.jsonl").read_bytes() == lines[3]  # what was paid for stays
     assert value(again) == value(first) == 4.0
 
 
