@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -96,19 +96,39 @@ def swap_differences(
     `a` and `b` are the models' cluster sums (C, k). For a mean this is the sign-flip test of the
     clusters' paired differences; it serves any aggregate.
     """
+    pair = swaps_of_pairs([a, b], [(0, 1)], aggregation, permutations=permutations, seed=seed)
+    return pair[:, 0]
+
+
+def swaps_of_pairs(
+    sums: Sequence[Floats],
+    pairs: Sequence[tuple[int, int]],
+    aggregation: str,
+    *,
+    permutations: int,
+    seed: int,
+) -> Floats:
+    """Return differences (permutations, pairs), first less second, of models (C, k) by place.
+
+    All pairs share the swaps, so that a pair has the same ones whoever stands beside it.
+    """
     value = AGGREGATIONS[aggregation]
     rng = np.random.default_rng(seed)
-    total, both = a.sum(0), a.sum(0) + b.sum(0)
-    gap = (b - a)[np.any(a != b, axis=1)]  # a swap of equals changes nothing
-    out = np.empty(permutations)
-    width = -(-len(gap) // 8)
-    step = max(1, _CHUNK // max(1, len(gap)))
+    clusters, k = sums[0].shape
+    totals = np.stack([s.sum(0) for s in sums])
+    first, second = (np.array(places) for places in zip(*pairs, strict=True))
+    gaps = np.concatenate([sums[b] - sums[a] for a, b in pairs], axis=1)
+    moved = np.any(gaps != 0, axis=0)  # a mean's number of instances never moves
+    out = np.empty((permutations, len(pairs)))
+    width, step = -(-clusters // 8), max(1, _CHUNK // max(1, clusters))
     for start in range(0, permutations, step):
         size = min(step, permutations - start)
         bits = np.frombuffer(rng.bytes(size * width), dtype=np.uint8).reshape(size, width)
-        flips = np.unpackbits(bits, axis=1, count=len(gap)).astype(np.float64)
-        swapped = total + flips @ gap
-        out[start : start + size] = value(swapped) - value(both - swapped)
+        flips = np.unpackbits(bits, axis=1, count=clusters).astype(np.float64)
+        change = np.zeros((size, gaps.shape[1]))
+        change[:, moved] = flips @ gaps[:, moved]
+        change = change.reshape(size, len(pairs), k)
+        out[start : start + size] = value(totals[first] + change) - value(totals[second] - change)
     return out
 
 
@@ -185,23 +205,21 @@ def score_interval(
 ) -> Interval:
     """Return the interval of a score from values (n,), their cluster codes, and bootstrap draws.
 
-    `span` is the metric's range. A mean of values that all lie at its two ends is a rate: with
-    fewer than `SMALL` instances, or fewer than `NEAR_BORDER` successes or failures, it gets
-    Wilson's interval (of effective trials where clustered), since normal and bootstrap intervals
-    are too short there and have no width at 0 and 1. All else gets the bootstrap. One cluster, or
-    a bootstrap without width, gives no interval.
+    `span` is the metric's range. A mean of values that are all 0 or 1, of a metric from 0 to 1, is
+    a rate: with fewer than `SMALL` instances, or fewer than `NEAR_BORDER` successes or failures,
+    it gets Wilson's interval (of effective trials where clustered), since normal and bootstrap
+    intervals are too short there and have no width at 0 and 1. All else gets the bootstrap, graded
+    values that happen to lie at the ends of their scale too: a jury that says 5 of every answer
+    has not tossed coins. One cluster, or a bootstrap without width, gives no interval.
     """
     count = _count(clusters)
     if count < 2:
         return Interval(None, None, "none (one cluster)" if len(values) > 1 else "none (n < 2)")
-    low, high = span
-    top = int(np.count_nonzero(values == high))
-    is_rate = is_mean and top + int(np.count_nonzero(values == low)) == len(values)
+    top = int(np.count_nonzero(values == 1.0))
+    is_rate = is_mean and span == (0.0, 1.0) and bool(((values == 0.0) | (values == 1.0)).all())
     if is_rate and (len(values) < SMALL or min(top, len(values) - top) < NEAR_BORDER):
         is_clustered = count < len(values)
-        hits = (values == high).astype(np.float64)
-        trials = effective_trials(hits, clusters, confidence) if is_clustered else len(values)
-        below, above = wilson(top / len(values), trials, confidence)
-        method = "wilson, clustered" if is_clustered else "wilson"
-        return Interval(low + (high - low) * below, low + (high - low) * above, method)
+        trials = effective_trials(values, clusters, confidence) if is_clustered else len(values)
+        low, high = wilson(top / len(values), trials, confidence)
+        return Interval(low, high, "wilson, clustered" if is_clustered else "wilson")
     return percentile(draws, confidence, count)

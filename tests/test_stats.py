@@ -403,10 +403,14 @@ def test_a_rate_of_one_in_clusters_counts_clusters() -> None:
     assert found.low == pytest.approx(trials / (trials + z * z))
 
 
-def test_wilson_is_scaled_to_the_range_of_the_metric() -> None:
-    found = span_interval([1.0, 5.0, 5.0, 5.0], span=(1.0, 5.0))
-    low, high = intervals.wilson(0.75, 4, 0.95)
-    assert (found.low, found.high) == pytest.approx((1 + 4 * low, 1 + 4 * high))
+@pytest.mark.parametrize("end", [1.0, 5.0])
+def test_graded_values_at_the_ends_of_their_scale_are_no_rate(end: float) -> None:
+    none = Interval(None, None, "none (all draws equal)")
+    assert span_interval([end] * 12, span=(1.0, 5.0)) == none
+    assert span_interval([end] * 12, [i // 3 for i in range(12)], span=(1.0, 5.0)) == none
+    assert span_interval([1.0] * 12, span=(1.0, 5.0)) == none
+    mixed = span_interval([1.0, 5.0, 5.0, 5.0, 1.0, 5.0], span=(1.0, 5.0))
+    assert mixed.method == "bootstrap"
 
 
 def test_large_rates_in_the_middle_and_graded_values_are_bootstrapped() -> None:

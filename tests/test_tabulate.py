@@ -744,12 +744,12 @@ def test_slices_need_a_known_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_better", [True, False])
 def test_over_one_benchmark_the_interval_is_its_own(tmp_path: Path, is_better: bool) -> None:
-    harm = metric(name="harm", minimum=0.0, maximum=25.0, higher_is_better=is_better)
+    harm = metric(name="harm", higher_is_better=is_better)
     for model, top in (("a", 9), ("b", 4)):
-        write_run(tmp_path, "x", model, items([25.0] * top + [0.0] * (12 - top)), metrics=[harm])
+        write_run(tmp_path, "x", model, items([1.0] * top + [0.0] * (12 - top)), metrics=[harm])
     results = load_results(tmp_path)
     own = cell(results.typed("benchmarks", FEW), model="a")
-    ends = sorted(v / 25 if is_better else 1 - v / 25 for v in (own["low"], own["high"]))
+    ends = sorted(v if is_better else 1 - v for v in (own["low"], own["high"]))
     assert own["interval_method"] == "wilson"
     categories = results.typed("categories", FEW)
     for level in ("category", "subcategory"):
