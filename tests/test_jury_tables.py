@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from medhelm import agreement
@@ -25,7 +27,7 @@ from medhelm.errors import UsageError
 from medhelm.estimate import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.jury.prompt import judge_messages
 from medhelm.planning import plan_runs
-from medhelm.records import read_record
+from medhelm.records import cluster_key, instance_key, read_record
 from medhelm.registry import load_registry
 from medhelm.schema import (
     Criterion,
@@ -199,6 +201,68 @@ def test_an_abstention_leaves_the_others_and_costs_all_models_the_same_instances
     assert one(t, "model", model="m/x")["n"] == 2
 
 
+def write_repeated(results: Path, model: str, given: Given, quorum: int = 2) -> None:
+    """Write a run of two answers to each instance, those of one side by side in `given`."""
+    folder = write_judged(results, model, given, quorum=quorum, repeats=2)
+    count = len(next(iter(given.values())))
+    table = pq.read_table(folder / "scores.parquet")
+    places = [int(name[1:]) for name in table["instance_id"].to_pylist()]
+    names = [f"i{place // 2:03d}" for place in places]
+    columns = {
+        "instance_id": names,
+        "instance_key": [instance_key(name) for name in names],
+        "cluster_key": [cluster_key(name, None) for name in names],
+        "repeat": [place % 2 for place in places],
+    }
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array(values, field.type))
+    pq.write_table(table, folder / "scores.parquet")
+    record = msgspec.structs.replace(read_record(folder), instances=count // 2)
+    (folder / "summary.json").write_bytes(msgspec.json.encode(record))
+
+
+def test_repeats_are_averaged_after_the_judges_with_and_without_one(tmp_path: Path) -> None:
+    # i0: a is silent on the second answer; i1: all rate both
+    write_repeated(
+        tmp_path, "m/x", {"j/a": [5, None, 4, 4], "j/b": [1, 1, 2, 2], "j/c": [3, 3, 3, 3]}
+    )
+    t = table(tmp_path)
+    assert one(t, "model")["score"] == pytest.approx((fmean([3, 2]) + 3) / 2)
+    found = {r["judge"]: r["score"] for r in rows_of(t, "left out")}
+    # without c the second answer to i0 is b's alone: (3 + 1) / 2, not (5 + 1) / 2
+    assert found["j/c"] == pytest.approx((fmean([3, 1]) + 3) / 2)
+    assert found["j/a"] == pytest.approx((2 + 2.5) / 2)
+    assert found["j/b"] == pytest.approx((fmean([4, 3]) + 3.5) / 2)
+    assert {r["n"] for r in rows_of(t, "left out")} == {2}
+
+
+def test_agreement_is_of_single_answers_not_of_means_over_repeats(tmp_path: Path) -> None:
+    given = noise(3, 40)
+    write_repeated(tmp_path, "m/x", given)
+    ratings = np.array(list(zip(*given.values(), strict=True)))
+    found = one(table(tmp_path), "agreement")
+    assert (found["n"], found["n_complete"]) == (40, 40)
+    assert found["alpha"] == pytest.approx(agreement.krippendorff_alpha(ratings, "interval"))
+    assert found["icc_single"] == pytest.approx(agreement.icc2(ratings)[0].value)
+    averaged = ratings.reshape(20, 2, 3).mean(axis=1)
+    assert agreement.krippendorff_alpha(averaged, "interval") != pytest.approx(found["alpha"])
+
+
+def test_answers_below_the_quorum_are_in_no_score_without_a_judge(tmp_path: Path) -> None:
+    # one of four answers has one verdict only, so that the model covers 75 % and is not ranked
+    write_judged(
+        tmp_path,
+        "m/x",
+        {"j/a": [4, 4, 4, 1], "j/b": [2, 2, 2, None], "j/c": [3, 3, 3, None]},
+    )
+    t = table(tmp_path)
+    assert (one(t, "model")["n"], one(t, "model")["score"]) == (3, 3.0)
+    found = {r["judge"]: (r["n"], r["score"]) for r in rows_of(t, "left out")}
+    assert found == {"j/a": (3, 2.5), "j/b": (3, 3.5), "j/c": (3, 3.0)}
+
+
 def test_parts_weigh_the_same_without_a_judge_too(tmp_path: Path) -> None:
     folder = write_judged(tmp_path, "m/x", {"j/a": [5, 5, 5], "j/b": [1, 1, 4], "j/c": [3, 3, 3]})
     spoil(folder)
@@ -210,9 +274,6 @@ def test_parts_weigh_the_same_without_a_judge_too(tmp_path: Path) -> None:
 
 def spoil(folder: Path) -> None:
     """Make a run one of two parts: instances i0 and i1 in the first, i2 in the second."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     record = read_record(folder)
     metrics = tuple(
         msgspec.structs.replace(m, aggregation="mean_of_parts") for m in record.grading.metrics

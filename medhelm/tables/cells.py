@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import RecordError
+from medhelm.jury.metric import NAME as JURY
 from medhelm.schema import FLOORED, MetricRef, ModelSpec, RunRecord
 from medhelm.stats import Floats, is_fit
 from medhelm.tables.arrow import codes, lists, numbers
@@ -48,6 +49,18 @@ _RANGE_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
+class Answers:
+    """The rows of a metric that have a value, sorted by instance and repeat."""
+
+    ids: Keys
+    repeats: NDArray[np.int32]
+    clusters: Keys
+    values: Floats
+    stats: Floats
+    floored: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class MetricScores:
     """One metric over one run. Arrays are over the instances with a value, sorted by key."""
 
@@ -73,6 +86,8 @@ class MetricScores:
     """Rows with a value."""
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
+    answers: Answers | None = None
+    """What a jury, or one judge, gave each answer; None of other metrics."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
@@ -185,8 +200,8 @@ class _Rows:
         row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
         is_there, value, cluster = is_there[order], value[order], cluster[order]
         if not is_there.all():
-            row, key, value, cluster, floored = (
-                column[is_there] for column in (row, key, value, cluster, floored)
+            row, key, repeat, value, cluster, floored = (
+                column[is_there] for column in (row, key, repeat, value, cluster, floored)
             )
         slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
         if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
@@ -194,10 +209,12 @@ class _Rows:
                 f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
             )
         stats = self._take_stats(metric)[row]
+        is_judged = metric.name == JURY or metric.name.startswith(f"{JURY}[")
+        answers = Answers(key, repeat, cluster, value, stats, floored) if is_judged else None
         is_first = np.diff(key, prepend=~key[:1]) != 0
         if not is_first.all():
             item = np.cumsum(is_first) - 1
-            stats = np.stack([_means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
+            stats = np.stack([means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
             key, cluster = key[is_first], cluster[is_first]
             floored = np.logical_or.reduceat(floored, np.flatnonzero(is_first))
         return MetricScores(
@@ -209,6 +226,7 @@ class _Rows:
             total=float(value.sum()),
             counted=len(value),
             outcomes=dict(self._outcomes),
+            answers=answers,
         )
 
     def _take(self, name: str) -> NDArray[Any]:
@@ -225,7 +243,7 @@ class _Rows:
         return np.frombuffer(self._stats, np.float64).reshape(-1, self._width)
 
 
-def _means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
+def means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
     """Return the mean of a column for each of `count` items."""
     of = np.bincount(item, minlength=count)
     return np.asarray(np.bincount(item, weights=column, minlength=count) / of, dtype=np.float64)
@@ -241,7 +259,7 @@ def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Float
         return {"values": value, "low": value, "high": value, "spread": none}
     start = np.flatnonzero(is_first)
     item = np.cumsum(is_first) - 1
-    values = _means(value, item, len(start))
+    values = means(value, item, len(start))
     squares = np.add.reduceat((value - values[item]) ** 2, start)
     spread = np.sqrt(squares / np.maximum(np.bincount(item) - 1, 1))
     return {

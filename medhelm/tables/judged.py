@@ -1,9 +1,10 @@
 """One jury on one benchmark: its ratings, and the scores that some of its judges give.
 
-Everything is over the compared instances of a benchmark, an instance standing for one answer of
-each model. Agreement leaves out answers that no judge was shown (empty, refused), which count
-with the metric's floor for every judge. Without a judge the score is the mean of the others'
-ratings on the same instances, so that nothing but the judge changes.
+Everything is over the compared instances of a benchmark; where instances were asked several times,
+ratings are of single answers. Agreement leaves out answers that no judge was shown (empty,
+refused), which count with the metric's floor for every judge. Without a judge the score is the
+mean of the others' ratings of the answers that the whole jury has rated, averaged as the jury's
+score is: over judges, then over an instance's answers. So nothing but the judge changes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,22 @@ from numpy.typing import NDArray
 from medhelm import stats
 from medhelm.jury.metric import NAME as JURY
 from medhelm.stats import Floats, Ints
-from medhelm.tables.cells import Cell, Keys, MetricScores
+from medhelm.tables.cells import Answers, Cell, Keys, MetricScores, means
 from medhelm.tables.study import Estimate, Panel, Study, estimate
+
+_NONE = Answers(
+    ids=np.empty(0, np.uint64),
+    repeats=np.empty(0, np.int32),
+    clusters=np.empty(0, np.uint64),
+    values=np.empty(0),
+    stats=np.empty((0, 1)),
+    floored=np.empty(0, np.bool_),
+)
 
 
 @dataclass(frozen=True)
 class _Ratings:
-    """The judges' ratings of one model's answers, over the instances that any of them has."""
+    """The judges' ratings of one model's answers, sorted by instance."""
 
     ids: Keys
     clusters: Keys
@@ -34,6 +45,8 @@ class _Ratings:
     stats: Floats
     """(n, k, w): what the values' aggregate is made of."""
     floored: NDArray[np.bool_]
+    is_scored: NDArray[np.bool_]
+    """Answers of which enough judges gave a rating for a score of the jury."""
 
 
 def judges_of(panel: Panel) -> list[str]:
@@ -46,21 +59,38 @@ def judges_of(panel: Panel) -> list[str]:
 
 
 def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
-    views = [cell.scores.get(f"{JURY}[{judge}]") for judge in judges]
-    given = [v for v in views if v is not None and len(v.ids)]
-    none = np.empty(0, dtype=np.uint64)
-    ids = np.unique(np.concatenate([v.ids for v in given])) if given else none
-    width = max((v.stats.shape[1] for v in given), default=1)
+    whole = _answers(cell, JURY)
+    views = [_answers(cell, f"{JURY}[{judge}]") for judge in judges]
+    ids, *places = _places([whole, *views])
+    width = max((v.stats.shape[1] for v in views), default=1)
     values = np.full((len(ids), len(judges)), np.nan)
     sums = np.full((len(ids), len(judges), width), np.nan)
     clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
-    for place, view in enumerate(views):
-        if view is not None and len(view.ids):
-            at = np.searchsorted(ids, view.ids)
-            values[at, place], sums[at, place] = view.values, view.stats
-            clusters[at] = view.clusters
-            floored[at] |= view.floored
-    return _Ratings(ids, clusters, values, sums, floored)
+    is_scored = np.zeros(len(ids), dtype=np.bool_)
+    is_scored[places[0]] = True
+    for judge, (view, at) in enumerate(zip(views, places[1:], strict=True)):
+        values[at, judge], sums[at, judge] = view.values, view.stats
+        clusters[at] = view.clusters
+        floored[at] |= view.floored
+    return _Ratings(ids, clusters, values, sums, floored, is_scored)
+
+
+def _answers(cell: Cell, metric: str) -> Answers:
+    scores = cell.scores.get(metric)
+    return _NONE if scores is None or scores.answers is None else scores.answers
+
+
+def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
+    """Return the instances of all answers that any of several has, and where those of each stand."""
+    ids = np.concatenate([a.ids for a in several])
+    repeats = np.concatenate([a.repeats for a in several])
+    order = np.lexsort((repeats, ids))
+    is_first = np.ones(len(ids), dtype=np.bool_)
+    is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(repeats[order]) != 0)
+    place = np.empty(len(ids), dtype=np.int64)
+    place[order] = np.cumsum(is_first) - 1
+    ends = np.cumsum([len(a.ids) for a in several])[:-1]
+    return [ids[order][is_first], *np.split(place, ends)]
 
 
 class Jury:
@@ -158,21 +188,24 @@ def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
     """Return the scores of a jury of some of the judges: the mean of those that gave one."""
     values = own.values[:, kept]
     there = ~np.isnan(values)
-    rows = there.any(axis=1)
-    values, there = values[rows], there[rows]
-    sums, votes = own.stats[rows][:, kept], there.sum(axis=1)
-    means = np.where(there, values, 0.0).sum(axis=1) / votes
-    ids = own.ids[rows]
+    rows = own.is_scored & there.any(axis=1)
+    values, there, ids = values[rows], there[rows], own.ids[rows]
+    votes = there.sum(axis=1)
+    sums = np.where(there[:, :, None], own.stats[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
+    given = np.where(there, values, 0.0).sum(axis=1) / votes
+    is_first = np.diff(ids, prepend=~ids[:1]) != 0
+    item, count = np.cumsum(is_first) - 1, int(is_first.sum())
+    scores = means(given, item, count)
     return MetricScores(
-        ids=ids,
-        values=means,
-        stats=np.where(there[:, :, None], sums, 0.0).sum(axis=1) / votes[:, None],
-        clusters=own.clusters[rows],
-        low=means,
-        high=means,
-        spread=np.zeros(len(ids)),
-        floored=own.floored[rows],
-        total=float(means.sum()),
-        counted=len(ids),
+        ids=ids[is_first],
+        values=scores,
+        stats=np.stack([means(c, item, count) for c in sums.T], axis=1),
+        clusters=own.clusters[rows][is_first],
+        low=scores,
+        high=scores,
+        spread=np.zeros(count),
+        floored=own.floored[rows][is_first],
+        total=float(given.sum()),
+        counted=len(given),
         outcomes={},
     )

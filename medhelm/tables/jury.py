@@ -177,6 +177,7 @@ def _judge(own: Jury, place: int) -> Row:
         "shown": shown,
         "rated": rated,
         "coverage": rated / shown if shown else None,
+        "n": len(ratings),
         "score": ratings.mean() if len(ratings) else None,
         "alpha_without": _alpha(np.delete(answers, place, axis=1)),
         "rank_shift": (

@@ -25,8 +25,13 @@ JURY = (
         of="shown",
     ),
     number("coverage", "rated / shown", "share", "cov", digits=1, is_percent=True),
-    count("n", "compared answers of all models with two verdicts; of a score: instances", "n"),
-    count("n_complete", "compared answers that all judges heard rated: those of the ICC"),
+    count(
+        "n",
+        "compared answers of all models with two verdicts; of a judge: that it rated; of a score: "
+        "instances",
+        "n",
+    ),
+    count("n_complete", "compared answers that all judges heard rated: those of the ICC", "n ICC"),
     number(
         "alpha",
         "Krippendorff's alpha of the judges' ratings, interval level",

@@ -23,6 +23,7 @@ SPARE = {
         "abstained",
         "jury",
         "n",
+        "n_complete",
         "score_least",
         "score_most",
         "icc_single",
