@@ -67,11 +67,12 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<sql>((?:(?!<sql>).)*?)(?:</sql>|\Z)", re.IGNORECASE | re.DOTALL)
+_PUBLISHED_TAG = re.compile(r"<\s*sql\s*>(.*?)</?\s*sql\s*>", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"```(.*?)(?:```|\Z)", re.DOTALL)
 _WRAPPING = re.compile(r"\A[\s`]*(?:sql(?:ite3?)?\s)?\s*|[\s`]+\Z", re.IGNORECASE)
 _ABSTAINS = re.compile(
-    rf"^[^\w\n]{{0,9}}(?:(?:the )?(?:final )?answer(?: is)?[^\w\n]{{1,6}})?{ABSTENTION}"
-    r"(?:[^\w\n]{0,9}$|[.:;,\u2013\u2014]|[ \t]+-)",
+    r"^[^\w\n]{0,9}(?:(?:the )?(?:final )?answer(?: is)?[^\w\n]{1,6}|th(?:e|is) question is )?"
+    rf"{ABSTENTION}(?:[^\w\n]{{0,9}}$|[.:;,\u2013\u2014]|[ \t]+(?:-|(?:because|as|since)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -179,6 +180,7 @@ def _rewrite(code: str) -> str:
 class _OnDatabase(Metric):
     """A metric that runs queries on the database that `answer_key` names, in a sandbox."""
 
+    version: str = "2"
     source: str = _SOURCE
     folder: Path | None = None
     """Where the database lies; filled by `prepare`."""
@@ -255,9 +257,10 @@ class PublishedExecutionAccuracy(_OnDatabase):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1."""
-        tag = re.search(r"<sql>(.*?)</sql>", response.text, re.IGNORECASE | re.DOTALL)
-        sql = re.sub(r"^sql\s", "", (tag[1] if tag else response.text).replace("`", "").strip())
-        if sql in ("", ABSTENTION):
+        tag = _PUBLISHED_TAG.search(response.text)
+        sql = (tag[1] if tag else response.text).replace("`", "").strip()
+        sql = re.sub(r"^sql\n", "", sql, flags=re.MULTILINE)
+        if sql == ABSTENTION or not response.text.strip():
             return _score(self._is_right_when_empty(instance), sql)
         gold = self._gold(instance)
         found = _run(self._sandbox(instance), sql)
@@ -310,6 +313,7 @@ class AbstentionAccuracy(Metric):
     """1 where a question is declined exactly if it is unanswerable, right query or not."""
 
     name: str = "ehrsql_abstention_accuracy"
+    version: str = "2"
     source: str = _SOURCE
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -329,6 +333,7 @@ class CanonicalMatch(Metric):
     """
 
     name: str = "ehrsql_canonical_match"
+    version: str = "2"
     source: str = "sqlglot"
     is_slow: bool = True
 

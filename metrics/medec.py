@@ -22,13 +22,14 @@ _MEASURE = (
     r"(?!(?:and|with)\b)[a-z]|(?:of|to|or)[ \t])"
 )
 _NUMBERED = re.compile(
-    rf"^[^\w\n]{{0,6}}(?:(\d{{1,4}})(?![\d%]|[.,/:]\d|-\w|{_MEASURE})(?=[^\w\n]|$)"
+    rf"^[^\w\n]{{0,6}}(?:(?<![-\u2212])(\d{{1,4}})(?![\d%]|[.,/:]\d|-\w|{_MEASURE})(?=[^\w\n]|$)"
     r"|(?:the\s)?(?:error\s(?:is\s)?in\s)?sentence(?:[ _]?(?:id|number|no\.?))?[ \t]{0,3}[#:]?"
     r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014-]|$)))",
     re.IGNORECASE | re.MULTILINE,
 )
 _MENTIONED = re.compile(
-    r"\bsentence(?:[ _]?(?:id|number|no\.?))?[^\w\n]{0,5}(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
+    r"\bsentence(?:[ _]?(?:id|number|no\.?))?[^\w\n]{0,5}(?<![^\w][-\u2212])"
+    r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
     re.IGNORECASE,
 )
 _IS_WRONG = re.compile(
@@ -37,6 +38,7 @@ _IS_WRONG = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(r"\b(?:no|not|without|nor|neither|free)\b|n['\u2019]t\b", re.IGNORECASE)
+_NOT = re.compile(r"\bnot\b|n['\u2019]t\b", re.IGNORECASE)
 _ALL_RIGHT = re.compile(
     r"[^\w\n]{0,6}(?:(?:the|this)\s(?:(?:clinical|medical|whole|entire)\s)?"
     r"(?:text|note|document|report|passage)\s(?:is|appears(?:\sto\sbe)?|seems)\s)?"
@@ -44,8 +46,9 @@ _ALL_RIGHT = re.compile(
     re.IGNORECASE,
 )
 _NO_ERROR = re.compile(
-    r"\b(?:no|without(?:\sany)?|free\sof)\s(?:(?:medical|clinical|factual|apparent|obvious)\s){0,2}"
-    r"(?:errors?|mistakes?)\b|\b(?:is|are)\s(?!not\b)(?:\w+\s)?CORRECT\b|(?<![\w-])CORRECT\b",
+    r"\b(?i:(?:no|without(?:\sany)?|free\sof)\s"
+    r"(?:(?:medical|clinical|factual|apparent|obvious)\s){0,2}(?:errors?|mistakes?)\b"
+    r"(?!.*\bsentence\D{0,12}\d))|\b(?:is|are)\s(?!not\b)(?:\w+\s)?CORRECT\b|(?<![\w-])CORRECT\b",
 )
 _SOME_ERROR = re.compile(
     r"\bINCORRECT\b|\b(?:contains|has|there\sis)\s(?:an?|one)\s(?:medical\s)?(?:error|mistake)\b"
@@ -72,6 +75,7 @@ class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
 
     name: str = "medec_flag_accuracy"
+    version: str = "2"
     source: str = _SOURCE
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -91,6 +95,7 @@ class SentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
+    version: str = "2"
     source: str = _SOURCE
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -160,7 +165,7 @@ def _read(text: str) -> _Claim | None:
 
 
 def _claims_of(sentence: str) -> set[_Claim]:
-    if _NO_ERROR.search(sentence) and not re.search(r"\bnot\b|n['\u2019]t\b", sentence):
+    if _NO_ERROR.search(sentence) and not _NOT.search(sentence):
         return {_Claim(False)}
     if _NEGATED.search(sentence):
         return set()

@@ -127,6 +127,8 @@ READ: list[tuple[str, str | None]] = [
     ("UNANSWERABLE: the tables hold no appointments.", PLUGIN.ABSTENTION),
     ("UNANSWERABLE - no such table", PLUGIN.ABSTENTION),
     ("There is no table of beds.\n\nUNANSWERABLE", PLUGIN.ABSTENTION),
+    ("This question is UNANSWERABLE.", PLUGIN.ABSTENTION),
+    ("The question is UNANSWERABLE because no table holds notes.", PLUGIN.ABSTENTION),
     ("<sql>UNANSWERABLE</sql>", PLUGIN.ABSTENTION),
     ("```\nUNANSWERABLE\n```", PLUGIN.ABSTENTION),
     ("<think>SELECT 1</think>\nUNANSWERABLE", PLUGIN.ABSTENTION),
@@ -283,6 +285,8 @@ def test_the_secondary_metrics() -> None:
         (ROUTES, 1, f"```sql\n{ROUTES}\n```", 1.0),
         (ROUTES, 1, f"so <sql>{ROUTES}</sql>", 1.0),
         (ROUTES, 1, f"so {ROUTES}", 0.0),
+        (ROUTES, 1, f"so < sql >{ROUTES}<sql>", 1.0),
+        (ROUTES, 1, f"sql {ROUTES}", 0.0),  # no mark of a fence
         (ROUTES, 1, "select 'iv'", 1.0),  # sets: how often does not matter
         (LATEST, 1, "values (3.1), (3.9), (4.4)", 1.0),  # nor does the order
         (ROUTES, 1, "SELECT routeadmin FROM medication WHERE drugname = 'Ceftriaxone'", 0.0),
@@ -296,6 +300,7 @@ def test_the_secondary_metrics() -> None:
         (None, 0, "UNANSWERABLE", 1.0),
         (None, 0, "select 1 where 0", 0.0),
         (None, 0, "no idea", 0.0),
+        (None, 0, "<sql></sql>", 0.0),  # a completion that is not empty
     ],
 )
 def test_the_published_rule(gold: str | None, constants: int, answer: str, value: float) -> None:
