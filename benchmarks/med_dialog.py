@@ -18,14 +18,27 @@ DRAWN = 1000
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the records of both parts with their position, in the order of the files."""
     for part, path in zip(PARTS, paths, strict=True):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-            raise DataError(f"{part}/{path.name}: has no list under 'data'")
-        records = content["data"]
+        records = _records(part, path)
         kept = set(range(len(records))) if split == "all" else draw(len(records))
         for position, record in enumerate(records):
             if position in kept:
-                yield {"part": part, "position": str(position), **record}
+                yield {**record, "part": part, "position": str(position)}
+
+
+def _records(part: str, path: Path) -> list[Row]:
+    name = f"{part}/{path.name}"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise DataError(f"{name}: not JSON in UTF-8 ({type(e).__name__})") from None
+    records = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(records, list):
+        raise DataError(f"{name}: has no list under 'data'")
+    for position, record in enumerate(records):
+        texts = [record.get(key) for key in ("src", "tgt")] if isinstance(record, dict) else []
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{name}: record {position} has no texts under 'src' and 'tgt'")
+    return records
 
 
 def draw(count: int) -> set[int]:

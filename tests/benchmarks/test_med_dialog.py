@@ -67,10 +67,23 @@ def test_a_thousand_of_each_part_are_drawn_as_published_results_were(tmp_path: P
 def test_a_file_of_another_form(tmp_path: Path) -> None:
     files(tmp_path, 1, 1)
     path = tmp_path / "med_dialog" / "icliniq" / "test.json"
-    for text in ("[]", '{"data": {}}'):
+    for text, message in (
+        ("[]", "has no list under 'data'"),
+        ('{"data": {}}', "has no list under 'data'"),
+        ('{"data": [', "not JSON in UTF-8"),
+        ('{"data": ["x"]}', "record 0 has no texts under 'src' and 'tgt'"),
+        ('{"data": [{"src": "a", "tgt": null}]}', "record 0 has no texts under"),
+    ):
         path.write_text(text)
-        with pytest.raises(DataError, match="med_dialog: icliniq/test.json: has no list under"):
+        with pytest.raises(DataError, match=f"med_dialog: icliniq/test.json: {message}"):
             read(tmp_path)
+
+
+def test_a_record_cannot_say_what_part_it_is_of(tmp_path: Path) -> None:
+    path = files(tmp_path, 1, 1) / "med_dialog" / "icliniq" / "test.json"
+    record = {"src": "a", "tgt": "b", "part": "healthcaremagic", "position": "7"}
+    path.write_text(json.dumps({"data": [record]}))
+    assert [i.id for i in read(tmp_path)] == ["healthcaremagic-0", "icliniq-0"]
 
 
 def test_the_parts_are_files_of_one_bundle() -> None:
