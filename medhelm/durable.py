@@ -69,6 +69,12 @@ class AtomicFile:
             self._temporary.unlink(missing_ok=True)
 
 
+def remove_temporary(folder: Path) -> None:
+    """Remove what atomic files of a killed process have left; whoever calls it owns the folder."""
+    for left in folder.glob(".*.tmp"):
+        left.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Force a folder's entries to the disk, so that a rename survives a power cut."""
     try:

@@ -26,12 +26,13 @@ from medhelm.costs import Ledger, Reservation
 from medhelm.data.dataset import Dataset
 from medhelm.durable import lock_file, make_private
 from medhelm.errors import BudgetReached, DataError, MedhelmError, PrivacyRefused, UsageError
+from medhelm.feeding import Seat, give_back
 from medhelm.jury.gradelog import GradeLog, Judgement, judgement_key, read_judgements
 from medhelm.jury.prompt import judge_messages
 from medhelm.models import ModelPool, check_model, is_instance_model
 from medhelm.models.baselines import open_baseline
 from medhelm.prompts import render_prompt
-from medhelm.protocols import judging
+from medhelm.protocols import completion, judging
 from medhelm.records import judge_hash, order_key, write_struct
 from medhelm.schema import (
     Benchmark,
@@ -210,7 +211,9 @@ class GoldReview:
     async def _feed(self, model: Model, log: GradeLog, final: set[int], ledger: Ledger) -> None:
         stopped: list[BudgetReached] = []
 
-        async def judge(gold: Gold, request: Request, reservation: Reservation) -> None:
+        async def judge(
+            gold: Gold, request: Request, model: Model, reservation: Reservation
+        ) -> None:
             try:
                 log.append(
                     await judging.conduct(
@@ -227,18 +230,19 @@ class GoldReview:
                     continue
                 request = gold_request(model.spec, self._terms, gold.exchange)
                 try:
-                    reservation = await judging.reserve_call(ledger, model.spec, request)
+                    reservation = await completion.reserve(ledger, model.spec, request)
                 except BudgetReached as e:
                     stopped.append(e)
                 if stopped:
                     break
+                seat = Seat(model)
                 try:
-                    await model.acquire()
+                    await seat.acquire()
                 except BaseException:
                     reservation.cancel()
                     raise
-                task = group.create_task(judge(gold, request, reservation))
-                task.add_done_callback(partial(_give_back, model, reservation))
+                task = group.create_task(judge(gold, request, seat, reservation))
+                task.add_done_callback(partial(give_back, seat, reservation))
         if stopped:
             raise stopped[0]
 
@@ -276,11 +280,6 @@ async def _keep_synced(log: GradeLog) -> None:
         await asyncio.sleep(_SYNC_S)
         if log.is_dirty:
             await asyncio.to_thread(log.sync)
-
-
-def _give_back(model: Model, reservation: Reservation, _: asyncio.Task[None]) -> None:
-    reservation.cancel()  # nothing, where it was settled
-    model.release()
 
 
 def _first(error: BaseException) -> BaseException:

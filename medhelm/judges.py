@@ -6,43 +6,75 @@ Judges share the sweep's connections, rate limits and budget with the models tha
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
-from typing import Protocol
+from itertools import islice
 
-from medhelm.costs import Ledger, Reservation
-from medhelm.errors import BudgetReached, MedhelmError, ModelError
+from medhelm.costs import Reservation
+from medhelm.errors import ModelError
+from medhelm.feeding import Sweep, Work, feed, opened, start_feeder
 from medhelm.jury.gradelog import GradeLog, judgement_key
 from medhelm.jury.panel import judge_folder
-from medhelm.models import ModelPool, is_instance_model
+from medhelm.models import is_instance_model
 from medhelm.planning import Run
 from medhelm.protocols import judging
 from medhelm.records import Plan
 from medhelm.runlog import read_exchanges
 from medhelm.schema import Exchange, JuryTerms, Model, Request
 
-
-class Log(Protocol):
-    """What is synced while a sweep goes on."""
-
-    is_dirty: bool
-
-    def sync(self) -> None:
-        """Force what was appended to the disk."""
+_BATCH = 32
+"""Answers that are read from the run's log at a time."""
+_AHEAD = 64
+"""Answers that may wait for one judge while another is at work on earlier ones."""
 
 
-class Sweep(Protocol):
-    """What judging needs of a sweep."""
+class _Judge:
+    """One judge of a run, its log, and the answers that wait for it."""
 
-    pool: ModelPool
-    ledger: Ledger
-    feeders: set[asyncio.Task[None]]
-    folders: set[Log]
-    broken: dict[Path, MedhelmError]
-    stopped: MedhelmError | None
+    def __init__(self, model: Model, log: GradeLog, final: set[int]) -> None:
+        self.model = model
+        self.log = log
+        self.final = final
+        self._coming: asyncio.Queue[Exchange | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(_AHEAD)
+        self._is_gone = False
 
-    def stop(self, reason: MedhelmError) -> None:
-        """Send nothing more."""
+    async def put(self, exchange: Exchange) -> None:
+        """Hand over an answer, once there is room; nothing where the judge is gone."""
+        if not self._is_gone:
+            await self._room.acquire()
+            self._coming.put_nowait(exchange)
+
+    def end(self) -> None:
+        """Say that there are no more answers."""
+        self._coming.put_nowait(None)
+
+    def leave(self) -> None:
+        """Take no more answers, and hold nobody up who has one."""
+        self._is_gone = True
+        self._room.release()
+
+    async def requests(self, terms: JuryTerms, sweep: Sweep) -> AsyncIterator[Work]:
+        """Yield what the judge is asked."""
+
+        async def ask(
+            exchange: Exchange, request: Request, model: Model, reservation: Reservation
+        ) -> None:
+            try:
+                judgement = await judging.conduct(
+                    model, terms, exchange, request, reservation, sweep.ledger
+                )
+            except judging.RepairRefused as e:
+                self.log.append(e.judgement)
+                sweep.stop(e.reason)
+                return
+            self.log.append(judgement)
+
+        while (exchange := await self._coming.get()) is not None:
+            self._room.release()
+            request = judging.judge_request(self.model.spec, terms, exchange)
+            yield request, partial(ask, exchange, request)
 
 
 async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
@@ -54,89 +86,68 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     terms = run.grading.jury
     if terms is None or not terms.jury.judges or sweep.stopped:
         return
-    async with asyncio.TaskGroup() as group:
+    with ExitStack() as logs:
+        judges = []
         for place in range(len(terms.jury.judges)):
-            group.create_task(_judge_if_there(run, plan, terms, place, sweep))
+            try:
+                judges.append(await _open(run, terms, place, sweep, logs))
+            except ModelError as e:
+                sweep.broken.setdefault(run.path, e)
+        if sweep.stopped:
+            return
+        async with asyncio.TaskGroup() as group:
+            start_feeder(sweep, group, _share_out(run, plan, judges, sweep))
+            for judge in judges:
+                group.create_task(_judge(run, terms, judge, sweep))
 
 
-async def _judge_if_there(run: Run, plan: Plan, terms: JuryTerms, place: int, sweep: Sweep) -> None:
-    try:
-        await _judge(run, plan, terms, place, sweep)
-    except* ModelError as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        assert isinstance(error, ModelError)
-        sweep.broken.setdefault(run.path, error)
-
-
-async def _judge(run: Run, plan: Plan, terms: JuryTerms, place: int, sweep: Sweep) -> None:
-    """Let one judge rate all answers of a run that are not in its log."""
+async def _open(run: Run, terms: JuryTerms, place: int, sweep: Sweep, logs: ExitStack) -> _Judge:
     model = sweep.pool.open(terms.jury.judges[place])
     assert not is_instance_model(model)  # choose_jury refuses baselines
     log = GradeLog(judge_folder(run.path, terms, place))
-    final = await asyncio.to_thread(log.open)
+    final = await opened(log, log.open)
+    logs.callback(log.close)
     sweep.folders.add(log)
+    logs.callback(sweep.folders.discard, log)
+    return _Judge(model, log, final)
+
+
+async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], sweep: Sweep) -> None:
+    """Read the answers once, in a thread, and hand each to the judges that have not rated it."""
     try:
-        async with asyncio.TaskGroup() as group:
-            feeder = group.create_task(_feed(run, plan, terms, model, log, final, sweep, group))
-            sweep.feeders.add(feeder)
-            feeder.add_done_callback(sweep.feeders.discard)
-    finally:
-        sweep.folders.discard(log)
-        log.close()
-
-
-async def _feed(
-    run: Run,
-    plan: Plan,
-    terms: JuryTerms,
-    model: Model,
-    log: GradeLog,
-    final: set[int],
-    sweep: Sweep,
-    group: asyncio.TaskGroup,
-) -> None:
-    """Start one judgement after the other as the judge's endpoint has room."""
-
-    async def ask(exchange: Exchange, request: Request, reservation: Reservation) -> None:
-        try:
-            judgement = await judging.conduct(
-                model, terms, exchange, request, reservation, sweep.ledger
-            )
-        except judging.RepairRefused as e:
-            log.append(e.judgement)
-            sweep.stop(e.reason)
-            return
-        log.append(judgement)
-
-    reservation: Reservation | None = None
-    try:
-        for exchange in read_exchanges(run.path, plan):
-            if not judging.is_judged(exchange.response):
-                continue
-            if judgement_key(exchange.instance, exchange.response) in final:
-                continue
-            request = judging.judge_request(model.spec, terms, exchange)
-            reservation = await judging.reserve_call(sweep.ledger, model.spec, request)
-            await model.acquire()
-            if sweep.stopped:
-                model.release()
-                return
-            task = group.create_task(ask(exchange, request, reservation))
-            # not in `ask`: a task that is cancelled before its first step never gets there
-            task.add_done_callback(partial(_give_back, model, reservation))
-            reservation = None
-    except BudgetReached as e:
-        sweep.stop(e)
+        exchanges = read_exchanges(run.path, plan)
+        while batch := await asyncio.to_thread(_keyed, exchanges):
+            for exchange, key in batch:
+                for judge in judges:
+                    if key is not None and key not in judge.final:
+                        await judge.put(exchange)
     except asyncio.CancelledError:
         if not sweep.stopped:
             raise
     finally:
-        if reservation is not None:
-            reservation.cancel()
+        for judge in judges:
+            judge.end()
 
 
-def _give_back(model: Model, reservation: Reservation, _: asyncio.Task[None]) -> None:
-    reservation.cancel()  # nothing, where it was settled
-    model.release()
+def _keyed(exchanges: Iterator[Exchange]) -> list[tuple[Exchange, int | None]]:
+    """Return the next exchanges with the keys of their judgements; None: nothing to rate."""
+    return [
+        (e, judgement_key(e.instance, e.response) if judging.is_judged(e.response) else None)
+        for e in islice(exchanges, _BATCH)
+    ]
+
+
+async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> None:
+    """Let one judge rate all answers that come to it."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = judge.requests(terms, sweep)
+            start_feeder(sweep, group, feed(sweep, judge.model, work, group))
+    except* ModelError as failed:
+        error: BaseException = failed
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, ModelError)
+        sweep.broken.setdefault(run.path, error)
+    finally:
+        judge.leave()

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from medhelm.durable import AtomicFile, lock_file, make_private, sync_folder, why
+from medhelm.durable import AtomicFile, lock_file, make_private, remove_temporary, sync_folder, why
 from medhelm.errors import RecordError
 from medhelm.records import Plan, order_key
 from medhelm.schema import SCHEMA, Exchange, Finish, Instance, Usage
@@ -173,8 +173,7 @@ class RunFolder(AppendLog):
         try:
             make_private(self.path)
             self._lock = lock_file(self.path / "lock")
-            for left in self.path.glob(".*.tmp"):  # of a process that was killed
-                left.unlink(missing_ok=True)
+            remove_temporary(self.path)
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
             self._open_log()
         except OSError as e:

@@ -12,7 +12,7 @@ import asyncio
 import signal
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,8 +23,9 @@ import msgspec
 
 from medhelm.costs import Ledger, Reservation
 from medhelm.durable import why
-from medhelm.errors import BudgetReached, Interrupted, MedhelmError, RecordError
-from medhelm.judges import Log, judge_answers
+from medhelm.errors import Interrupted, MedhelmError, RecordError
+from medhelm.feeding import Log, Work, feed, opened, start_feeder
+from medhelm.judges import judge_answers
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols import completion
@@ -215,7 +216,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         cut=selection.cut,
     )
     folder = RunFolder(run.path)
-    scan = await asyncio.to_thread(folder.open)
+    scan = await opened(folder, folder.open)
     sweep.folders.add(folder)
     try:
         if (scan.answered or scan.failed) and (
@@ -336,9 +337,8 @@ async def _ask_all(run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep) ->
         await _ask_baseline(run, to_ask, folder, sweep, model)
         return
     async with asyncio.TaskGroup() as group:
-        feeder = group.create_task(_feed(run, to_ask, folder, sweep, model, group))
-        sweep.feeders.add(feeder)
-        feeder.add_done_callback(sweep.feeders.discard)
+        work = _requests(run, to_ask, folder, sweep)
+        start_feeder(sweep, group, feed(sweep, model, work, group))
 
 
 async def _ask_baseline(
@@ -355,44 +355,18 @@ async def _ask_baseline(
         sweep.progress.advanced(run, exchange)
 
 
-async def _feed(
-    run: Run,
-    to_ask: _ToAsk,
-    folder: RunFolder,
-    sweep: Sweep,
-    model: Model,
-    group: asyncio.TaskGroup,
-) -> None:
-    """Start one request after the other as the endpoint has room; texts are read as needed."""
+async def _requests(
+    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep
+) -> AsyncIterator[Work]:
+    """Yield what is to be asked; texts are read as they are needed."""
 
-    async def ask(instance: Instance, request: Request, reservation: Reservation) -> None:
+    async def ask(
+        instance: Instance, request: Request, model: Model, reservation: Reservation
+    ) -> None:
         exchange = await completion.conduct(model, instance, request, reservation)
         folder.append(exchange)
         sweep.progress.advanced(run, exchange)
 
-    reservation: Reservation | None = None
-    try:
-        for instance, repeat in to_ask:
-            request = completion.build_request(run.benchmark, run.spec, instance, repeat)
-            reservation = await completion.reserve(sweep.ledger, run.spec, request)
-            await model.acquire()
-            if sweep.stopped:
-                model.release()
-                return
-            task = group.create_task(ask(instance, request, reservation))
-            # not in `ask`: a task that is cancelled before its first step never gets there
-            task.add_done_callback(partial(_give_back, model, reservation))
-            reservation = None
-    except BudgetReached as e:
-        sweep.stop(e)
-    except asyncio.CancelledError:
-        if not sweep.stopped:
-            raise
-    finally:
-        if reservation is not None:
-            reservation.cancel()
-
-
-def _give_back(model: Model, reservation: Reservation, _: asyncio.Task[None]) -> None:
-    reservation.cancel()  # nothing, where it was settled
-    model.release()
+    for instance, repeat in to_ask:
+        request = completion.build_request(run.benchmark, run.spec, instance, repeat)
+        yield request, partial(ask, instance, request)

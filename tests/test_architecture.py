@@ -23,6 +23,7 @@ LAYERS: dict[int, set[str]] = {
         "api",
         "checks",
         "estimate",
+        "feeding",
         "gold_quality",
         "gold_report",
         "judges",

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.durable import make_private, why
+from medhelm.durable import make_private, remove_temporary, why
 from medhelm.errors import RecordError
 from medhelm.jury.verdicts import Verdict
 from medhelm.runlog import (
@@ -91,6 +91,7 @@ class GradeLog(AppendLog):
         """
         try:
             make_private(self.log_path.parent)
+            remove_temporary(self.log_path.parent)
             final = self._mend()
             self._open_log()
         except OSError as e:

@@ -14,6 +14,7 @@ from medhelm.schema import (
     Instance,
     InstanceModel,
     Model,
+    ModelSpec,
     Request,
     Response,
     RunSpec,
@@ -53,7 +54,7 @@ async def conduct(
     return Exchange(instance=instance, messages=request.messages, response=response)
 
 
-async def reserve(ledger: Ledger, spec: RunSpec, request: Request) -> Reservation:
+async def reserve(ledger: Ledger, model: ModelSpec, request: Request) -> Reservation:
     """Set the request's upper bound aside; what is in flight may yet cost less than feared.
 
     Call it without holding a place at the endpoint: requests in flight need places to end.
@@ -62,7 +63,7 @@ async def reserve(ledger: Ledger, spec: RunSpec, request: Request) -> Reservatio
     tokens = estimate_tokens(request.messages)
     while True:
         try:
-            return ledger.reserve(spec.model.price, tokens, request.max_output_tokens)
+            return ledger.reserve(model.price, tokens, request.max_output_tokens)
         except BudgetReached:
             if not ledger.open:
                 raise

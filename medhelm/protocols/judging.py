@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from medhelm.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.jury.prompt import judge_messages, repair_message
 from medhelm.jury.reply import BadReply, read_reply
 from medhelm.jury.rubrics import criteria_of
+from medhelm.protocols.completion import reserve
 from medhelm.records import judge_budget
 from medhelm.schema import (
     Exchange,
@@ -27,7 +27,6 @@ from medhelm.schema import (
     Usage,
 )
 
-_RETRY_S = 0.05
 _NOTHING = "(no text)"
 """Stands for an empty reply, which some endpoints refuse as a turn."""
 
@@ -57,18 +56,6 @@ def _request(
     )
 
 
-async def reserve_call(ledger: Ledger, judge: ModelSpec, request: Request) -> Reservation:
-    """Set a judge's request aside, like `completion.reserve`; raises BudgetReached."""
-    tokens = estimate_tokens(request.messages)
-    while True:
-        try:
-            return ledger.reserve(judge.price, tokens, request.max_output_tokens)
-        except BudgetReached:
-            if not ledger.open:
-                raise
-        await asyncio.sleep(_RETRY_S)
-
-
 async def conduct(
     model: Model,
     terms: JuryTerms,
@@ -80,8 +67,8 @@ async def conduct(
     """Return what a judge says of an answer, every call booked.
 
     A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
-    wrong with it; after that the judge has abstained. Raises RepairRefused where a repair does
-    not fit the budget.
+    wrong with it; after that the judge has abstained. The caller holds a place of the model's.
+    Raises RepairRefused where a repair does not fit the budget.
     """
     calls: list[JudgeCall] = []
     scores: tuple[int, ...] | None = None
@@ -95,14 +82,31 @@ async def conduct(
         said = Message("assistant", response.text if response.text.strip() else _NOTHING)
         messages = (*messages, said, repair_message(call.fault))
         request = _request(model.spec, terms, exchange, messages)
-        tokens = estimate_tokens(messages)
         try:
-            reservation = ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+            reservation = await _reserve_repair(model, request, ledger)
         except BudgetReached as e:
             raise RepairRefused(
                 _judgement(model, exchange, None, calls, is_final=False), e
             ) from None
     return _judgement(model, exchange, scores, calls)
+
+
+async def _reserve_repair(model: Model, request: Request, ledger: Ledger) -> Reservation:
+    """Set a repair aside; while it must wait for requests in flight, its place is lent to them."""
+    tokens = estimate_tokens(request.messages)
+    try:
+        return ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+    except BudgetReached:
+        if not ledger.open:
+            raise
+    model.release()
+    reservation = await reserve(ledger, model.spec, request)
+    try:
+        await model.acquire()
+    except BaseException:
+        reservation.cancel()
+        raise
+    return reservation
 
 
 class RepairRefused(Exception):

@@ -7,8 +7,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import msgspec
 import pytest
 
 import medhelm
-from medhelm import records
+from medhelm import feeding, judges, models, records
 from medhelm.costs import Ledger
 from medhelm.errors import MedhelmError, ModelError, PrivacyRefused, UsageError
-from medhelm.jury.gradelog import Judgement, read_judgements
+from medhelm.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.scripted import ScriptedModel
-from medhelm.protocols import judging
+from medhelm.protocols import completion, judging
 from medhelm.schema import (
     Criterion,
     Exchange,
@@ -84,6 +85,10 @@ def logs(folder: Path) -> dict[str, list[Judgement]]:
     return {log[0].judge: log for log in found}
 
 
+def grade_logs(folder: Path) -> list[Path]:
+    return sorted(folder.glob("runs/*/*/*/judges/*/grades.jsonl"))
+
+
 def value(record: RunRecord, metric: str = "jury") -> float | None:
     return next(r.value for r in record.results if r.metric == metric)
 
@@ -98,7 +103,7 @@ def ask(*replies: str | Response, ledger: Ledger | None = None) -> tuple[Judgeme
 
     async def work() -> Judgement:
         request = judging.judge_request(model.spec, TERMS, EXCHANGE)
-        reservation = await judging.reserve_call(ledger, model.spec, request)
+        reservation = await completion.reserve(ledger, model.spec, request)
         return await judging.conduct(model, TERMS, EXCHANGE, request, reservation, ledger)
 
     return asyncio.run(work()), model.requests
@@ -159,6 +164,36 @@ def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -
     assert first.max_output_tokens == 512
 
 
+def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> None:
+    """Another request holds most of the budget, and needs the judge's only place to end."""
+    replies = [BAD, "other", '{"accuracy": 3}']
+    model = ScriptedModel(ModelSpec(name="j/a", max_concurrency=1), lambda _: replies.pop(0))
+    ledger = Ledger(cap_tokens=1600)
+
+    async def other() -> None:
+        held = ledger.reserve(None, 100, 700)
+        while len(model.requests) < 1:
+            await asyncio.sleep(0)
+        await model.acquire()
+        await model.respond(judging.judge_request(model.spec, TERMS, EXCHANGE))
+        model.release()
+        held.cancel()
+
+    async def work() -> Judgement:
+        request = judging.judge_request(model.spec, TERMS, EXCHANGE)
+        reservation = await completion.reserve(ledger, model.spec, request)
+        await model.acquire()
+        task = asyncio.create_task(other())
+        judgement = await judging.conduct(model, TERMS, EXCHANGE, request, reservation, ledger)
+        model.release()
+        await task
+        return judgement
+
+    judgement = asyncio.run(asyncio.wait_for(work(), 20))
+    assert judgement.scores == (3,) and len(judgement.calls) == 2
+    assert (ledger.open, model.in_flight) == (0, 0)
+
+
 # A run -------------------------------------------------------------------------------------
 
 
@@ -186,6 +221,84 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
     assert after["j/a"] == before["j/a"]
     log = next(tmp_path.glob("runs/*/*/*/responses.jsonl"))
     assert len(log.read_text().splitlines()) == 12  # the model itself was asked once
+
+
+def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, threads = judges.read_exchanges, []
+
+    def counted(*where: Any) -> Iterator[Exchange]:
+        threads.append(threading.current_thread())
+        yield from read(*where)
+
+    monkeypatch.setattr(judges, "read_exchanges", counted)
+    who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
+    run(tmp_path, who)
+    assert {n: len(log) for n, log in logs(tmp_path).items()} == dict.fromkeys(
+        ("j/a", "j/b", "j/c"), 12
+    )
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
+
+
+def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "_BATCH", 1)
+    monkeypatch.setattr(judges, "_AHEAD", 1)
+
+    def reply(request: Request) -> str:
+        raise ModelError("gone")
+
+    opened = models.ModelPool.open
+
+    def other(pool: models.ModelPool, spec: ModelSpec) -> Any:
+        return ScriptedModel(spec, reply) if spec.name == "j/dead" else opened(pool, spec)
+
+    monkeypatch.setattr(models.ModelPool, "open", other)
+    slow = judge("j/slow", delay_s=0.02)
+    with pytest.raises(ModelError, match="gone"):
+        run(tmp_path, jury(judge("j/a"), slow, judge("j/dead")))
+    done = {p.parent.name: len(list(read_judgements(p.parent))) for p in grade_logs(tmp_path)}
+    assert sorted(done.values()) == [0, 12, 12]
+
+
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    run(tmp_path, jury(judge("j/a"), judge("j/b")))
+    left = grade_logs(tmp_path)[0].with_name(".grades.jsonl.4711.tmp")
+    left.write_bytes(b"half")
+    run(tmp_path, jury(judge("j/a"), judge("j/b"), judge("j/c")))
+    assert not left.exists()
+
+
+def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    class Slow(GradeLog):
+        is_open = False
+
+        def open(self) -> set[int]:
+            started.set()
+            go_on.wait(20)
+            self.is_open = True
+            return super().open()
+
+        def close(self) -> None:
+            super().close()
+            self.is_open = False
+
+    async def work(log: GradeLog) -> None:
+        task = asyncio.create_task(feeding.opened(log, log.open))
+        await asyncio.to_thread(started.wait, 20)
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    log = Slow(tmp_path)
+    asyncio.run(work(log))
+    assert not log.is_open and log.log_path.exists()
 
 
 def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
