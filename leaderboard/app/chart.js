@@ -1,0 +1,121 @@
+"use strict";
+
+// Figures: a chart with a title, a sentence, and the table behind it. Plotly is read when needed.
+(() => {
+  const { h } = medhelm;
+  const live = new Set();
+  const CONFIG = {
+    displaylogo: false,
+    responsive: true,
+    showTips: false,
+    modeBarButtonsToRemove: ["sendDataToCloud", "lasso2d", "select2d", "autoScale2d"],
+    plotlyServerURL: "",
+  };
+  const INK = ["text", "faint", "line", "surface", "accent", "second", "third", "plot-grid", "warn"];
+
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    return Object.fromEntries(INK.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+
+  /** Return a text of the data for a chart, whose labels would else read some tags. */
+  medhelm.plotText = (text, limit = 60) =>
+    medhelm.plain(text, limit).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  function axis(ink, given) {
+    return { gridcolor: ink["plot-grid"], linecolor: ink.line, zerolinecolor: ink.line, tickcolor: ink.line, automargin: true, fixedrange: false, ...given };
+  }
+
+  function layout(ink, given) {
+    const axes = {};
+    for (const name of Object.keys(given)) if (/^[xy]axis\d*$/.test(name)) axes[name] = axis(ink, given[name]);
+    return {
+      font: { family: "system-ui, sans-serif", size: 13, color: ink.text },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: 56, r: 16, t: 16, b: 48 },
+      hoverlabel: { bgcolor: ink.surface, bordercolor: ink.line, font: { color: ink.text }, align: "left", namelength: -1 },
+      legend: { orientation: "h", y: -0.2, x: 0 },
+      xaxis: axis(ink, {}),
+      yaxis: axis(ink, {}),
+      ...given,
+      ...axes,
+    };
+  }
+
+  function draw(chart) {
+    const ink = colours();
+    const { data, layout: given } = chart.plot(ink);
+    return Plotly.react(chart.element, data, layout(ink, given), CONFIG);
+  }
+
+  async function start(chart) {
+    try {
+      await medhelm.loadScript("plotly.min.js");
+      if (!chart.element.isConnected) return;
+      await draw(chart);
+      live.add(chart);
+      if (chart.click) chart.element.on("plotly_click", (event) => chart.click(event.points[0]));
+      chart.element.dataset.drawn = "true";
+    } catch (error) {
+      chart.element.replaceChildren(h("p", { class: "note" }, `${error.message} The table below holds what it shows.`));
+    }
+  }
+
+  /** Return a figure: title, caption, table (a node), height, plot(colours) -> {data, layout}, click(point). */
+  medhelm.figure = (options) => {
+    const title = h("h3", { id: medhelm.newId("figure") }, options.title);
+    const element = h("div", { class: "plot", role: "img", "aria-label": `${title.textContent}. The table below holds what it shows.` });
+    element.style.setProperty("height", `${options.height || 420}px`);
+    const chart = { element, plot: options.plot, click: options.click };
+    document.addEventListener("medhelm:placed", () => element.isConnected && start(chart), { once: true });
+    return h(
+      "figure",
+      { class: "chart", "aria-labelledby": title.id },
+      title,
+      h("figcaption", null, options.caption),
+      element,
+      options.table ? h("details", { class: "behind" }, h("summary", null, "Table behind the chart"), options.table) : null,
+    );
+  };
+
+  document.addEventListener("medhelm:leave", () => {
+    for (const chart of live) Plotly.purge(chart.element);
+    live.clear();
+  });
+  document.addEventListener("medhelm:theme", () => live.forEach(draw));
+  addEventListener("beforeprint", () => live.forEach(draw));
+  addEventListener("afterprint", () => live.forEach(draw));
+
+  const SCALE = [
+    [0, 32, 76], [0, 42, 102], [20, 55, 110], [50, 68, 108], [71, 81, 108], [90, 94, 110], [107, 107, 114],
+    [124, 121, 119], [144, 134, 119], [165, 148, 115], [187, 163, 106], [209, 178, 93], [231, 194, 73], [255, 211, 42],
+  ];
+
+  function between(share, stops) {
+    const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
+    const low = Math.min(Math.floor(at), stops.length - 2);
+    return stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * (at - low)));
+  }
+
+  function luminance(rgb) {
+    const [r, g, b] = rgb.map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  }
+
+  function paint(rgb) {
+    const light = luminance(rgb);
+    // The ink with the greater contrast; at worst 4.6 to 1.
+    const ink = (light + 0.05) / 0.05 > 1.05 / (light + 0.05) ? "#000" : "#fff";
+    return { background: `rgb(${rgb.join(",")})`, color: ink };
+  }
+
+  /** Return background and ink for a value from 0 to 1, on a scale that colour-blind readers see (cividis). */
+  medhelm.scaleColour = (share) => paint(between(share, SCALE));
+
+  const BLUE = [[247, 247, 247], [146, 197, 222], [33, 102, 172]];
+  const ORANGE = [[247, 247, 247], [253, 184, 99], [179, 88, 6]];
+
+  /** Return background and ink for a difference from -1 to 1: orange below 0, blue above. */
+  medhelm.differenceColour = (share) => paint(between(Math.abs(share), share < 0 ? ORANGE : BLUE));
+})();

@@ -1,0 +1,111 @@
+"use strict";
+
+// The frame around pages: navigation, marks that hold for all of them, the foot; then the first page.
+(() => {
+  const { h } = medhelm;
+  const PAGES = [
+    ["overview", "Overview"],
+    ["heatmap", "Heatmap"],
+    ["categories", "Categories"],
+    ["cost", "Cost"],
+    ["statistics", "Statistics"],
+    ["jury", "Jury"],
+    ["benchmarks", "Benchmarks"],
+    ["about", "About"],
+  ];
+  const PARENT = new Map([["benchmark", "benchmarks"], ["run", "benchmarks"]]);
+
+  medhelm.showNav = (view) => {
+    const here = PARENT.get(view.name) || view.name;
+    const items = PAGES.map(([name, title]) =>
+      h("li", null, medhelm.link(medhelm.carried(view, name), { "aria-current": name === here ? "page" : null }, title)),
+    );
+    document.getElementById("nav").replaceChildren(h("ul", null, items));
+    closeMenu();
+  };
+
+  function closeMenu() {
+    document.getElementById("menu").setAttribute("aria-expanded", "false");
+  }
+
+  function startMenu() {
+    const button = document.getElementById("menu");
+    button.addEventListener("click", () => {
+      const isOpen = button.getAttribute("aria-expanded") === "true";
+      button.setAttribute("aria-expanded", String(!isOpen));
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && button.getAttribute("aria-expanded") === "true") {
+        closeMenu();
+        button.focus();
+      }
+    });
+  }
+
+  function startTheme() {
+    const button = document.getElementById("theme");
+    const label = () => {
+      button.textContent = `Theme: ${medhelm.theme()}`;
+    };
+    button.addEventListener("click", medhelm.nextTheme);
+    document.addEventListener("medhelm:theme", label);
+    label();
+  }
+
+  function startSkip() {
+    // The address after # is the page, so the link moves the focus itself.
+    document.getElementById("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      document.getElementById("main").focus();
+    });
+  }
+
+  function showMarks() {
+    const { site } = medhelm;
+    const marks = [];
+    if (site.data === "sample") {
+      marks.push(
+        h("p", { class: "mark warn" }, h("strong", null, "Synthetic samples."), " These numbers come from a few made-up instances: they show that the set-up works and say nothing about models."),
+      );
+    }
+    if (site.problems.length) {
+      marks.push(
+        h("p", { class: "mark bad" }, h("strong", null, `${medhelm.many(site.problems.length, "thing")} left out. `), medhelm.link("#/about", null, "What and why")),
+      );
+    }
+    document.getElementById("marks").replaceChildren(...marks);
+  }
+
+  function showFoot() {
+    const { site } = medhelm;
+    document.getElementById("foot").replaceChildren(
+      h("p", null, `medhelm ${site.medhelm}, built ${medhelm.time(site.built_at)}. `, medhelm.link("#/about", null, "How to reproduce and cite")),
+    );
+  }
+
+  function fail(error) {
+    document.getElementById("main").replaceChildren(
+      h("h1", null, "This site cannot be shown"),
+      h("p", { class: "note bad", role: "alert" }, error.message),
+      h("p", null, "Build it again with medhelm leaderboard build."),
+    );
+  }
+
+  async function start() {
+    startMenu();
+    startTheme();
+    startSkip();
+    try {
+      medhelm.setSite(await medhelm.load("site"));
+      document.getElementById("brand").replaceChildren(medhelm.name(medhelm.site.title));
+      showMarks();
+      showFoot();
+      await medhelm.startRouter();
+    } catch (error) {
+      fail(error);
+    }
+    document.documentElement.dataset.ready = "true";
+  }
+
+  start();
+})();
