@@ -156,7 +156,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
 
 def test_two_processes_on_one_run_folder(tmp_path: Path) -> None:
     write_quiz(tmp_path, 60)
-    with serve_in_thread(latency_s=0.2) as server:
+    with serve_in_thread(latency_s=3.0) as server:
         argv = arguments(tmp_path, server.base_url, model__max_concurrency=4)
         first = subprocess.Popen(
             command(*argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
@@ -166,6 +166,7 @@ def test_two_processes_on_one_run_folder(tmp_path: Path) -> None:
         second = medhelm(*argv)
         assert second.returncode == 4
         assert f"in use by process {first.pid}" in second.stderr
+        server.latency_s = 0.0
         assert first.wait() == 0
         assert not server.duplicates
 

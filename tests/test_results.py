@@ -45,7 +45,15 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     write_suite(tmp_path, models=3, benchmarks=5, instances=40)
     results = load_results(tmp_path)
     sizes = {name: len(table.rows) for name, table in results.tables.items() if name != "jury"}
-    assert sizes == {"overall": 3, "benchmarks": 15, "categories": 30, "mde": 5, "cost": 4}
+    assert sizes == {
+        "overall": 3,
+        "benchmarks": 15,
+        "categories": 30,
+        "mde": 5,
+        "cost": 4,
+        "pairs": 3,
+        "ranks": 9,
+    }
     assert len(results.typed("slices", by="difficulty").rows) == 30
     frame = results.table("overall")
     assert list(frame["model"]) == [r["model"] for r in results.tables["overall"].rows]
@@ -55,7 +63,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 6
+    assert len(tables) == len(list(tables)) == 8
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -56,8 +57,12 @@ class Unpicklable(Where):
 
 def scorers() -> list[psutil.Process]:
     """Return the processes of a crew that are still there; other tests leave other children."""
-    children = psutil.Process().children()
-    return [p for p in children if any("slow_metrics" in word for word in p.cmdline())]
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            if any("slow_metrics" in word for word in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def exchanges(n: int) -> Iterator[Exchange]:

@@ -298,3 +298,29 @@ COMPARE = (
     text("run_a", "folder of the first model's graded run"),
     text("run_b", "folder of the second model's graded run"),
 )
+
+PAIRS = (
+    text("model_a", "name of the first model, A", "A"),
+    text("model_b", "name of the second model, B", "B"),
+    count("n_benchmarks", "common benchmarks", "benchmarks"),
+    number(
+        "difference",
+        "macro-average of A less that of B on the compared instances; above 0 A is better",
+        "normalised",
+        "A - B",
+        ("low", "high"),
+        3,
+    ),
+    number("low", "lower end of its interval, paired bootstrap", "normalised"),
+    number("high", "upper end of its interval", "normalised"),
+    number("p", "two-sided permutation p of no difference", "", "p", digits=4),
+    number("p_holm", "p adjusted by Holm over the pairs", "", "p Holm", digits=4),
+)
+
+RANKS = (
+    _MODEL,
+    count("rank", "rank, 1 the best", "rank"),
+    number(
+        "share", "share of the draws with this rank", "share", "share", digits=1, is_percent=True
+    ),
+)

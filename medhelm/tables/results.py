@@ -14,7 +14,7 @@ from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
 from medhelm.schema import RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
-from medhelm.tables import jury, power, slices, spending, tabulate
+from medhelm.tables import jury, pairs, power, slices, spending, tabulate
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
 from medhelm.tables.notes import NOT_GRADED
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-TABLES = ("overall", "benchmarks", "jury", "categories", "mde", "cost", "slices")
+TABLES = ("overall", "benchmarks", "jury", "categories", "mde", "cost", "pairs", "ranks", "slices")
 
 _MANY = 5
 _BATCH = 4096
@@ -76,7 +76,7 @@ class Results:
         """Return a table with its columns, notes and settings.
 
         `name`: overall, benchmarks (`metrics="all"` for secondary ones too), jury, categories,
-        mde, cost, or slices (by the metadata key `by`). Raises UnknownName, UsageError.
+        mde, cost, pairs, ranks, or slices (by the metadata key `by`). Raises UnknownName, UsageError.
         """
         study = self.study(settings)
         if name == "benchmarks":
@@ -89,6 +89,8 @@ class Results:
             "categories": tabulate.categories,
             "mde": power.mde,
             "cost": spending.cost,
+            "pairs": pairs.pairs,
+            "ranks": pairs.ranks,
         }
         if name not in makers:
             raise UnknownName("table", name, TABLES, f"tables are: {', '.join(TABLES)}")

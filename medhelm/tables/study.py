@@ -11,7 +11,7 @@ ranked at all, so that one broken endpoint does not empty the tables of the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -155,6 +155,12 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
             own = shared[np.searchsorted(panel.ids, scores.ids[at])]
         found[model] = _Placed(scores.values[at], scores.stats[at], own)
     return found, len(keys)
+
+
+def placed_stats(panel: Panel, models: Iterable[str]) -> list[tuple[Floats, Ints, int]]:
+    """Return statistics, cluster codes and number of clusters of models on the compared instances."""
+    placed, count = _place(panel)
+    return [(placed[m].stats, placed[m].codes, count) for m in models]
 
 
 def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
@@ -305,6 +311,14 @@ class Study:
         self.ranked = tuple(m for m in rankable if any(m not in p.unfit for p in panels.values()))
         self.panels: Mapping[str, Panel] = panels
         self._estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
+
+    def on(self, benchmarks: Collection[str]) -> Study:
+        """Return the study of some of the benchmarks; estimates are shared, not made again."""
+        cells = [c for b, own in self.cells.items() if b in benchmarks for c in own.values()]
+        part = Study(cells, self.settings, self.notes)
+        part.panels = {b: self.panels[b] for b in part.cells}
+        part._estimates = self._estimates
+        return part
 
     @property
     def any_record(self) -> RunRecord:

@@ -68,8 +68,8 @@ def test_each_fault_is_tried_again_and_lost_answers_are_counted(kind: str) -> No
 def test_with_faults_the_answers_are_the_very_same() -> None:
     requests = [request(i) for i in range(300)]
     clean = converse(requests, FaultServer("mixed"), max_concurrency=50)
-    server = FaultServer("mixed", Faults(rate=0.1, hang_s=2, retry_after_s=0.01, slow_s=0.01))
-    faulty = converse(requests, server, max_concurrency=50, timeout_s=0.3)
+    server = FaultServer("mixed", Faults(rate=0.1, hang_s=4, retry_after_s=0.01, slow_s=0.01))
+    faulty = converse(requests, server, max_concurrency=50, timeout_s=2)
     assert sum(server.faulted.values()) > 15
     assert [without_timings(r) for r in faulty] == [without_timings(r) for r in clean]
     assert sum(r.lost for r in faulty) == sum(
