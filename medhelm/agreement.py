@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from medhelm.intervals import Interval, percentile, t_quantile
-from medhelm.stats import Floats, Ints
+from medhelm.stats import TIE, Floats, Ints
 
 LEAST = 3
 """A correlation needs that many units: of two it is 1 or -1 whatever they say."""
@@ -115,8 +115,9 @@ def correlation(a: Floats, b: Floats, weights: Floats) -> Floats:
 
 def two_rater_icc(r: Floats) -> Floats:
     """Return 2r / (1 + r): ICC(3,k) of two z-scored raters that correlate by r; -inf at r = -1."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(2 * np.asarray(r) / (1 + np.asarray(r)), dtype=np.float64)
+    above = 1 + np.asarray(r, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # what rounding leaves above -1 is no number either
+        return np.asarray(2 * np.asarray(r) / np.where(above > TIE, above, 0.0), dtype=np.float64)
 
 
 def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Interval:
@@ -342,19 +343,27 @@ def powered_mean(judge: Floats, human: Floats, clusters: Ints) -> Corrected:
 
 
 def t_interval(found: Corrected, clusters: int, confidence: float) -> Interval:
-    """Return value -+ t[C-1] * error."""
+    """Return value -+ t[C-1] * error; none without an error."""
     if found.value is None or found.error is None or clusters < 2:
         return Interval(None, None, found.method)
+    if found.error <= TIE:
+        return _no_spread(found)
     half = t_quantile(0.5 + confidence / 2, clusters - 1) * found.error
     return Interval(found.value - half, found.value + half, found.method)
 
 
 def normal_interval(found: Corrected, confidence: float) -> Interval:
-    """Return value -+ z * error of a rate, within [0, 1]."""
+    """Return value -+ z * error of a rate, within [0, 1]; none without an error."""
     if found.value is None or found.error is None:
         return Interval(None, None, found.method)
+    if found.error <= TIE:
+        return _no_spread(found)
     half = NormalDist().inv_cdf(0.5 + confidence / 2) * found.error
     return Interval(max(0.0, found.value - half), min(1.0, found.value + half), found.method)
+
+
+def _no_spread(found: Corrected) -> Interval:
+    return Interval(None, None, f"{found.method}, no interval (no spread)")
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

@@ -242,6 +242,7 @@ def test_correlation_needs_three_units_and_spread() -> None:
     assert math.isnan(r([1, 2, 3], [4.1, 4.1, 4.1]))
     assert close(r([1, 2, 3, NO], [6, 4, 2, 9]), -1)
     assert agreement.two_rater_icc(np.asarray(-1.0)) == -math.inf
+    assert agreement.two_rater_icc(np.asarray(-1 + 1e-15)) == -math.inf
     # of three drawn units two may be the same: then r is not defined either
     draws = agreement.correlation(
         np.asarray([1.0, 2, 3]), np.asarray([1.0, 3, 2]), np.asarray([[2.0, 1, 0], [1, 1, 1]])
@@ -443,6 +444,19 @@ def test_powered_mean_covers_the_truth() -> None:
         assert ends.low is not None and ends.high is not None
         hits += ends.low <= 3 <= ends.high
     assert 0.92 <= hits / 400 <= 0.98
+
+
+def test_what_does_not_vary_has_no_interval() -> None:
+    found = agreement.powered_mean(
+        np.full(6, 5.0), np.asarray([4.0, 4, 4, NO, NO, NO]), np.arange(6)
+    )
+    assert (found.value, found.error) == (4.0, 0.0)
+    ends = agreement.t_interval(found, 3, 0.95)
+    assert (ends.low, ends.high) == (None, None)
+    assert ends.method == "prediction-powered, no interval (no spread)"
+    rate = agreement.corrected_rate(1.0, 50, 1.0, 20, 1.0, 30)
+    assert rate.value == 1.0
+    assert agreement.normal_interval(rate, 0.95).low is None
 
 
 def test_powered_mean_without_labels_is_none() -> None:

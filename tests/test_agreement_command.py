@@ -255,7 +255,7 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
     none = table(shell(rate(rows), "--table", "agreement", "--format", "json", "--min-common", 8))
     (row,) = [x for x in none if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
     assert row["icc"] is None
-    assert row["boot_method"] == "none (no pair with 8 answers in common)"
+    assert row["boot_method"] == "none (no pair with 8 in common)"
 
 
 def test_the_output_names_the_stand_in_and_fits_a_terminal(
@@ -377,6 +377,147 @@ def test_shares_by_hand(results: Path, shell: Callable[..., str]) -> None:
     assert row["method"].startswith("none (sensitivity + specificity")
 
 
+# What is missing ----------------------------------------------------------------------------------
+
+
+def test_raters_without_spread_are_counted_and_their_ratings_kept(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    jury = score(results, "ward", "jury")
+    model = "baseline/lead"
+    rows = [["A", "ward", model, f"w{i}", *[1 + i % 5] * 3] for i in range(6)]
+    rows += [["B", "ward", model, f"w{i}", 3, 3, 3] for i in range(4, 9)]
+    rows += [["C", "ward", model, "w9", 5, 5, 5]]
+    text = shell(rate(rows), "--table", "agreement", "--format", "json")
+    assert "the same for all have no z-score: 2 of 3." in text
+    (own,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", "jury")]
+    assert (own["n"], own["answers"], own["n_scale"]) == (6, 10, 10)
+    human = [1, 2, 3, 4, 4, 2, 3, 3, 3, 5]  # of w4 and w5 the mean of A and B
+    gaps = [jury[model, f"w{i}"] - h for i, h in enumerate(human)]
+    assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
+    out = " ".join(shell("ratings.csv").split())
+    assert " 6/10 " in out
+    assert "MAE and kappa take answers without a z-score too: 10 of combined, 10 of ward." in out
+    assert "x clinicians" in out and "No ICC (no pair with 5 in common)" in out
+
+
+def test_mae_needs_no_spread(shell: Callable[..., str], results: Path) -> None:
+    jury = score(results, "ward", "jury")
+    rows = [["A", "ward", "baseline/lead", f"w{i}", 3, 3, 3] for i in range(5)]
+    found = table(shell(rate(rows), "--table", "agreement", "--format", "json"))
+    (own,) = [x for x in found if (x["level"], x["measure"]) == ("benchmark", "jury")]
+    assert own["icc"] is None
+    assert own["boot_method"] == "none (fewer than 3 answers with a z-score)"
+    gaps = [jury["baseline/lead", f"w{i}"] - 3 for i in range(5)]
+    assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
+    assert math.isclose(own["bias"], np.mean(gaps))
+
+
+def test_a_benchmark_that_no_jury_could_score_changes_no_other_row(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    own = tmp_path / "own"
+    jury_run(own, judged({"x/one": [1, 2, 4, 5, 3, 2], "x/two": [2, 1, 5, 4, 3, 3]}), judges=True)
+    call = ("--results-dir", own, "--table", "agreement", "--format", "json")
+    rows = [["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3, 1))]
+    (before,) = [
+        r
+        for r in table(shell(rate(rows), *call))
+        if (r["level"], r["measure"]) == ("benchmark", "jury")
+    ]
+    jury_run(
+        own, judged({"x/one": [None] * 3, "x/two": [None] * 3}), benchmark="silent", judges=True
+    )
+    rows += [["A", "silent", "m", f"i{i}", i + 1, i + 1, i + 1] for i in range(3)]
+    found = table(shell(rate(rows), *call))
+    (after,) = [r for r in found if (r["benchmark"], r["measure"]) == ("b", "jury")]
+    assert after["effective_votes"] == before["effective_votes"] is not None
+    assert [r["measure"] for r in found if r["benchmark"] == "silent"] == ["clinicians"]
+
+
+def test_a_silent_judge_is_no_vote(tmp_path: Path, shell: Callable[..., str]) -> None:
+    given: dict[str, list[float | None]] = {
+        "x/one": [1, 2, 4, 5, 3, 2],
+        "x/two": [2, 1, 5, 4, 3, 3],
+        "x/silent": [None] * 6,
+    }
+    jury_run(tmp_path / "own", judged(given), judges=True)
+    human = [2, 1, 4, 5, 3, 1]
+    path = rate([["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate(human)])
+    found = table(
+        shell(path, "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json")
+    )
+    errors = [np.subtract(given[j], human) for j in ("x/one", "x/two")]  # type: ignore[arg-type]
+    r = np.corrcoef(*errors)[0, 1]
+    assert found[0]["judges"] == 2
+    assert math.isclose(found[0]["effective_votes"], 2 / (1 + r))
+
+
+def judged(given: dict[str, list[float | None]]) -> list[Item]:
+    """Return rows of the jury and its judges; None: a judge without a verdict."""
+    rows = []
+    for i, own in enumerate(zip(*given.values(), strict=True)):
+        heard = [v for v in own if v is not None]
+        whole = sum(heard) / len(heard) if heard else None
+        for name, value in zip(["", *given], [whole, *own], strict=True):
+            outcome = "unscored" if value is None else "scored"
+            metric = f"jury[{name}]" if name else "jury"
+            rows.append(Item(id=f"i{i}", value=value, outcome=outcome, metric=metric))
+    return rows
+
+
+def test_pairs_that_contradict_each_other_exactly_are_counted(shell: Callable[..., str]) -> None:
+    marks = {"A": [1, 2, 3, 4, 5], "B": [5, 4, 3, 2, 1], "C": [1, 3, 2, 4, 5]}
+    rows = [
+        [rater, "ward", "baseline/lead", f"w{i}", m, m, m]
+        for rater, given in marks.items()
+        for i, m in enumerate(given)
+    ]
+    text = shell(rate(rows), "--table", "agreement", "--format", "json")
+    (own,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
+    assert (own["pairs"], own["pairs_undefined"]) == (2, 1)
+    assert "in exact contradiction: 1 of combined, 1 of ward." in text
+
+
+def test_a_jury_that_contradicts_exactly_has_no_icc(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    jury_run(tmp_path / "own", items([1.1, 2.2, 4.4, 3.3], metric="jury"))
+    rows = [["A", "b", "m", f"i00{i}", m, m, m] for i, m in enumerate((4, 3, 1, 2))]
+    text = shell(
+        rate(rows), "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json"
+    )
+    row = table(text)[0]
+    assert (row["icc"], row["boot_method"]) == (None, "none (exact contradiction)")
+    assert math.isclose(row["correlation"], -1)
+
+
+def test_scales_that_differ_are_not_combined(tmp_path: Path, shell: Callable[..., str]) -> None:
+    own = tmp_path / "own"
+    values = [1.0, 2.0, 4.0, 5.0, 3.0]
+    jury_run(own, items(values, metric="jury"))
+    jury_run(own, items([v * 2 for v in values], metric="jury"), benchmark="ten", top=10)
+    rows = [["A", "b", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))]
+    rows += [["A", "ten", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 8, 9, 3))]
+    text = shell(rate(rows), "--results-dir", own, "--table", "agreement", "--format", "json")
+    assert "Not combined: the benchmarks' rubrics have different scales." in text
+    assert {r["benchmark"] for r in table(text)} == {"b", "ten"}
+
+
+def test_no_spread_gives_a_corrected_score_without_an_interval(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    rows = items([5.0] * 6, metric="jury")
+    rows.append(Item(id="x", value=1.0, outcome="empty", metric="jury"))
+    jury_run(tmp_path / "own", rows)
+    given = [["A", "b", "m", f"i00{i}", 4, 4, 4] for i in range(4)]
+    call = (rate(given), "--results-dir", tmp_path / "own", "--format", "json")
+    (row,) = table(shell(*call, "--table", "corrected"))
+    assert (row["corrected"], row["low"], row["high"]) == (4.0, None, None)
+    assert row["method"] == "prediction-powered, no interval (no spread)"
+    assert (row["n"], row["answers"], row["labelled"]) == (6, 7, 4)
+
+
 # Mistakes -----------------------------------------------------------------------------------------
 
 LEAD = ("ward", "baseline/lead")
@@ -412,6 +553,15 @@ def test_a_mistake_is_one_line(rows: Rows, expected: str, shell: Callable[..., s
     assert expected in line
 
 
+def test_two_files_of_one_name_are_two_files(shell: Callable[..., str]) -> None:
+    for folder, mark in (("one", 2), ("two", 5)):
+        Path(folder).mkdir()
+        rate([["A", *LEAD, "w1", mark, mark, mark]]).rename(f"{folder}/ratings.csv")
+    line = shell("one/ratings.csv", "two/ratings.csv", code=3)
+    assert "this rater rated this answer before" in line
+    assert "this rater rated" in shell("one/ratings.csv", "one/ratings.csv", code=3)
+
+
 @pytest.mark.parametrize("column", ["rater", "benchmark", "model", "instance", *AXES])
 def test_a_missing_column_is_named(column: str, shell: Callable[..., str]) -> None:
     head = ["rater", "benchmark", "model", "instance", *AXES]
@@ -424,8 +574,12 @@ def test_a_missing_column_is_named(column: str, shell: Callable[..., str]) -> No
 
 def test_files_that_are_no_ratings(shell: Callable[..., str], tmp_path: Path) -> None:
     assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
-    Path("semi.csv").write_text("rater;benchmark;model\nA;ward;x\n")
-    assert "separate columns by commas" in shell("semi.csv", code=3)
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        cells = ["rater", "item", *AXES], ["A", '"a, b, c"', "1", "2", "3"]
+        text = "\n".join(mark.join(line) for line in cells)
+        Path("semi.csv").write_text(text, encoding="utf-8-sig")
+        line = shell("semi.csv", code=3)
+        assert f"semi.csv: columns are separated by {name}; save it with commas" in line
     Path("latin.csv").write_bytes("rater,benchmark\nJos\xe9,ward\n".encode("latin-1"))
     assert "UTF-8" in shell("latin.csv", code=3)
     empty = rate([["A", *LEAD, "w1", 3, 3, 3]])
@@ -464,16 +618,24 @@ def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Callable[..., str])
 
 
 def jury_run(
-    results: Path, rows: list[Item], *, more: Sequence[MetricRef] = (), **spec: Any
+    results: Path,
+    rows: list[Item],
+    *,
+    more: Sequence[MetricRef] = (),
+    benchmark: str = "b",
+    top: int = 5,
+    judges: bool = False,
+    **spec: Any,
 ) -> None:
-    """Write one run that a jury has rated."""
-    likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=5.0, floor=1.0)
-    folder = write_run(results, "b", "m", rows, metrics=[likert, *more], **spec)
+    """Write one run that a jury has rated; `judges`: its rows say who gave what."""
+    likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=top, floor=1.0)
+    names = dict.fromkeys(r.metric for r in rows if r.metric != "jury") if judges else {}
+    own = [msgspec.structs.replace(likert, name=n) for n in names]
+    folder = write_run(results, benchmark, "m", rows, metrics=[likert, *own, *more], **spec)
     record = read_record(folder)
-    judges = tuple(ModelSpec(name=n) for n in ("x/one", "x/two"))
-    terms = JuryTerms(
-        jury=JurySpec(name="ours", judges=judges), rubric=default_jury().rubric, version="1"
-    )
+    asked = tuple(ModelSpec(name=n) for n in ("x/one", "x/two"))
+    rubric = msgspec.structs.replace(default_jury().rubric, maximum=top)
+    terms = JuryTerms(jury=JurySpec(name="ours", judges=asked), rubric=rubric, version="1")
     grading = msgspec.structs.replace(record.grading, jury=terms)
     record = msgspec.structs.replace(record, grading=grading)
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
@@ -598,7 +760,9 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Callable[...,
                 writer.writerow(row | {"rater": rater} | dict(zip(AXES, marks, strict=True)))
                 item = items_[row["item"]]
                 plain.append([rater, item["benchmark"], item["model"], item["instance"], *marks])
+    plain += [["", "ward", "baseline/lead", "w1", "", "", ""]] * 7  # of 20 answers two skipped 7
     named = shell(rate(plain), "--format", "json")
+    assert "Rows without a rating: 7 of 40." in named
     assert shell("one.csv", "two.csv", "--format", "json") == named
     Path("elsewhere").mkdir()
     Path("sheet.key.json").rename("elsewhere/k.json")
@@ -615,6 +779,12 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Callable[...,
         text = text.replace(run, "0" * 16)
     Path("elsewhere/k.json").write_text(text)
     assert "from another run" in shell("one.csv", "--key", "elsewhere/k.json", code=3)
+
+
+def test_a_sheet_has_a_name_where_none_is_given(shell: Callable[..., str]) -> None:
+    out = shell("--benchmark", "ward", "--per-benchmark", 3, "--template")
+    assert "rating_sheet.csv: 3 answers to rate" in out
+    assert Path("rating_sheet.key.json").exists()
 
 
 def test_the_seed_decides_the_sheet(shell: Callable[..., str]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MIN_COMMON = 5
 _PER_BENCHMARK = 30
+_SHEET = "rating_sheet.csv"
 _TABLES = ("agreement", "corrected", "shares")
 
 
@@ -39,7 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SCORE",
         help="of --table shares: the score from which on an answer counts as good",
     )
-    parser.add_argument("--template", metavar="FILE", help="write a blinded sheet to rate on")
+    parser.add_argument(
+        "--template",
+        nargs="?",
+        const=_SHEET,
+        metavar="FILE",
+        help=f"write a blinded sheet to rate on (default name: {_SHEET})",
+    )
     parser.add_argument(
         "--per-benchmark",
         type=int,
@@ -68,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     """Print agreement, or write a sheet, and return the exit code."""
     if bool(args.ratings) == bool(args.template):
         raise UsageError(
-            "name files of ratings, or --template FILE to write a sheet to rate on, not both"
+            "name files of ratings, or write a sheet to rate on with --template FILE, not both"
             if args.ratings
             else "name a file of ratings, or write a sheet to rate on with --template FILE"
         )

@@ -25,6 +25,7 @@ from medhelm.tables.table import Row, Settings, Table, Value, make_table
 MIN_COMMON = 5
 """A pair of clinicians needs that many answers in common for an ICC of its own."""
 
+_MANY = 5
 COMBINED = "combined"
 CLINICIANS = "clinicians"
 
@@ -40,8 +41,7 @@ class _Group:
     clusters: Ints
     weights: Floats
     """Of the bootstrap's draws."""
-    scale: tuple[int, int] | None
-    """None where benchmarks with different scales are combined."""
+    scale: tuple[int, int]
 
     @property
     def human(self) -> Floats:
@@ -55,6 +55,7 @@ class _Group:
             "benchmark": self.name,
             "measure": measure,
             "n": int(used.sum()),
+            "answers": len(used),
             "clusters": len(np.unique(self.clusters[used])),
             "raters": int(rated.any(axis=0).sum()),
         }
@@ -74,18 +75,19 @@ def agreement_table(
     rows: list[Row] = []
     for group in _groups(rated, settings):
         measures = [m for m in shown if not np.isnan(group.measures[m]).all()]
-        rows += [_against(group, m, settings.confidence) for m in measures]
-        for row in rows[-len(measures) :]:
-            row["is_stand_in"] = not rated.jury.judges and row["measure"] in {JURY, *judges}
-            if row["measure"] == JURY:
+        for measure in measures:
+            row = _against(group, measure, settings.confidence)
+            row["is_stand_in"] = not rated.jury.judges and measure in {JURY, *judges}
+            if measure == JURY:
                 row |= _votes(group, rated.judges)
+            rows.append(row)
         rows.append(_among(group, min_common, settings.confidence))
     return make_table(
         "agreement",
         f"Agreement with clinicians, jury {jury_name(rated)}",
         AGREEMENT,
         rows,
-        [*common_notes(rated), *_agreement_notes(rows, min_common)],
+        [*common_notes(rated), *_agreement_notes(rated, rows, min_common)],
         {
             "draws": settings.draws,
             "bootstrap_seed": settings.bootstrap_seed,
@@ -100,8 +102,9 @@ def agreement_table(
 def _groups(rated: Rated, settings: Settings) -> list[_Group]:
     names = list(dict.fromkeys(rated.benchmarks.tolist()))
     scales = {*rated.scales.values()}
-    common = scales.pop() if len(scales) == 1 else None
-    groups = [(COMBINED, COMBINED, np.ones(len(rated.answers), dtype=np.bool_))]
+    groups = []
+    if len(scales) == 1:
+        groups.append((COMBINED, COMBINED, np.ones(len(rated.answers), dtype=np.bool_)))
     groups += [(name, "benchmark", rated.benchmarks == name) for name in names]
     return [
         _Group(
@@ -113,7 +116,7 @@ def _groups(rated: Rated, settings: Settings) -> list[_Group]:
             weights=agreement.resampled(
                 codes, settings.draws, seed_of(settings.bootstrap_seed, "agreement", level, name)
             ),
-            scale=rated.scales.get(name) if level == "benchmark" else common,
+            scale=rated.scales[name] if level == "benchmark" else min(scales),
         )
         for name, level, rows in groups
     ]
@@ -130,9 +133,16 @@ def _against(group: _Group, measure: str, confidence: float) -> Row:
     mean = agreement.consensus(group.ratings, agreement.once(len(values)))[0]
     used = ~(np.isnan(values) | np.isnan(mean))
     row = group.row(measure, used)
+    if measure == JURY or measure.startswith(f"{JURY}["):
+        row["n_scale"] = int((~np.isnan(values)).sum())
+        row |= _on_the_scale(values, group.human, group.scale)
     r = float(agreement.correlation(mean, values, agreement.once(len(values)))[0])
     if np.isnan(r):
-        return row | {"boot_method": f"none (fewer than {agreement.LEAST} answers, or no spread)"}
+        is_few = used.sum() < agreement.LEAST
+        why = f"fewer than {agreement.LEAST} answers with a z-score" if is_few else "no spread"
+        return row | {"boot_method": f"none ({why})"}
+    if not np.isfinite(agreement.two_rater_icc(np.asarray(r))):
+        return row | {"correlation": r, "boot_method": "none (exact contradiction)"}
     two = agreement.z_scores(np.stack([mean[used], values[used]], axis=1))
     icc = agreement.icc3k(two, confidence)
     drawn = agreement.correlation(
@@ -140,20 +150,15 @@ def _against(group: _Group, measure: str, confidence: float) -> Row:
     )
     ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
     row |= {"icc": icc.value, "icc_low": icc.low, "icc_high": icc.high, "correlation": r}
-    row |= _ends(ends)
-    if measure == JURY or measure.startswith(f"{JURY}["):
-        row |= _on_the_scale(values, group.human, group.scale)
-    return row
+    return row | _ends(ends)
 
 
 def _ends(ends: Interval) -> Row:
     return {"boot_low": ends.low, "boot_high": ends.high, "boot_method": ends.method}
 
 
-def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int] | None) -> Row:
-    """Return what needs both raters on one scale; nothing where scales are mixed."""
-    if scale is None:
-        return {}
+def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
+    """Return what needs both raters on one scale."""
     steps = range(scale[0], scale[1] + 1)
     one, other = np.floor(a + 0.5), np.floor(b + 0.5)
     return {
@@ -165,32 +170,34 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int] | None) -> Row:
 
 
 def _votes(group: _Group, judges: Sequence[str]) -> Row:
-    """Return how many independent judges the jury is worth on a group."""
-    if len(judges) < 2:
-        return {"judges": len(judges)}
-    scores = np.stack([group.measures[j] for j in judges], axis=1)
-    r = agreement.error_correlation(scores, group.human)
-    return {"judges": len(judges), "effective_votes": agreement.effective_votes(len(judges), r)}
+    """Return how many independent judges those are worth that rated any answer of a group."""
+    heard = [group.measures[j] for j in judges if not np.isnan(group.measures[j]).all()]
+    if len(heard) < 2:
+        return {"judges": len(heard)}
+    r = agreement.error_correlation(np.stack(heard, axis=1), group.human)
+    return {"judges": len(heard), "effective_votes": agreement.effective_votes(len(heard), r)}
 
 
 def _among(group: _Group, min_common: int, confidence: float) -> Row:
     """Return the row of clinicians against each other, averaged over pairs."""
     ratings = group.ratings
-    pairs = agreement.common_pairs(ratings, min_common)
-    iccs = agreement.pair_iccs(ratings, pairs, agreement.once(len(ratings)))[0]
-    pairs = [pair for pair, icc in zip(pairs, iccs, strict=True) if np.isfinite(icc)]
+    common = agreement.common_pairs(ratings, min_common)
+    iccs = agreement.pair_iccs(ratings, common, agreement.once(len(ratings)))[0]
+    pairs = [pair for pair, icc in zip(common, iccs, strict=True) if np.isfinite(icc)]
     iccs = iccs[np.isfinite(iccs)]
     used = np.zeros(len(ratings), dtype=np.bool_)
     for i, j in pairs:
         used |= ~(np.isnan(ratings[:, i]) | np.isnan(ratings[:, j]))
     row = group.row(CLINICIANS, used) | {
         "pairs": len(pairs),
+        "pairs_undefined": len(common) - len(pairs),
         "is_stand_in": False,
         "raters": len({rater for pair in pairs for rater in pair}),
         "alpha": agreement.krippendorff_alpha(ratings, "ordinal"),
     }
     if not pairs:
-        return row | {"boot_method": f"none (no pair with {min_common} answers in common)"}
+        why = "no pair with a defined ICC" if common else f"no pair with {min_common} in common"
+        return row | {"boot_method": f"none ({why})"}
     drawn = agreement.pair_iccs(ratings, pairs, group.weights)
     known = np.isfinite(drawn)
     with np.errstate(invalid="ignore"):
@@ -230,7 +237,7 @@ def common_notes(rated: Rated) -> list[str]:
     return [*notes, *rated.notes]
 
 
-def _agreement_notes(rows: Sequence[Row], min_common: int) -> list[str]:
+def _agreement_notes(rated: Rated, rows: Sequence[Row], min_common: int) -> list[str]:
     notes = [
         "ICC(3,k), k = 2, of z-scores within rater: consistency, not absolute agreement; it equals "
         "2r / (1 + r). In brackets its F interval, not clipped, which takes answers for "
@@ -238,6 +245,32 @@ def _agreement_notes(rows: Sequence[Row], min_common: int) -> list[str]:
         f"Clinicians: mean over pairs with at least {min_common} answers in common; MAE and kappa "
         "are of single clinicians, those of the jury against the clinicians' mean.",
     ]
+    if len({*rated.scales.values()}) > 1:
+        notes.append("Not combined: the benchmarks' rubrics have different scales.")
+    if silent := int(np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum()):
+        notes.append(
+            f"Clinicians with one rating or the same for all have no z-score: {silent} of "
+            f"{rated.ratings.shape[1]}. Their ratings count in all but the ICC."
+        )
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("icc") is None:
+            why = str(row["boot_method"]).removeprefix("none ")
+            lacking.setdefault(why, []).append(f"{row['benchmark']} x {row['measure']}")
+    notes += [f"No ICC {why}: {_several(of)}." for why, of in lacking.items()]
+    more = [
+        f"{row['n_scale']} of {row['benchmark']}"
+        for row in rows
+        if row["measure"] == JURY and row["n_scale"] != row["n"]
+    ]
+    if more:
+        notes.append(f"MAE and kappa take answers without a z-score too: {_several(more)}.")
+    undefined = [(r["benchmark"], r["pairs_undefined"]) for r in rows if r.get("pairs_undefined")]
+    if undefined:
+        pairs = _several([f"{n} of {name}" for name, n in undefined])
+        notes.append(
+            f"Pairs of clinicians left out, without spread or in exact contradiction: {pairs}."
+        )
     for row in rows:
         alpha, votes = row.get("alpha"), row.get("effective_votes")
         if row["level"] != COMBINED:
@@ -247,6 +280,11 @@ def _agreement_notes(rows: Sequence[Row], min_common: int) -> list[str]:
         if isinstance(alpha, float) and not np.isnan(alpha):
             notes.append(f"Krippendorff's alpha (ordinal) among clinicians: {alpha:.2f}.")
     return notes
+
+
+def _several(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
 
 
 def rated_settings(rated: Rated) -> dict[str, Value]:

@@ -12,6 +12,7 @@ def _column(
     heading: str = "",
     unit: str = "",
     interval: tuple[str, str] | None = None,
+    of: str = "",
 ) -> Column:
     return Column(
         name=name,
@@ -20,6 +21,7 @@ def _column(
         heading=heading,
         unit=unit,
         interval=interval,
+        of=of,
     )
 
 
@@ -34,10 +36,13 @@ AGREEMENT = (
         "measure",
     ),
     _column("is_stand_in", "boolean", "whether the scores are of the offline graders"),
-    _column("n", "integer", "answers that have both", "n"),
-    _column("clusters", "integer", "patients, notes or dialogues among them"),
+    _column("n", "integer", "answers that have both: those of the ICC", "n", of="answers"),
+    _column("answers", "integer", "rated answers"),
+    _column("n_scale", "integer", "answers of MAE, bias and kappa, which need no z-score"),
+    _column("clusters", "integer", "patients, notes or dialogues among the n"),
     _column("raters", "integer", "clinicians that rated any of them"),
     _column("pairs", "integer", "pairs of clinicians in the average"),
+    _column("pairs_undefined", "integer", "pairs left out: no spread, or exact contradiction"),
     _column(
         "icc",
         "number",
@@ -57,7 +62,7 @@ AGREEMENT = (
     _column("kappa_quadratic", "number", "quadratically weighted kappa of rounded scores", "kappa"),
     _column("kappa_linear", "number", "linearly weighted kappa of rounded scores"),
     _column("alpha", "number", "Krippendorff's alpha (ordinal) of all clinicians' ratings"),
-    _column("judges", "integer", "judges of the jury"),
+    _column("judges", "integer", "judges that rated any of the answers"),
     _column(
         "effective_votes",
         "number",
@@ -69,8 +74,9 @@ CORRECTED = (
     _column("benchmark", "string", "name of the benchmark", "benchmark"),
     _column("model", "string", "name of the model", "model"),
     _column("is_stand_in", "boolean", "whether the scores are of the offline graders"),
-    _column("n", "integer", "answers with a score of the jury", "n"),
-    _column("labelled", "integer", "those of them that clinicians rated", "rated"),
+    _column("n", "integer", "answers with a score of the jury", "n", of="answers"),
+    _column("answers", "integer", "graded answers; those without a score are in no number here"),
+    _column("labelled", "integer", "those of n that clinicians rated", "rated"),
     _column("clusters", "integer", "patients, notes or dialogues among the rated"),
     _column("jury", "number", "mean of the jury over all n", "jury", "metric"),
     _column("clinicians", "number", "clinicians' mean over the rated", "clinicians", "metric"),
@@ -88,7 +94,7 @@ CORRECTED = (
 )
 
 SHARES = (
-    *CORRECTED[:4],
+    *CORRECTED[:5],
     _column("labelled", "integer", "answers of the benchmark that clinicians rated", "rated"),
     _column("share", "number", "share of all n that the jury calls good", "good", "share"),
     _column(

@@ -74,6 +74,8 @@ def _head(rated: Rated, own: RunScores) -> Row:
         "benchmark": own.run.benchmark,
         "model": own.run.model,
         "is_stand_in": not rated.jury.judges,
+        "n": int((~np.isnan(own.values[JURY])).sum()),
+        "answers": len(own.places),
     }
 
 
@@ -85,7 +87,6 @@ def _corrected(rated: Rated, own: RunScores, confidence: float) -> Row:
     held = len(np.unique(clusters[labelled]))
     row: Row = {
         **_head(rated, own),
-        "n": len(judge),
         "labelled": int(labelled.sum()),
         "clusters": held,
     }
@@ -100,7 +101,7 @@ def _corrected(rated: Rated, own: RunScores, confidence: float) -> Row:
         "corrected": found.value,
         "low": None if ends.low is None else max(ends.low, low),
         "high": None if ends.high is None else min(ends.high, high),
-        "method": found.method,
+        "method": ends.method,
     }
 
 
@@ -109,7 +110,7 @@ def _share(rated: Rated, own: RunScores, threshold: float, confidence: float) ->
     judge = own.values[JURY][~np.isnan(own.values[JURY])]
     rows = (rated.benchmarks == own.run.benchmark) & ~np.isnan(rated.measures[JURY])
     called, good = rated.measures[JURY][rows] >= threshold, rated.human()[rows] >= threshold
-    row: Row = {**_head(rated, own), "n": len(judge), "labelled": len(good)}
+    row: Row = {**_head(rated, own), "labelled": len(good)}
     if not len(judge):
         return row | {"method": "none (no score)"}
     share = float((judge >= threshold).mean())
@@ -125,7 +126,7 @@ def _share(rated: Rated, own: RunScores, threshold: float, confidence: float) ->
         "corrected": found.value,
         "low": ends.low,
         "high": ends.high,
-        "method": found.method,
+        "method": ends.method,
         "sensitivity": sensitivity,
         "specificity": specificity,
     }

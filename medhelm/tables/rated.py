@@ -123,6 +123,9 @@ def load_rated(
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
     notes = [*chosen.notes, *([f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged))]
+    blank = len(kept) - sum(len(own) for own in composites.values())
+    if blank:
+        notes.append(f"Rows without a rating: {blank} of {len(kept)}.")
     if unscored:
         notes.append(f"Without a score of the jury: {unscored} of {len(answers)} rated answers.")
     return Rated(
@@ -257,7 +260,7 @@ def _composites(
 ) -> dict[Answer, dict[str, float]]:
     """Return what each rater gave each answer; raises DataError for a rating that cannot be."""
     found: dict[Answer, dict[str, float]] = {}
-    first: dict[tuple[Answer, str], str] = {}
+    first: dict[tuple[Answer, str], Rating] = {}
     for rating in ratings:
         answer = rating.answer
         own = scores[answer.benchmark, answer.model]
@@ -265,10 +268,10 @@ def _composites(
         if value is None:
             continue
         _check_place(rating, own)
-        earlier = first.setdefault((answer, rating.rater), rating.where)
-        if earlier != rating.where:
+        earlier = first.setdefault((answer, rating.rater), rating)
+        if earlier is not rating:  # files in different folders may share their name
             raise DataError(
-                f"{rating.where}: this rater rated this answer before, in {earlier}; keep one"
+                f"{rating.where}: this rater rated this answer before, in {earlier.where}; keep one"
             )
         found.setdefault(answer, {})[rating.rater] = value
     return found

@@ -85,6 +85,7 @@ def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[Rating]
 
 def _read(path: Path, key: Path | None) -> Iterator[Rating]:
     try:
+        _check_commas(path)
         rows = list(read_csv(path))
     except OSError as e:
         raise DataError(f"cannot read {path}: {why(e)}") from None
@@ -119,12 +120,20 @@ def _read(path: Path, key: Path | None) -> Iterator[Rating]:
             yield Rating(where, cells["rater"], answer, "", "repeat" in cells, cells)
 
 
+def _check_commas(path: Path) -> None:
+    """Raise DataError for the semicolons or tabs that some spreadsheets write."""
+    with path.open("rb") as file:
+        header = file.readline()
+    for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
+        if header.count(mark) > header.count(b","):
+            raise DataError(f"{path.name}: columns are separated by {name}; save it with commas")
+
+
 def check_columns(file: str, there: Collection[str], needed: Collection[str]) -> None:
     """Raise DataError for the first column that a rating file lacks."""
     for name in needed:
         if name not in there:
-            commas = "; separate columns by commas" if len(there) == 1 else ""
-            raise DataError(f"{file}: no column {name!r}; needed are {', '.join(needed)}{commas}")
+            raise DataError(f"{file}: no column {name!r}; needed are {', '.join(needed)}")
 
 
 def _items(sheet: Path, key: Path | None) -> dict[str, KeyItem]:

@@ -166,6 +166,11 @@ def _fill(
     for number, (candidate, item) in enumerate(zip(drawn, stands_for, strict=True), 1):
         run = candidate.own.run
         exchange = exchanges[run.folder, candidate.key, candidate.repeat]
+        if exchange.instance.criteria:
+            raise UsageError(
+                f"{run.benchmark}: its instances are rated by criteria of their own, which the "
+                "columns of a sheet cannot hold; --benchmark chooses others"
+            )
         name = f"{mark}-{number:03d}"
         items[name] = item
         own = {c.name for c in candidate.own.terms.rubric.criteria}
