@@ -48,11 +48,13 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             "select course, instructions, reports.text from targets join reports using (stay) "
             "where stay = ?"
         )
-        for _, row in read_table(notes, NOTES):
+        for number, row in read_table(notes, NOTES):
             stay = key(row)
             found = database.execute(ask, (stay,)).fetchone()
             if found is None:
                 continue
+            if not row["text"].strip():
+                raise DataError(f"{notes.name}, row {number}: text is empty")
             database.execute("delete from targets where stay = ?", (stay,))
             *sections, report = found
             kept = {**{name: row[name] for name in NOTES}, "hadm_id": stay, "radiology": report}

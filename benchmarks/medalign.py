@@ -40,6 +40,8 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
         if gold is None or (instruction, patient) in seen:
             continue
         seen.add((instruction, patient))
+        if not row["question"].strip():
+            raise DataError(f"{instructions.name}, row {number}: question is empty")
         path = find_record(instructions.parent, patient, row.get("filename", "").strip())
         if path is None:
             raise DataError(

@@ -23,11 +23,11 @@ def to_instance(row: Row) -> Instance:
     topic, kind, before = (row[name].strip() for name in ("topic", "dialogue_type", "context"))
     heading = [f"Topic: {topic}", *([f"Kind of dialogue: {kind}"] if kind else [])]
     return Instance(
-        id=row["id"],
+        id=row["id"].strip(),
         context="\n".join(heading) + "\n\nDialogue so far:\n" + (before or "(not begun)"),
         question="What does the counsellor say next?",
         references=(row["response"].strip(),),
-        cluster=row["dialogue"],
+        cluster=row["dialogue"].strip(),
         metadata={"topic": topic, "dialogue_type": kind},
     )
 
@@ -75,7 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Make a UTF-8 CSV file with one row for each turn of a counsellor.",
                 "The published file calls the response gold_counselor_response and has neither id "
                 "nor dialogue: add both.",
-                "Name the file mental_health.csv.",
+                "Name the file mental_health.csv; mental_health.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1024,
             data_class="private",

@@ -37,9 +37,11 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             database.executemany("insert into codes values (?, ?, ?, ?)", rows)
         database.execute("create index by_stay on codes (stay)")
         ask = "select code from codes where stay = ? order by kind, place, rowid"
-        for note in read_table(notes, NOTES):
+        for number, note in enumerate(read_table(notes, NOTES), 1):
             row = dict(zip(NOTES, note, strict=True))
             if codes := [code for (code,) in database.execute(ask, (row["hadm_id"],))]:
+                if not row["text"].strip():
+                    raise DataError(f"{notes.name}, row {number}: text is empty")
                 yield {**row, "codes": codes}
 
 

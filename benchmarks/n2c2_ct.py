@@ -28,6 +28,7 @@ CRITERIA: Mapping[str, str] = {
 }
 GOLDS = {"met": "A", "not met": "B"}
 
+_GOLDS = ", ".join(map(repr, GOLDS))
 _BORDER = re.compile(r"^[ \t]*\*{50,}[ \t]*$", re.MULTILINE)
 _DATE = re.compile(r"Record date:\s*(\d{4}-\d{2}-\d{2})")
 _GAP = re.compile(r"\n\s*\n\s*")
@@ -77,6 +78,8 @@ def read_patient(data: bytes, patient: str) -> Iterator[Row]:
         tag = None if tags is None else tags.find(criterion)
         if tag is None:
             raise DataError(f"{where}: TAGS holds no {criterion}; use the gold standard files")
+        if tag.get("met") not in GOLDS:
+            raise DataError(f"{where}: met of {criterion} is none of {_GOLDS}")
         yield {"patient": patient, "criterion": criterion, "met": tag.get("met"), "text": text}
 
 
@@ -85,7 +88,7 @@ def to_instance(row: Row) -> Instance:
     if row["criterion"] not in CRITERIA:
         raise DataError(f"criterion is none of {', '.join(CRITERIA)}")
     if row["met"] not in GOLDS:
-        raise DataError(f"met is none of {', '.join(map(repr, GOLDS))}")
+        raise DataError(f"met is none of {_GOLDS}")
     notes = [note.strip() for note in _BORDER.split(row["text"])]
     notes = [_GAP.sub("\n\n", note) for note in notes if note]
     dates = [match[1] if (match := _DATE.search(note)) else "" for note in notes]

@@ -30,10 +30,10 @@ def to_instance(row: Row) -> Instance | None:
     if not row["id"].strip():
         raise DataError("column 'id' is empty")
     return Instance(
-        id=row["id"],
+        id=row["id"].strip(),
         context=row["note"].strip(),
         question=f"Fill in this form from the note:\n{FORM}",
-        cluster=row.get("patient") or None,
+        cluster=row.get("patient", "").strip() or None,
     )
 
 
@@ -80,7 +80,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "The notes are not public; run the task on notes of your own institution.",
                 "Export visit notes in free text to a UTF-8 CSV file, one a row; no labels are "
                 "needed. The published data have the note in the column 'MO Note'.",
-                "Name the file note_extract.csv.",
+                "Name the file note_extract.csv; note_extract.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1536,
             data_class="private",

@@ -35,11 +35,11 @@ def to_instance(row: Row) -> Instance | None:
     if not row["id"].strip():
         raise DataError("column 'id' is empty")
     return Instance(
-        id=row["id"],
+        id=row["id"].strip(),
         context="\n\n".join(f"{title}:\n{row[name].strip()}" for name, title in GIVEN.items()),
         question="Write this patient's instructions for home.",
         references=(row["instructions"].strip(),),
-        cluster=row.get("patient") or None,
+        cluster=row.get("patient", "").strip() or None,
     )
 
 
@@ -91,7 +91,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "one a row.",
                 "The published data call the columns Diagnosis, ActualProcedure, "
                 "HistoryPhysicalNoteText, OperativeNoteText, DischargeInstructionNoteText and QC.",
-                "Name the file patient_instruct.csv.",
+                "Name the file patient_instruct.csv; patient_instruct.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1536,
             data_class="private",

@@ -174,12 +174,12 @@ def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance]:
         if columns.part:
             metadata["part"] = _known(text(row, columns.part), columns.part, values.parts)
         return Instance(
-            id=text(row, columns.id),
+            id=text(row, columns.id).strip(),
             context=text(row, columns.context),
             question=question,
             choices=tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices),
             references=reference(row),
-            cluster=text(row, columns.cluster) or None,
+            cluster=text(row, columns.cluster).strip() or None,
             metadata=metadata,
         )
 

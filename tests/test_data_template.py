@@ -89,17 +89,38 @@ def test_the_template_in_its_place_is_data_that_validate(
     assert "2 instances" in capsys.readouterr().out
 
 
-def test_every_benchmark_with_columns_reads_its_own_template(folder: Path) -> None:
-    names = [b.name for b in load_registry().benchmarks.values() if b.columns]
-    assert len(names) >= 11
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_every_benchmark_with_columns_reads_its_own_template(folder: Path, suffix: str) -> None:
+    registry = load_registry()
+    names = [b.name for b in registry.benchmarks.values() if b.columns]
+    assert len(names) == 14
     for name in names:
-        benchmark = load_registry().benchmark(name)
+        benchmark = registry.benchmark(name)
         assert isinstance(benchmark.dataset, FileDataset)
-        path = folder / "data" / name / benchmark.dataset.files[0].name
+        file = Path(benchmark.dataset.files[0].name).with_suffix(suffix)
+        assert file.name in " ".join(benchmark.how_to_get)
+        path = folder / "data" / name / file
         assert run_command(["data", "template", name, "--output", str(path)]) == 0
         dataset = open_dataset(benchmark, "full", root=folder / "data")
         samples = open_dataset(benchmark, "sample", root=folder / "data")
         assert [*dataset.instances()] == [*samples.instances()][:2], name
+
+
+def test_a_template_of_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["data", "template", "note_extract", "--output", "own.jsonl"]
+    assert run_command(argv) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "wrote own.jsonl: 2 synthetic rows"
+    target = folder / "data" / "note_extract" / "note_extract.jsonl"
+    assert f"  put the file there: {target}" in said
+    rows = [json.loads(line) for line in (folder / "own.jsonl").read_text().splitlines()]
+    assert [[*row] for row in rows] == [["id", "note", "patient"]] * 2
+    target.parent.mkdir(parents=True)
+    (folder / "own.jsonl").rename(target)
+    assert run_command(["data", "where", "note_extract"]) == 0
+    assert f"{target}: there" in capsys.readouterr().out
+    assert run_command(["validate", "note_extract", "--data", "full"]) == 0
+    assert "2 instances" in capsys.readouterr().out
 
 
 def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +194,7 @@ def test_describe_shows_columns_steps_parts_and_rubric(
     assert run_command(["describe", "clear", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["parts"]) == 13 and list(found["columns"])[0] == "id"
-    assert len(found["how_to_get"]) == 4 and found["rubric"] == ""
+    assert len(found["how_to_get"]) == 5 and found["rubric"] == ""
 
 
 def own(**changes: object) -> Benchmark:

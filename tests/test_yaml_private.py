@@ -31,6 +31,7 @@ HEADER = "id,condition,note,label,patient\n"
 
 
 def instances(folder: Path, table: str, text: str = YAML) -> list[Instance]:
+    folder.mkdir(exist_ok=True)
     path = folder / "own_notes.yaml"
     path.write_text(text)
     place = folder / "own_notes" / "own_notes.csv"
@@ -72,6 +73,96 @@ def test_optional_columns_may_be_empty_or_absent_and_order_is_free(tmp_path: Pat
     (absent,) = instances(tmp_path, "note,label,condition,id\nToe.,no,gout,1\n")
     assert empty == absent
     assert empty.cluster is None
+
+
+def test_blanks_around_keys_do_not_make_other_patients(tmp_path: Path) -> None:
+    table = HEADER + "1 ,gout,Toe.,no, p1\n 2,gout,Toe.,no,p1 \n3,gout,Toe.,no,  \n"
+    found = instances(tmp_path, table)
+    assert [(i.id, i.cluster) for i in found] == [("1", "p1"), ("2", "p1"), ("3", None)]
+
+
+def lines(folder: Path, text: str) -> list[Instance]:
+    """Read the rows from a file of JSON lines."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "own_notes.yaml"
+    path.write_text(YAML)
+    (folder / "own_notes").mkdir(exist_ok=True)
+    (folder / "own_notes" / "own_notes.jsonl").write_text(text, encoding="utf-8")
+    return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
+
+
+def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
+    """A number is text, null an empty cell; an optional key may be absent."""
+    full = '{"id": 7, "condition": "gout", "note": "Toe.", "label": "yes", "patient": 12}\n'
+    bare = '{"id": "8", "condition": "gout", "note": "Toe.", "label": "no"}\n'
+    null = '{"id": "9", "condition": "gout", "note": "Toe.", "label": "no", "patient": null}\n'
+    first, *others = lines(tmp_path, full + "\n" + bare + null)
+    (same,) = instances(tmp_path / "csv", HEADER + "7,gout,Toe.,yes,12\n")
+    assert first == same
+    assert [(i.id, i.cluster) for i in others] == [("8", None), ("9", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '\n{"id": "1", "condition": "gout", "note": ["secret"], "label": "no"}\n',
+            "row 2: column 'note' holds a list, expected a text",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "note": null, "label": "no"}\n',
+            "row 1: column 'note' is empty",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "note": "secret", "label": true}\n',
+            "row 1: column 'label' must hold one of: no, yes, open",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "label": "no"}\n',
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient",
+        ),
+    ],
+)
+def test_mistakes_in_json_lines_are_named(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        lines(tmp_path, text)
+    assert str(caught.value) == f"own_notes: own_notes.jsonl, {message}"
+
+
+def test_both_forms_at_once_are_refused(tmp_path: Path) -> None:
+    instances(tmp_path, HEADER + "1,gout,Toe.,no,p1\n")
+    with pytest.raises(DataError) as caught:
+        lines(tmp_path, '{"id": "2"}')
+    assert str(caught.value) == (
+        f"own_notes: both own_notes.csv and own_notes.jsonl are in {tmp_path / 'own_notes'}; "
+        "move one of them away"
+    )
+
+
+def test_a_file_without_rows_is_named(tmp_path: Path) -> None:
+    for table in ("", "\n\n", HEADER):
+        assert refusal(tmp_path, table) == (
+            "own_notes: split 'test' has no instance; own_notes.csv holds no row of data"
+        )
+    with pytest.raises(DataError, match="own_notes.jsonl holds no row of data"):
+        lines(tmp_path / "lines", "\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("id,note\n1,caf\u00e9".encode("latin-1"), "not UTF-8 at byte 13; it is in line 2; save"),
+        ((HEADER + "1,gout,secret,no,\n").encode("utf-16-le"), "header: holds a NUL character"),
+        ((HEADER + "1,gout,sec\0ret,no,\n").encode(), "row 1: holds a NUL character; save the"),
+    ],
+)
+def test_another_encoding_is_told_with_its_place(data: bytes, message: str, tmp_path: Path) -> None:
+    instances(tmp_path, HEADER + "1,gout,Toe.,no,p1\n")
+    (tmp_path / "own_notes" / "own_notes.csv").write_bytes(data)
+    with pytest.raises(DataError, match=message) as caught:
+        benchmark = read_yaml_benchmark(tmp_path / "own_notes.yaml")
+        list(open_dataset(benchmark, "full", root=tmp_path).rows())
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     template = actions.add_parser("template", help=text, description=text)
     template.add_argument("benchmark", metavar="BENCHMARK")
     template.add_argument(
-        "--output", metavar="FILE", help="where to write (default: BENCHMARK.csv, in this folder)"
+        "--output",
+        metavar="FILE",
+        help="where to write (default: BENCHMARK.csv, in this folder); FILE.jsonl: as JSON lines",
     )
     add_data_dir(template)
     add_plugins(template)
@@ -206,13 +208,14 @@ def _template(benchmark: Benchmark, args: argparse.Namespace) -> int:
             f"{benchmark.name} reads files as they are published and has no columns to fill in; "
             f"to get them: {how_to_get(benchmark, root)}"
         )
-    path = Path(args.output or f"{benchmark.name}.csv")
+    path = Path(args.output or benchmark.name + _target(benchmark, root).suffix)
     rows = _synthetic_rows(benchmark, root)
     _write_rows(path, [*benchmark.columns], rows)
-    target = _target(benchmark, root)
+    target = _target(benchmark, root, path.suffix)
     more = "".join(f" --plugin {shlex.quote(p)}" for p in args.plugin)
     where = f" --data-dir {shlex.quote(args.data_dir)}" if args.data_dir else ""
-    print(f"wrote {path}: a header and {len(rows)} synthetic rows")
+    begin = "" if path.suffix == ".jsonl" else "a header and "
+    print(f"wrote {path}: {begin}{len(rows)} synthetic rows")
     print("next:")
     print(f"  read what each column holds: medhelm describe {benchmark.name}{more}")
     print("  put rows of your own data in place of the synthetic ones (UTF-8)")
@@ -241,7 +244,11 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600, exist_ok=False)  # it is to hold patients' data
         with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+            if path.suffix == ".jsonl":
+                objects = (dict(zip(header, row, strict=True)) for row in rows)
+                file.writelines(f"{msgspec.json.encode(o).decode()}\n" for o in objects)
+            else:
+                csv.writer(file, lineterminator="\n").writerows([header, *rows])
     except FileExistsError:
         raise UsageError(
             f"{path} exists already and is left as it is; name another file with --output"
@@ -251,9 +258,10 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
         raise UsageError(f"cannot write {path}: {reason}") from None
 
 
-def _target(benchmark: Benchmark, root: Path) -> Path:
-    """Return where the filled file belongs."""
-    dataset = benchmark.dataset
+def _target(benchmark: Benchmark, root: Path, suffix: str = "") -> Path:
+    """Return where the filled file belongs, which may be JSON lines in place of CSV."""
+    dataset, folder = benchmark.dataset, root / benchmark.name
     if isinstance(dataset, HubDataset):
-        return root / benchmark.name / f"{benchmark.name}.csv"
-    return file_path(benchmark, dataset.files[0], root)
+        return folder / f"{benchmark.name}.csv"
+    path = folder / dataset.files[0].name
+    return path.with_suffix(suffix) if (path.suffix, suffix) == (".csv", ".jsonl") else path

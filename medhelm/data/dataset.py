@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.data.readers import READERS, read_file, read_jsonl
-from medhelm.data.sources import check_file, file_sha256, hub_folder, load_hub
+from medhelm.data.readers import READERS, read_cells, read_file, read_jsonl
+from medhelm.data.sources import check_file, file_path, file_sha256, hub_folder, load_hub
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.jury.rubrics import check_criteria
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
@@ -60,8 +60,8 @@ class Dataset:
         `find_duplicate_ids`.
         """
         names = _ContentIds()
-        is_empty = True
-        for place, row in self.read():
+        rows, is_empty = 0, True
+        for rows, (place, row) in enumerate(self.read(), 1):  # noqa: B007 - used below
             try:
                 instance = self._map(row)
                 if instance is None:
@@ -74,7 +74,18 @@ class Dataset:
             is_empty = False
             yield instance
         if is_empty:
-            raise DataError(f"{self.benchmark.name}: split {self.split!r} has no instance")
+            name, why = self.benchmark.name, self._why(rows)
+            raise DataError(f"{name}: split {self.split!r} has no instance{why}")
+
+    def _why(self, rows: int) -> str:
+        """Return why there is no instance, as far as it is known."""
+        dataset = self.benchmark.dataset
+        if rows:
+            return f"; {rows} row(s) were read and all are left out"
+        if self.data == "sample" or not self.benchmark.columns or isinstance(dataset, HubDataset):
+            return ""
+        path = file_path(self.benchmark, dataset.needed(self.split)[0], self.folder.parent)
+        return f"; {path.name} holds no row of data"
 
     def _map(self, row: Row) -> Instance | None:
         try:
@@ -317,8 +328,10 @@ def _open_files(
                 f"name its files {split}.csv or the like, or declare FileDataset.read"
             )
 
-        def read() -> Iterator[_Located]:
-            return _locate(benchmark, chosen, read_file)
+        is_declared = [p.name for p in paths] == [Path(s.name).name for s in sources]
+
+        def read() -> Iterator[_Located]:  # else JSON lines in place of a CSV file
+            return _locate(benchmark, chosen, read_file if is_declared else read_cells)
 
     return digest.hexdigest(), read
 

@@ -21,6 +21,8 @@ _Rows = Iterator[tuple[int, Mapping[str, Any]]]
 _BOM = codecs.BOM_UTF8
 _MAX_CELL = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below the size of a long note."""
+_NUL = "holds a NUL character; save the file as UTF-8"
+"""UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""
 
 
 def read_file(path: Path) -> _Rows:
@@ -45,10 +47,14 @@ def read_csv(path: Path) -> _Rows:
                 return
             if len(set(header)) < len(header):
                 raise DataError(f"{path.name}: a column name stands twice in the header")
+            if any("\0" in name for name in header):
+                raise DataError(f"{path.name}, header: {_NUL}")
             for record in records:
                 if not record:
                     continue
                 number += 1
+                if any("\0" in cell for cell in record):
+                    raise DataError(f"{path.name}, row {number}: {_NUL}")
                 if len(record) != len(header):
                     raise DataError(
                         f"{path.name}, row {number}: {len(record)} cells, "
@@ -71,6 +77,21 @@ def read_jsonl(path: Path) -> _Rows:
                 where = f"{path.name}, row {number}"
                 yield number, _object(_decode(text, where, offset), where)
             offset += len(line)
+
+
+def read_cells(path: Path) -> _Rows:
+    """Yield the objects of JSON lines with every value as text, as a CSV file has it."""
+    for number, row in read_jsonl(path):
+        where = f"{path.name}, row {number}"
+        yield number, {name: _cell(value, name, where) for name, value in row.items()}
+
+
+def _cell(value: Any, name: str, where: str) -> str:
+    if isinstance(value, dict | list):
+        raise DataError(f"{where}: column {name[:40]!r} holds {_kind(value)}, expected a text")
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return msgspec.json.encode(value).decode()
 
 
 def read_json(path: Path) -> _Rows:
@@ -143,18 +164,19 @@ def _kind(value: Any) -> str:
 
 
 def _not_utf8(path: Path) -> str:
-    """Return the message that names the first byte that is not UTF-8."""
+    """Return the message that names the first byte that is not UTF-8, and its line."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    offset = 0
+    offset, line = 0, 1
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
             pending = len(decoder.getstate()[0])
             try:
                 decoder.decode(chunk)
             except UnicodeDecodeError as e:
-                offset += e.start - pending
+                start = e.start - pending
+                offset, line = offset + start, line + chunk.count(b"\n", 0, max(0, start))
                 break
-            offset += len(chunk)
+            offset, line = offset + len(chunk), line + chunk.count(b"\n")
         else:
             offset -= len(decoder.getstate()[0])
-    return f"{path.name}: not UTF-8 at byte {offset}; save the file as UTF-8"
+    return f"{path.name}: not UTF-8 at byte {offset}; it is in line {line}; save the file as UTF-8"

@@ -22,13 +22,20 @@ from medhelm.schema import Benchmark, HubDataset, SourceFile
 
 
 def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
-    """Return where a file is expected; raises PluginError for a name that leaves the folder."""
+    """Return where a file is expected; raises PluginError for a name that leaves the folder.
+
+    A table that users fill (`Benchmark.columns`) may be JSON lines in place of CSV.
+    """
     name = Path(source.name)
     if name.is_absolute() or ".." in name.parts or not name.parts:
         raise PluginError(
             f"benchmark {benchmark.name!r}: file name {source.name!r} leaves its folder"
         )
-    return root / benchmark.name / name
+    path = root / benchmark.name / name
+    lines = path.with_suffix(".jsonl")
+    if benchmark.columns and path.suffix == ".csv" and lines.is_file() and not path.exists():
+        return lines
+    return path
 
 
 def is_there(source: SourceFile, path: Path) -> bool:
@@ -86,6 +93,11 @@ def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     """Return the path of a file that is there and has its hash; raises DataError with the fix."""
     path = file_path(benchmark, source, root)
     command = fetch_command(benchmark.name, root)
+    if benchmark.columns and path.suffix == ".csv" and path.with_suffix(".jsonl").is_file():
+        raise DataError(
+            f"{benchmark.name}: both {path.name} and {path.stem}.jsonl are in {path.parent}; "
+            "move one of them away"
+        )
     if not is_there(source, path):
         fixes = [f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"]
         fixes += filter(None, [first_step(benchmark)])

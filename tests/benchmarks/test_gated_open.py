@@ -186,7 +186,9 @@ def test_dischargeme_mistakes_are_named(tmp_path: Path) -> None:
     paths[0].write_bytes(b"note_id,subject_id")
     assert "discharge.csv.gz: not a whole gzip file" in refusal("dischargeme", tmp_path)
     write_dischargeme(tmp_path, notes=[[*STAYS[0][:-1], " "]])
-    assert "text is empty" in refusal("dischargeme", tmp_path)
+    assert refusal("dischargeme", tmp_path) == (
+        "dischargeme: discharge.csv.gz, row 1: text is empty"
+    )
     write_dischargeme(tmp_path, targets=[])
     assert "has no instance" in refusal("dischargeme", tmp_path)
     paths[2].unlink()

@@ -166,7 +166,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     write(tmp_path, answers=ANSWERS[:1])
     assert "no clinician_response of annotator_num Annotator_1" in refusal(tmp_path)
     write(tmp_path, [["7", "100", "GPT-4", " "]])
-    assert "question is empty" in refusal(tmp_path)
+    assert "model-responses.tsv, row 1: question is empty" in refusal(tmp_path)
     (path, _) = write(tmp_path)
     path.write_bytes(path.read_bytes() + b"\xff\n")
     assert "not UTF-8" in refusal(tmp_path)

@@ -180,8 +180,8 @@ def test_files_that_are_not_whole(tmp_path: Path) -> None:
 def test_patients_without_notes_and_notes_without_text(tmp_path: Path) -> None:
     write(tmp_path, notes=NOTES[2:])
     assert refusal(tmp_path) == "mimiciv_billing_code: split 'test' has no instance"
-    write(tmp_path, notes=[*NOTES[:1], note("10", "502", " ")])
-    assert "row 2: text is empty" in refusal(tmp_path)
+    write(tmp_path, notes=[NOTES[2], NOTES[0], note("10", "502", " ")])
+    assert refusal(tmp_path) == "mimiciv_billing_code: discharge.csv.gz, row 3: text is empty"
 
 
 def test_a_note_longer_than_the_csv_module_allows(tmp_path: Path) -> None:

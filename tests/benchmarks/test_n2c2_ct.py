@@ -156,8 +156,8 @@ def test_damaged_archives(tmp_path: Path) -> None:
         ("<P><TEXT>note</TEXT></P>", "1.xml: TAGS holds no ABDOMINAL"),
         (xml(text=" \n "), "1.xml: there are no notes in TEXT"),
         ("<P><TAGS/></P>", "1.xml: there are no notes in TEXT"),
-        (xml(cad="maybe"), "met is none of 'met', 'not met'"),
-        (xml().replace('CREATININE met="met"', "CREATININE"), "met is none of"),
+        (xml(cad="maybe"), "1.xml: met of ADVANCED-CAD is none of 'met', 'not met'"),
+        (xml().replace('CREATININE met="met"', "CREATININE"), "1.xml: met of CREATININE is none"),
     ],
 )
 def test_damaged_patients(tmp_path: Path, text: str, message: str) -> None:
