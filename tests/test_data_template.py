@@ -123,6 +123,16 @@ def test_a_template_of_json_lines(folder: Path, capsys: pytest.CaptureFixture[st
     assert "2 instances" in capsys.readouterr().out
 
 
+def test_a_filled_table_may_grow(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "data" / "ent_referral" / "ent_referral.csv"
+    assert run_command(["data", "template", "ent_referral", "--output", str(path)]) == 0
+    assert run_command(["data", "fetch", "ent_referral"]) == 0
+    with path.open("a") as file:
+        file.write("x3,Synthetic note.,no,\n")
+    assert run_command(["validate", "ent_referral", "--data", "full"]) == 0
+    assert "3 instances" in capsys.readouterr().out
+
+
 def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "cdi_qa.csv").write_text("my notes")
     told = refusal(capsys, "data", "template", "cdi_qa")

@@ -105,6 +105,8 @@ def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     expected, found = expected_sha256(source, path), file_sha256(path)
     if expected and found != expected:
         fix = f"run `{command}` to replace it" if source.url else "put the right file there"
+        if not source.sha256:
+            fix += f", or delete {record_path(path).name} if this one is meant"
         if source.url and source.folder:
             fix = f"move the folder away and run `{command}`"
         raise DataError(
