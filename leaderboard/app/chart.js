@@ -88,8 +88,8 @@
   addEventListener("afterprint", () => live.forEach(draw));
 
   const SCALE = [
-    [0, 32, 76], [0, 42, 102], [20, 55, 110], [50, 68, 108], [71, 81, 108], [90, 94, 110], [107, 107, 114],
-    [124, 121, 119], [144, 134, 119], [165, 148, 115], [187, 163, 106], [209, 178, 93], [231, 194, 73], [255, 211, 42],
+    [68, 1, 84], [72, 26, 108], [71, 47, 125], [65, 68, 135], [57, 86, 140], [49, 104, 142], [42, 120, 142], [35, 136, 142],
+    [31, 152, 139], [34, 168, 132], [53, 183, 121], [84, 197, 104], [122, 209, 81], [165, 219, 54], [210, 226, 27], [253, 231, 37],
   ];
 
   function between(share, stops) {
@@ -110,7 +110,7 @@
     return { background: `rgb(${rgb.join(",")})`, color: ink };
   }
 
-  /** Return background and ink for a value from 0 to 1, on a scale that colour-blind readers see (cividis). */
+  /** Return background and ink for a value from 0 to 1, on a scale that colour-blind readers see (viridis). */
   medhelm.scaleColour = (share) => paint(between(share, SCALE));
 
   const BLUE = [[247, 247, 247], [146, 197, 222], [33, 102, 172]];

@@ -56,8 +56,16 @@
     return element;
   };
 
-  /** Return a name of the data for lists: as `shown`, but no longer than a line or two. */
-  medhelm.name = (text) => medhelm.shown(text, NAME_LIMIT);
+  /** Return a name of the data for lists: as `shown`, no longer than a line or two, broken at its joints. */
+  medhelm.name = (text) => {
+    const element = medhelm.shown(text, NAME_LIMIT);
+    for (const node of [...element.childNodes]) {
+      if (node.nodeType !== Node.TEXT_NODE) continue;
+      const parts = node.data.split(/(?<=[/_:.])(?=[^/_:.])/);
+      node.replaceWith(...parts.flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
+    }
+    return element;
+  };
 
   /** Return a text of the data for attributes, titles and charts. */
   medhelm.plain = (text, limit = NAME_LIMIT) => {

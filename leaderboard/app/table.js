@@ -101,7 +101,8 @@
     const cells = columns.map((column) => {
       const tag = column.name === options.head ? "th" : "td";
       const kind = [column.isText ? "text" : "number", column.className].filter(Boolean).join(" ");
-      return h(tag, { class: kind, scope: tag === "th" ? "row" : null }, column.cell(row));
+      const content = column.cell(row);
+      return h(tag, { class: kind, scope: tag === "th" ? "row" : null }, tag === "th" ? h("div", { class: "head" }, content) : content);
     });
     return h("tr", { class: options.rowClass ? options.rowClass(row) : null }, cells);
   }
@@ -147,6 +148,13 @@
 
   /** Return a container that scrolls sideways by itself, by keyboard too. */
   medhelm.scroller = (label, ...children) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, children);
+
+  /** Return details that are made when they are first opened. */
+  medhelm.lazyDetails = (summary, make) => {
+    const element = h("details", { class: "behind" }, h("summary", null, summary));
+    element.addEventListener("toggle", () => element.open && element.children.length === 1 && element.append(make()));
+    return element;
+  };
 
   /** Return the notes of tables as a list; each once. */
   medhelm.notes = (...tables) => {

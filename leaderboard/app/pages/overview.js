@@ -50,7 +50,7 @@
       { name: by.sd, heading: "SD" },
       { name: "macro_average", heading: "macro-average" },
       { name: "macro_sd", heading: "SD" },
-      { name: "coverage" },
+      { name: "coverage", heading: "coverage" },
       { name: "benchmarks", heading: "benchmarks" },
       { name: "total_cost_usd", heading: "cost, USD", missing: "price, usage or the jury's cost is unknown" },
       { name: "flags", heading: "flags", sort: null, isText: true, cell: (row) => flagsCell(table, row) },
