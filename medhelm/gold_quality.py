@@ -24,8 +24,15 @@ import msgspec
 from medhelm import privacy
 from medhelm.costs import Ledger, Reservation
 from medhelm.data.dataset import Dataset
-from medhelm.durable import lock_file, make_private
-from medhelm.errors import BudgetReached, DataError, MedhelmError, PrivacyRefused, UsageError
+from medhelm.durable import lock_file, make_private, why
+from medhelm.errors import (
+    BudgetReached,
+    DataError,
+    MedhelmError,
+    PrivacyRefused,
+    RecordError,
+    UsageError,
+)
 from medhelm.feeding import Seat, give_back
 from medhelm.jury.gradelog import GradeLog, Judgement, judgement_key, read_judgements
 from medhelm.jury.prompt import judge_messages
@@ -192,7 +199,10 @@ class GoldReview:
 
         Raises BudgetReached where the cap is reached, and what the judge's endpoint refuses.
         """
-        make_private(self.folder)
+        try:
+            make_private(self.folder)
+        except OSError as e:
+            raise RecordError(f"cannot write {self.folder}: {why(e)}") from None
         with lock_file(self.folder / "lock"):
             write_struct(self.folder / "spec.json", self._spec)
             log = GradeLog(self.folder)

@@ -15,6 +15,7 @@ from medhelm.gold_quality import Verdicts
 from medhelm.intervals import effective_trials, wilson
 from medhelm.records import cluster_key, find_gradings, instance_key, read_record
 from medhelm.stats import Floats, Ints, ranks
+from medhelm.tables import notes
 from medhelm.tables.cells import Keys, MetricScores
 from medhelm.tables.results import load_results
 from medhelm.tables.selection import is_ranked
@@ -95,8 +96,11 @@ def make_report(
     if not _has_runs(results, benchmark, data):
         return report
     found = load_results(results, data=data, benchmarks=[benchmark], latest=True)
-    panel = found.study().panels[benchmark]
-    report = msgspec.structs.replace(report, metric=panel.metric.name, notes=found.notes)
+    study = found.study()
+    panel = study.panels[benchmark]
+    report = msgspec.structs.replace(
+        report, metric=panel.metric.name, notes=tuple(notes.common(study))
+    )
     return _with_models(report, panel, _keys(verdicts.flagged), _keys(verdicts.accepted))
 
 

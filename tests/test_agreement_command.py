@@ -603,6 +603,14 @@ def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Callable
     assert expected in shell(*argv, code=2)
 
 
+def test_options_that_would_change_nothing(results: Path, shell: Callable[..., str]) -> None:
+    path = rate(ratings_of(results))
+    assert "unknown metric 'rouge_7'" in shell(path, "--metric", "rouge_7", code=2)
+    for threshold in ("nan", "1", "5.5"):
+        line = shell(path, "--table", "shares", "--threshold", threshold, code=2)
+        assert f"--threshold {threshold} parts no answers" in line
+
+
 def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Callable[..., str]) -> None:
     jury_run(
         tmp_path / "own",

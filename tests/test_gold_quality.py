@@ -126,6 +126,7 @@ def test_means_and_ranks_with_and_without_flagged_golds(
     )
     found = judge(capsys, tmp_path)
     assert found["metric"] == "jury"
+    assert any(note.startswith("Rated by the offline jury") for note in found["notes"])
     assert (found["compared"], found["compared_flagged"]) == (12, 3)
     for model, good in models.items():
         own = values(tmp_path, model)
@@ -198,6 +199,8 @@ def test_a_cap_stops_and_the_same_command_goes_on(
         (["--judge=baseline/oracle"], 2, "is a rule and no judge; name a language model"),
         (["--judge=openai/gpt-4o-mini"], 6, "OPENAI_API_KEY"),
         (["--judge=test/jugde"], 2, "did you mean 'test/judge'"),
+        (["--judge=test/judge", "--split=dev"], 2, "--split is of the full data"),
+        (["--judge=test/judge", "--results-dir=judges.py/x"], 4, "cannot write judges.py/x/gold"),
         (["--judge=test/far"], 5, "name a judge whose endpoint_class is local or contracted"),
     ],
 )
@@ -210,11 +213,21 @@ def test_what_cannot_be_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
     plugin(tmp_path, default=YES)
     got, out, err = command(capsys, tmp_path, *more)
     assert (got, out) == (code, "")
     assert says in err and err.count("\n") == 1
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("wrong", ["x", "0", "-1", "1.5"])
+def test_a_number_of_instances_that_is_none(
+    wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(capsys, tmp_path, f"--max-instances={wrong}")
+    assert f"must be a whole number from 1, not '{wrong}'" in capsys.readouterr().err
 
 
 def test_the_judge_sees_the_task_as_models_do_and_the_gold_fenced() -> None:

@@ -56,10 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,8 +74,9 @@ def run(args: argparse.Namespace) -> int:
     check_judge(judge, benchmark, os.environ)
     ledger = Ledger(args.budget_usd, args.budget_tokens)
     ledger.check([judge])
-    split = args.split if args.data == "full" else None
-    dataset = open_dataset(benchmark, args.data, split=split, root=data_folder(args))
+    if args.split and args.data == "sample":
+        raise UsageError("--split is of the full data; leave it out with --data sample")
+    dataset = open_dataset(benchmark, args.data, split=args.split, root=data_folder(args))
     results = Path(args.results_dir)
     review = GoldReview(dataset, judge, results, args.max_instances)
     asyncio.run(_ask(review, ledger))

@@ -95,7 +95,7 @@ CORRECTED = (
 
 SHARES = (
     *CORRECTED[:5],
-    _column("labelled", "integer", "answers of the benchmark that clinicians rated", "rated"),
+    _column("labelled", "integer", "answers of all models that clinicians rated", "rated, all"),
     _column("share", "number", "share of all n that the jury calls good", "good", "share"),
     _column(
         "corrected",

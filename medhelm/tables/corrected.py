@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from medhelm import agreement
+from medhelm.errors import UsageError
 from medhelm.jury.metric import NAME as JURY
 from medhelm.stats import Floats
 from medhelm.tables.agreement import cluster_codes, common_notes, jury_name, rated_settings
@@ -42,6 +43,11 @@ def corrected_table(rated: Rated, settings: Settings | None = None) -> Table:
 
 def shares_table(rated: Rated, threshold: float, settings: Settings | None = None) -> Table:
     """Return the share of each rated run's answers with at least a score, after Rogan and Gladen."""
+    if not any(low < threshold <= high for low, high in rated.scales.values()):
+        raise UsageError(
+            f"--threshold {threshold:g} parts no answers: it must lie above the lowest score, and "
+            "not above the highest"
+        )
     confidence = (settings or Settings()).confidence
     return make_table(
         "shares",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.bertscore import is_bertscore
-from medhelm.errors import DataError, RecordError, UsageError, closest
+from medhelm.errors import DataError, RecordError, UnknownName, UsageError, closest
 from medhelm.jury.metric import NAME as JURY
 from medhelm.records import STAMP, find_gradings, instance_key, read_record
 from medhelm.schema import JurySpec, JuryTerms, Scoring
@@ -115,6 +115,7 @@ def load_rated(
     chosen = _choose(kept, runs, results_dir, data=data, scoring=scoring, latest=latest)
     scores = {(r.benchmark, r.model): read_run(r, metrics) for r in chosen.runs}
     check_one_jury(scores.values())
+    _check_metrics(metrics, scores.values())
     composites = _composites(kept, scores)
     if not composites:
         raise DataError("no row has a rating; fill in the columns of the criteria")
@@ -239,6 +240,15 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
                 found[places[pair]] = x
         values[metric] = found if refs[metric].higher_is_better else -found
     return RunScores(run, places, np.asarray(clusters, dtype=np.uint64), values)
+
+
+def _check_metrics(metrics: Iterable[str], scores: Iterable[RunScores]) -> None:
+    """Raise UnknownName for a metric that no run has."""
+    refs = (own.run.record.grading.metrics for own in scores)
+    known = list(dict.fromkeys(m.name for own in refs for m in own))
+    for name in metrics:
+        if name not in known:
+            raise UnknownName("metric", name, known, f"metrics of these runs: {', '.join(known)}")
 
 
 def check_one_jury(scores: Iterable[RunScores]) -> None:
