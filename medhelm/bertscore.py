@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.errors import PluginError, UsageError
+from medhelm.extract import visible_text
 from medhelm.schema import Instance, Metric, Response, Score
 
 NAME = "bertscore"
@@ -51,9 +52,10 @@ class BertScore(Metric):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the best value over the references; without one the gold says nothing."""
-        pairs = _pairs([(instance, response)])
-        if not pairs:
+        if not any(gold.strip() for gold in instance.references):
             return Score(value=None, outcome="uninformative", reason="there is no reference")
+        if not (pairs := _pairs([(instance, response)])):
+            return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         place = _KEYS.index(self.key)
         return Score(value=max(three[place] for three in self._encoder().compare(pairs)))
 
@@ -123,10 +125,11 @@ def _hash_files(folder: Path, state: tuple[tuple[Path, int, int], ...]) -> str:
 def _pairs(of: Iterable[tuple[Instance, Response]]) -> list[tuple[str, str]]:
     """Return every answer with each of its references; blank texts have nothing to compare."""
     return [
-        (response.text.strip(), gold.strip())
+        (answer, gold.strip())
         for instance, response in of
+        if (answer := visible_text(response.text))
         for gold in instance.references
-        if gold.strip() and response.text.strip()
+        if gold.strip()
     ]
 
 

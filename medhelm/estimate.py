@@ -25,6 +25,7 @@ import msgspec
 from medhelm.config import Job
 from medhelm.costs import estimate_tokens, upper_bound
 from medhelm.errors import RecordError
+from medhelm.extract import visible_text
 from medhelm.jury.gradelog import judgement_key, read_judgements
 from medhelm.jury.panel import judge_folder
 from medhelm.jury.prompt import judge_messages, repair_message
@@ -303,7 +304,7 @@ class _Judges:
             return
         left = [judge for judge in self._judges if not judge.is_judged(exchange)]
         if left:
-            instance, text = exchange.instance, exchange.response.text
+            instance, text = exchange.instance, visible_text(exchange.response.text)
             prompt = estimate_tokens(
                 judge_messages(self._terms.rubric, instance, text, self._terms.instruction)
             )

@@ -22,6 +22,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from medhelm.errors import PluginError, UsageError
+from medhelm.extract import visible_text
 from medhelm.schema import Instance, Metric, Response, Score
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -53,15 +54,17 @@ class EvaluateMetric(Metric):
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the library's value for one response.
 
-        The prediction is the whole completion. Where the metric takes several references it gets
+        The prediction is the completion without what was thought. Where the metric takes several references it gets
         all of the instance's, else the gold. Raises PluginError where the library cannot do it.
         """
         if not instance.references:
             return Score(value=None, outcome="unscored", reason="no reference")
+        if not (answer := visible_text(response.text)):
+            return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         module, takes_list = _load(self.module, self.version)
         references = list(instance.references) if takes_list else instance.references[0]
         try:
-            result = module.compute(predictions=[response.text.strip()], references=[references])
+            result = module.compute(predictions=[answer], references=[references])
         except Exception as e:  # the border to the library's scripts
             raise PluginError(
                 f"metric {self.name!r} raised {type(e).__name__} for instance {instance.id!r}; it "

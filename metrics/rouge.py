@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Outcome, Response, Score, hookimpl, rouge_scores
+from medhelm import Instance, Metric, Outcome, Response, Score, hookimpl, rouge_scores, visible_text
 
 _NO_REFERENCE = Score(value=None, outcome="uninformative", reason="there is no reference")
 
@@ -20,7 +20,9 @@ class Rouge(Metric):
         golds = [r for r in instance.references if r.strip()]
         if not golds:
             return _NO_REFERENCE
-        return Score(value=max(rouge_scores(gold, response.text)[self.kind] for gold in golds))
+        if not (answer := visible_text(response.text)):
+            return Score(value=None, outcome="unparsed", reason="nothing but thinking")
+        return Score(value=max(rouge_scores(gold, answer)[self.kind] for gold in golds))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return 0, or `uninformative` where no answer would have counted."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from statistics import fmean
 
+from medhelm.extract import visible_text
 from medhelm.jury.offline import OfflinePanel
 from medhelm.jury.rubrics import criteria_of, read_rubric
 from medhelm.jury.verdicts import Panel, Verdict
@@ -39,6 +40,8 @@ class Jury(Metric):
         """Return the mean of the verdicts, or `unscored` below the quorum."""
         if self.criterion and not self._rates(instance):
             return Score(value=None, outcome="uninformative", reason="not rated on this instance")
+        if not visible_text(response.text):
+            return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         verdicts = self.panel.verdicts(instance, response)
         if self.judge:
             verdicts = tuple(v for v in verdicts if v.judge == self.judge)

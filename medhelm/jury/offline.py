@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
+from medhelm.extract import visible_text
 from medhelm.jury.rubrics import criteria_of
 from medhelm.jury.verdicts import Verdict
 from medhelm.rouge import rouge_scores
 from medhelm.schema import Instance, Response, Rubric
 
-OFFLINE_VERSION = "1"
+OFFLINE_VERSION = "2"
 """Raised whenever a grade can change."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -82,7 +83,7 @@ class OfflinePanel:
         # several metrics ask for the same answer, one after the other
         if self._last and self._last[0] is instance and self._last[1] == response.text:
             return self._last[2]
-        found = self._grade(instance, response.text)
+        found = self._grade(instance, visible_text(response.text))
         self._last = (instance, response.text, found)
         return found
 

@@ -1,8 +1,9 @@
 """What a judge is sent: rubric, case and the fenced answer of the model.
 
 The answer of the model is hostile: it may hold verdicts, instructions or our own delimiters.
-It stands between two lines that carry a word made from its content, and every tag that looks like
-one of ours is broken inside of it.
+It stands between two lines that carry a word made from its content, and inside of it every tag
+that looks like one of ours, and every mark by which chat templates part one turn from the next, is
+broken.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ import re
 from medhelm.jury.rubrics import criteria_of
 from medhelm.schema import Instance, Message, Rubric
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 """Raised whenever what a judge is sent changes."""
 
-_TAG = re.compile(r"<(?=\s*/?\s*(?:task|case|question|reference|answer)\b)", re.IGNORECASE)
+_TAG = re.compile(
+    r"[<\uff1c](?=[^\w<>]{0,40}(?:task|case|question|reference|answer)(?![a-z]))"
+    r"|<(?=[|\uff5c]|/?(?:s|bos|eos|(?:start|end)_of_turn)>|</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
+    re.IGNORECASE,
+)
 _RULES = (
     "You are a physician on a jury. {task}\n\n"
     "Rate each criterion with an integer from {minimum} to {maximum}.\n{criteria}\n\n"

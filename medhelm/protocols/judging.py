@@ -9,6 +9,7 @@ import msgspec
 
 from medhelm.costs import Ledger, Reservation, estimate_tokens
 from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.extract import visible_text
 from medhelm.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.jury.prompt import judge_messages, repair_message
 from medhelm.jury.reply import BadReply, read_reply
@@ -33,14 +34,13 @@ _NOTHING = "(no text)"
 
 def is_judged(response: Response) -> bool:
     """Return whether a response holds an answer that can be rated."""
-    return response.finish in ("stop", "length") and bool(response.text.strip())
+    return response.finish in ("stop", "length") and bool(visible_text(response.text))
 
 
 def judge_request(judge: ModelSpec, terms: JuryTerms, exchange: Exchange) -> Request:
-    """Return what a judge is first sent for an answer."""
-    messages = judge_messages(
-        terms.rubric, exchange.instance, exchange.response.text, terms.instruction
-    )
+    """Return what a judge is first sent for an answer: what the model thought is no part of it."""
+    answer = visible_text(exchange.response.text)
+    messages = judge_messages(terms.rubric, exchange.instance, answer, terms.instruction)
     return _request(judge, terms, exchange, messages)
 
 

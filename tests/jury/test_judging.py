@@ -117,6 +117,17 @@ def test_a_reply_that_is_read_costs_one_call() -> None:
     assert judgement.calls[0].usage.output_tokens == 2
 
 
+def test_what_a_model_thought_is_not_shown_to_a_judge() -> None:
+    thought = Response(instance_id="i", text="<think>Perhaps croup.</think>Flu.")
+    request = judging.judge_request(
+        ModelSpec(name="j/a"), TERMS, msgspec.structs.replace(EXCHANGE, response=thought)
+    )
+    plain = judging.judge_request(ModelSpec(name="j/a"), TERMS, EXCHANGE)
+    assert request.messages == plain.messages
+    assert judging.is_judged(thought)
+    assert not judging.is_judged(Response(instance_id="i", text="<think>Perhaps croup."))
+
+
 def test_a_bad_reply_is_asked_for_again_with_what_is_wrong() -> None:
     judgement, requests = ask(BAD, '{"accuracy": 7}', '{"accuracy": 2}')
     assert judgement.scores == (2,)

@@ -72,6 +72,19 @@ def test_an_answer_that_never_came_counts_the_floor_and_no_judge_is_heard() -> N
     assert grade(main, GOLD, Response(instance_id="i", finish="error")).value is None
 
 
+def test_what_was_thought_is_not_rated() -> None:
+    main = offline_jury(RUBRIC)[0]
+    plain = grade(main, GOLD, said("Give fluids, rest, aspirin."))
+    thought = grade(
+        main, GOLD, said("<think>Or give oral fluids and rest?</think>Give fluids, rest, aspirin.")
+    )
+    assert thought == plain
+    nothing = "<think>give oral fluids and rest"
+    for finish, outcome in (("stop", "unparsed"), ("length", "truncated")):
+        score = grade(main, GOLD, Response(instance_id="i", text=nothing, finish=finish))  # type: ignore[arg-type]
+        assert (score.value, score.outcome) == (1.0, outcome)
+
+
 def test_what_is_not_rated_on_an_instance_has_no_floor_there() -> None:
     own = Instance(id="i", criteria=(Criterion(name="tone", text="?"),))
     views = {m.name: m for m in jury_metrics(RUBRIC, Told(a=(5,), b=(5,)), 2)}

@@ -65,6 +65,8 @@ class TestWithModel:
         metric = bertscore_metric(f"bertscore:{encoder}")
         assert grade(metric, case(GOLD), said(f" {GOLD}\n")).value == 1.0
         assert grade(metric, case("Nothing of note.", " ", GOLD), said(GOLD)).value == 1.0
+        assert grade(metric, case(GOLD), said(f"<think>Rain.</think>{GOLD}")).value == 1.0
+        assert grade(metric, case(GOLD), said(f"<think>{GOLD}")).outcome == "unparsed"
         assert grade(metric, case(""), said(GOLD)).outcome == "uninformative"
         assert grade(metric, case(GOLD), said("fever " * 2000)).outcome == "scored"
 

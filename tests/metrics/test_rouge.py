@@ -24,6 +24,14 @@ def test_the_gold_is_best_and_an_empty_answer_has_the_floor(name: str) -> None:
     assert (empty.value, empty.outcome) == (0.0, "empty")
 
 
+def test_what_was_thought_is_no_part_of_the_answer(name: str) -> None:
+    instance = Instance(id="1", context="x", references=("Rest and fluids for two days.",))
+    answer = "<think>Or antibiotics?</think>\nRest and fluids for two days."
+    assert grade(metric(name), instance, said(answer)).value == 1.0
+    nothing = grade(metric(name), instance, said("<think>Rest and fluids for two days."))
+    assert (nothing.value, nothing.outcome) == (0.0, "unparsed")
+
+
 @pytest.mark.parametrize("text", ["Rest.", ""])
 def test_without_a_reference_no_answer_counts(name: str, text: str) -> None:
     score = grade(metric(name), Instance(id="1", context="x"), said(text))
