@@ -222,7 +222,10 @@ def _ending(reason: str) -> str:
 
 
 def read_usage(usage: Any) -> Usage:
-    """Return the token counts of an answer, None for each that is missing or no count."""
+    """Return the token counts of an answer, None for each that is missing or no count.
+
+    Some services (xAI, Gemini) count what the model thought in the total only; it is output.
+    """
     if not isinstance(usage, dict):
         return Usage()
     # No prompt has 0 tokens: a server that says so does not count.
@@ -232,11 +235,22 @@ def read_usage(usage: Any) -> Usage:
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's own field
     if read is not None and cached is not None and cached > read:
         read += cached  # the server counts cached tokens apart
+    written = count(usage, "completion_tokens")
+    thought = count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    total = count(usage, "total_tokens")
+    if read is not None and written is not None and total is not None:
+        apart = total - read - written
+        if apart > 0 and apart == cached and apart != thought:
+            read += apart
+        elif apart > 0:
+            written += apart
+    if written is not None and thought is not None and thought > written:
+        written += thought
     return Usage(
         input_tokens=read,
         cached_tokens=cached,
-        output_tokens=count(usage, "completion_tokens"),
-        reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        output_tokens=written,
+        reasoning_tokens=thought,
     )
 
 

@@ -227,6 +227,40 @@ def test_no_bytes_make_the_reader_fail(payload: bytes) -> None:
             },
             Usage(input_tokens=105, cached_tokens=100, output_tokens=1),
         ),
+        (
+            {
+                "prompt_tokens": 500,
+                "completion_tokens": 1,
+                "total_tokens": 601,
+                "prompt_tokens_details": {"cached_tokens": 100},
+            },
+            Usage(input_tokens=600, cached_tokens=100, output_tokens=1),
+        ),
+        (  # what was thought counted apart: xAI, whose total has it
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 1,
+                "total_tokens": 399,
+                "completion_tokens_details": {"reasoning_tokens": 386},
+            },
+            Usage(input_tokens=12, output_tokens=387, reasoning_tokens=386),
+        ),
+        (  # no total
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 2,
+                "completion_tokens_details": {"reasoning_tokens": 317},
+            },
+            Usage(input_tokens=12, output_tokens=319, reasoning_tokens=317),
+        ),
+        (  # Gemini, which does not name it
+            {"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623},
+            Usage(input_tokens=20, output_tokens=603),
+        ),
+        (
+            {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28},
+            Usage(input_tokens=20, output_tokens=8),
+        ),
     ],
 )
 def test_usage_is_none_where_it_is_missing_or_no_count(usage: Any, expected: Usage) -> None:
