@@ -198,6 +198,14 @@ def test_missing_full_data_fails_only_where_it_is_named(shell: Shell) -> None:
     assert "medhelm data fetch headqa" in shell("validate", "headqa", "--data", "full", code=1)
 
 
+def test_validate_names_the_benchmark_of_damaged_data_once(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "data" / "headqa").mkdir(parents=True)
+    (tmp_path / "data" / "headqa" / "HEAD_EN.json").write_text("{")
+    given = ("--data", "full", "--data-dir", str(tmp_path / "data"))
+    text = shell("validate", "headqa", *given, code=1)
+    assert "failure: headqa: " in text and "headqa: headqa" not in text
+
+
 def test_a_failing_benchmark_ends_with_1_and_names_instance_and_metric(
     shell: Shell, tmp_path: Path
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from medhelm import records
 from medhelm.cli import run_command
 from medhelm.registry import load_registry
 from tests.quiz import PLUGIN, arguments, environment, medhelm, record_of, write_quiz
-from tests.server import FaultServer, serve_in_thread
+from tests.server import FaultServer, Reply, serve_in_thread
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
 SECRET = "sk-live-0123456789abcdef"
@@ -66,6 +68,7 @@ def models_of(results: Path) -> Counter[str]:
         ("max_instance=3", "unknown config key 'max_instance'; did you mean 'max_instances'?"),
         ("max_instances=abc", "config: max_instances: expected `int | null`, got `str`"),
         ("a=[1", "cannot read the argument 'a=[1'"),
+        ("model=openai/modèle", "cannot read the argument 'model=openai/modèle'"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_nearest_name(
@@ -73,6 +76,24 @@ def test_a_mistake_is_one_line_with_the_nearest_name(
 ) -> None:
     assert refuse(capsys, *instead(argv)).startswith(line)
     assert not any(here.iterdir())
+
+
+def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refuse(capsys, *instead("model=openai/modèle"))
+    assert run_command(["run", *shlex.split(line.rpartition("write ")[2]), "--cfg", "job"]) == 0
+    assert "name: openai/modèle\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("results", ["file", "file/below"])
+def test_a_results_dir_that_is_no_folder_is_named_once(
+    results: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "file").touch()
+    sweep = ("run", "model=baseline/lead,baseline/random", "benchmark=headqa", "data=sample")
+    line = refuse(capsys, *sweep, f"results_dir={results}", code=4)
+    assert line == f"cannot write results_dir={results}: not a directory; name another folder"
 
 
 @pytest.mark.slow
@@ -329,8 +350,16 @@ def test_globs(argv: list[str], models: set[str], benchmarks: set[str], here: Pa
 
 
 @pytest.mark.slow
-def test_a_sweep_over_a_setting_keeps_its_runs_apart(here: Path) -> None:
+def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_command([*LEAD, "seed=range(3)"]) == 0
+    said = capsys.readouterr().out
+    assert "No common table: baseline/lead has 3 runs on headqa" in said
+    shown = re.findall(r"headqa x baseline/lead, seed=(\d), exact_match 0.250 \(n 8\): (.+)", said)
+    assert [seed for seed, _ in shown] == ["0", "1", "2"]
+    for seed, folder in shown:
+        assert str(records.read_plan(Path("medhelm-results") / folder).spec.seed) == seed
     seeds = {records.read_plan(r).spec.seed for r in records.find_runs(here / "medhelm-results")}
     assert seeds == {0, 1, 2}
 
@@ -369,6 +398,59 @@ def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
     assert "1 of 2 run(s) failed" in done.stderr and "Traceback" not in done.stderr
     assert models_of(tmp_path / "medhelm-results") == {"house/alive": 1}
     assert "house/alive" in done.stdout
+
+
+def test_requests_that_fail_say_why_and_how_to_go_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_quiz(here, 6)
+
+    def answer(prompt: str) -> str | Reply:
+        return Reply(status=400) if is_broken or "patient 3?" in prompt else "A"
+
+    is_broken = True
+    with serve_in_thread(answer=answer) as server:
+        argv = arguments(here, server.base_url, model="openai/a")
+        assert run_command(argv) == 6, "no answer at all is no success"
+        said = capsys.readouterr().err
+        assert "medhelm: quiz x openai/a: no request was answered\n" in said
+        assert "medhelm: openai/a: 6 request(s) failed and are in no mean (6 http 400)" in said
+        assert "To go on where it stopped: medhelm run model=openai/a" in said
+        is_broken = False
+        assert run_command(argv) == 0
+        said = capsys.readouterr().err
+        assert "openai/a: 1 request(s) failed and are in no mean (1 http 400)" in said
+        assert "no request was answered" not in said and "To go on where it stopped" in said
+
+
+def test_what_stops_many_runs_alike_is_said_once(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("medhelm.runner.write_struct", full)
+    assert run_command(["run", "model=baseline/lead", "benchmark=headqa,medec", "data=sample"]) == 4
+    said = [line for line in capsys.readouterr().err.splitlines() if "disk is full" in line]
+    assert len(said) == 1 and said[0].startswith(
+        "medhelm: headqa x baseline/lead and 1 more run(s)"
+    )
+
+
+def test_the_ranking_is_what_stays_on_the_screen(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["run", "model=baseline/lead,baseline/random", *LEAD[2:]]) == 0
+    said = capsys.readouterr().out
+    titles = (
+        "Scores by benchmark",
+        "Minimum detectable",
+        "Tokens and cost",
+        "Models over 1",
+        "Runs:",
+    )
+    places = [said.index(title) for title in titles]
+    assert places == sorted(places)
 
 
 # Configs of the user's -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -162,10 +163,14 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
 
 
 def unreadable(argument: str) -> str:
-    """Return what to say of an argument that is no override."""
+    """Return what to say of an argument that is no override, and how a shell must get it."""
+    key, equals, value = argument.partition("=")
+    if key and equals and value.isprintable() and not set("[]{}()\"'`$\\") & set(value):
+        quoted = shlex.quote(f'{key}="{value}"')
+        return f"cannot read the argument {argument!r}: its value needs quotes, write {quoted}"
     return (
         f"cannot read the argument {argument!r}: write key=value, with quotes around "
-        "values that hold spaces or commas"
+        "values that hold spaces, commas or letters beyond a-z"
     )
 
 

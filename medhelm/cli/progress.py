@@ -31,6 +31,7 @@ class _Line:
     total: int = 0
     done: int = 0
     finishes: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
     tokens: int = 0
     usd: float | None = 0.0
 
@@ -77,6 +78,8 @@ class Display:
         line.done += 1
         self._new += 1
         line.finishes[response.finish] += 1
+        if response.finish == "error":
+            line.errors[response.error or "unknown"] += 1
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if exchange.messages and line.usd is not None:
@@ -93,6 +96,16 @@ class Display:
     def message(self, text: str) -> None:
         """Print one line above the display."""
         self._console.print(text, markup=False, highlight=False)
+
+    def errors(self) -> list[str]:
+        """Return a line for each model of which requests failed, with the reasons."""
+        return [
+            f"{name}: {line.errors.total()} request(s) failed and are in no mean ("
+            + ", ".join(f"{n} {reason}" for reason, n in line.errors.most_common(4))
+            + "); the same command asks them again"
+            for name, line in self._lines.items()
+            if line.errors
+        ]
 
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 1))

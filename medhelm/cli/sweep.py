@@ -6,19 +6,23 @@ import asyncio
 import os
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from medhelm.cli.progress import Display
 from medhelm.config import Job
 from medhelm.costs import Ledger
-from medhelm.errors import MedhelmError, UsageError
+from medhelm.durable import make_private, why
+from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.models import ModelPool
 from medhelm.planning import paid_models, plan_runs
+from medhelm.records import read_record
 from medhelm.registry import Registry
-from medhelm.runner import SweepEnd, run_sweep
+from medhelm.runner import Ending, SweepEnd, run_sweep
 
 _LATE: tuple[str, ...] = (
     "pyarrow.parquet",
@@ -33,17 +37,17 @@ _LOAD_AFTER_S = 0.5
 
 def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
-    end = _run(jobs, registry)
+    display, end = _run(jobs, registry)
     graded = [
         e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
     ]
     show_tables(graded, Path(jobs[0].results_dir))
-    _raise_worst(end, command)
+    _raise_worst(end, display, command)
 
 
 def run_alone(job: Job, registry: Registry) -> None:
     """Run one job of a sweep whose tables another process shows; raises its first error."""
-    end = _run([job], registry)
+    _, end = _run([job], registry)
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
@@ -61,18 +65,55 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
         try:
             loaded = load_gradings(gradings)
             jury = brief(loaded.tables["jury"])
-            first = [loaded.tables[n] for n in ("overall", "benchmarks")]
-            last = [loaded.tables[n] for n in ("mde", "cost")]
-            print_tables([*first, *([jury] if jury.rows else []), *last])
+            last = [loaded.tables[n] for n in ("mde", "cost", "overall")]  # what matters stays seen
+            print_tables([loaded.tables["benchmarks"], *([jury] if jury.rows else []), *last])
         except UsageError as e:  # a sweep over settings has several runs for one cell
-            print(f"No common table: {e}")
+            print(f"No common table: {e}\n\nEach run by itself:")
+            for line in run_lines(gradings, results):
+                print(f"  {line}")
+            print(
+                "For tables with intervals give each setting a folder of its own "
+                "(results_dir=...).\n"
+            )
     print(f"Runs: {results.resolve() / 'runs'}")
     print(f"Tables again: medhelm tables --results-dir {shlex.quote(str(results))}")
 
 
-def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
-    from medhelm.cli.progress import Display
+def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
+    """Return a line for each graded run: its score, what sets it apart, and its folder."""
+    records = [read_record(path) for path in gradings]
+    specs = [_flat(msgspec.to_builtins(r.spec)) for r in records]
+    lines = []
+    for path, record, spec in zip(gradings, records, specs, strict=True):
+        cell = (record.spec.benchmark, record.spec.model.name)
+        rivals = [
+            s
+            for s, r in zip(specs, records, strict=True)
+            if (r.spec.benchmark, r.spec.model.name) == cell
+        ]
+        apart = [k for k in spec if len({str(s.get(k)) for s in rivals}) > 1]
+        main = record.results[0]
+        score = "no score" if main.value is None else f"{main.value:.3f}"
+        settings = "".join(f"{k}={spec[k]}, " for k in apart if not k.endswith("sha256"))
+        lines.append(
+            f"{cell[0]} x {cell[1]}, {settings}{main.metric} {score} "
+            f"(n {main.counted}): {path.parent.parent.relative_to(results)}"
+        )
+    return lines
 
+
+def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested settings under the keys by which a command line names them."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            flat |= _flat(value, f"{above}{key}.")
+        else:
+            flat[above + key] = value
+    return flat
+
+
+def _run(jobs: Sequence[Job], registry: Registry) -> tuple[Display, SweepEnd]:
     for key in ("results_dir", "budget_usd", "budget_tokens"):
         if len({getattr(job, key) for job in jobs}) > 1:
             raise UsageError(
@@ -81,8 +122,23 @@ def _run(jobs: Sequence[Job], registry: Registry) -> SweepEnd:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
+    _make_folder(Path(jobs[0].results_dir))
     with Display(runs) as display:
-        return asyncio.run(_sweep(run_sweep(runs, ledger, display, ModelPool(os.environ))))
+        sweep = run_sweep(runs, ledger, display, ModelPool(os.environ))
+        return display, asyncio.run(_sweep(sweep))
+
+
+def _make_folder(results: Path) -> None:
+    """Make the folder that all runs need; raises one RecordError instead of one for each run."""
+    try:
+        make_private(results / "runs")
+        is_writable = os.access(results / "runs", os.W_OK | os.X_OK)
+    except OSError as e:
+        raise RecordError(
+            f"cannot write results_dir={results}: {why(e)}; name another folder"
+        ) from None
+    if not is_writable:
+        raise RecordError(f"cannot write results_dir={results}: permission denied; name another")
 
 
 async def _sweep(sweep: Coroutine[Any, Any, SweepEnd]) -> SweepEnd:
@@ -100,22 +156,39 @@ async def _load_late() -> None:
         await asyncio.to_thread(import_module, module)
 
 
-def _raise_worst(end: SweepEnd, command: str) -> None:
-    failed = [e for e in end.endings if e.error is not None]
-    by_reason = Counter(str(e.error) for e in failed)
-    for reason, n in by_reason.most_common():
-        first = next(e for e in failed if str(e.error) == reason)
-        where = f"{first.run.spec.benchmark} x {first.run.spec.model.name}"
-        more = f" and {n - 1} more run(s)" if n > 1 else ""
-        print(f"medhelm: {where}{more}: {reason}", file=sys.stderr)
+def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
+    """Say on stderr what went wrong and how to go on, then raise the first of the errors."""
+    failed = [(e.run, error) for e in end.endings if (error := _error(e, display)) is not None]
+    alike: dict[str, list[str]] = {}
+    for run, error in failed:
+        cell = f"{run.spec.benchmark} x {run.spec.model.name}"
+        said = str(error).removeprefix(f"{run.spec.benchmark}: ")  # the cell names it already
+        for place in (f"run folder {run.path}", str(run.path)):
+            said = said.replace(place, "its run folder")
+        alike.setdefault(said, []).append(cell)
+    for reason, cells in alike.items():
+        more = f" and {len(cells) - 1} more run(s)" if len(cells) > 1 else ""
+        print(f"medhelm: {cells[0]}{more}: {reason}", file=sys.stderr)
+    errors = display.errors()
+    for line in errors:
+        print(f"medhelm: {line}", file=sys.stderr)
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
-    if end.stopped or failed or partial:
+    if end.stopped or failed or partial or errors:
         print(f"To go on where it stopped: {command}", file=sys.stderr)
     if end.stopped is not None:
         raise end.stopped
     if failed:
-        code = failed[0].error.exit_code if failed[0].error else 1
-        raise failed_error(code, len(failed), len(end.endings))
+        raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
+
+
+def _error(ending: Ending, display: Display) -> MedhelmError | None:
+    """Return what stopped a run, or that every one of its requests has failed."""
+    if ending.error is not None or ending.record is None:
+        return ending.error
+    outcomes = ending.record.results[0].outcomes
+    if set(outcomes) != {"error"} or ending.record.state == "partial":
+        return None
+    return ModelError("no request was answered")
 
 
 def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:

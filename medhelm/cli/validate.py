@@ -126,6 +126,7 @@ def _print_scores(facts: Facts) -> None:
 def finding_line(benchmark: str, finding: Finding) -> str:
     """Return a finding as one line that names benchmark, instance and metric."""
     place = " ".join(filter(None, (benchmark, finding.instance, finding.metric)))
-    line = f"{finding.level}: {place}: {finding.message}"
+    message = finding.message.removeprefix(f"{benchmark}: ")  # errors of data name it, too
+    line = f"{finding.level}: {place}: {message}"
     line += f"; expected {finding.expected}" if finding.expected else ""
     return line + (f"; got {finding.got}" if finding.got else "")
