@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -75,6 +76,16 @@ def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.envir
     """Return the data folder: the argument, else MEDHELM_DATA_DIR, else ~/.medhelm/data."""
     chosen = data_dir or environ.get("MEDHELM_DATA_DIR") or "~/.medhelm/data"
     return Path(chosen).expanduser()
+
+
+def packaged_suites() -> dict[str, list[str]]:
+    """Return the benchmarks of each suite that comes with medhelm, by its name."""
+    import yaml
+
+    folder = resources.files("medhelm.conf") / "suite"
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
+    suites = [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
+    return {suite["name"]: suite["benchmarks"] for suite in suites}
 
 
 def convert(value: Mapping[str, Any], kind: type[msgspec.Struct], what: str) -> Any:

@@ -18,7 +18,7 @@ from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import DataError, UsageError
 from medhelm.grading import metric_ref
-from medhelm.jury.choice import choose_jury
+from medhelm.jury.choice import choose_jury, keys_lacking
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model
@@ -28,7 +28,9 @@ from medhelm.registry import Registry
 from medhelm.schema import (
     Benchmark,
     BenchmarkCard,
+    FileDataset,
     GradingSpec,
+    HubDataset,
     JuryTerms,
     Metric,
     ModelSpec,
@@ -105,6 +107,21 @@ def plan_runs(
             run = _run(job, benchmark, datasets[key], registry, jury)
             _refuse_other(runs.setdefault(run.path, run), run)
     return tuple(runs.values())
+
+
+def jury_note(
+    jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
+) -> str:
+    """Return why the offline jury stands in for the default one, where some of its keys are there."""
+    is_open = any(job.jury is None and job.data != "sample" for job in jobs)
+    is_offline = any(run.grading.jury and not run.grading.jury.jury.judges for run in runs)
+    lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()
+    if not lacking:
+        return ""
+    return (
+        "Free text is rated by the offline jury, a stand-in by rule: jury=medhelm needs a key in "
+        f"{' and in '.join(lacking)}, too (jury=offline says that this is meant)."
+    )
 
 
 def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
@@ -237,8 +254,16 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         cluster=benchmark.cluster,
         description=benchmark.description,
         instruction=benchmark.instruction,
+        tasks=tuple(benchmark.tasks),
+        source=_source(benchmark.dataset),
         plugin=_plugin(benchmark.origin),
     )
+
+
+def _source(dataset: FileDataset | HubDataset) -> str:
+    if isinstance(dataset, HubDataset):
+        return f"Hugging Face dataset {dataset.repo} at {dataset.revision}"
+    return dataset.source
 
 
 def _plugin(origin: str) -> str:

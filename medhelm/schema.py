@@ -497,6 +497,9 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     description: str = ""
     instruction: str = ""
+    tasks: tuple[str, ...] = ()
+    source: str = ""
+    """Where the data come from, for people."""
     plugin: str = ""
     """File that declares the benchmark, with the start of its sha256."""
 

@@ -27,6 +27,7 @@ LAYERS: dict[int, set[str]] = {
         "gold_quality",
         "gold_report",
         "judges",
+        "leaderboard",
         "manifest",
         "planning",
         "runner",

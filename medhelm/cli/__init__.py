@@ -25,6 +25,7 @@ COMMANDS = {
     "score": "grade stored responses again, without a model",
     "tables": "tables of finished runs",
     "compare": "two models, paired on the same instances",
+    "leaderboard": "build, serve and compare the static site",
     "agreement": "clinicians' ratings against the jury, and the sheet to rate on",
     "gold-quality": "which golds of a benchmark a judge finds unreasonable",
     "data": "fetch, verify and locate the benchmarks' data",
@@ -64,7 +65,7 @@ def _dispatch(argv: list[str]) -> int:
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
         # intermixed: options may stand between names; argparse cannot do it with subcommands
-        parse = parser.parse_args if name == "data" else parser.parse_intermixed_args
+        parse = parser.parse_args if name in ("data", "leaderboard") else parser.parse_intermixed_args
         code: int = module.run(parse(argv[1:]))
         return code
     parser = _Parser(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from medhelm.cli.options import (
     open_registry,
     print_json,
 )
+from medhelm.config import packaged_suites
 from medhelm.errors import UnknownName
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, ModelSpec, Price
@@ -110,12 +110,7 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
 
 
 def _suites(registry: Registry, root: Path) -> list[Entry]:
-    import yaml
-
-    folder = resources.files("medhelm.conf") / "suite"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    suites = [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
-    return [{"name": s["name"], "benchmarks": s["benchmarks"]} for s in suites]
+    return [{"name": name, "benchmarks": own} for name, own in packaged_suites().items()]
 
 
 def _taxonomy(registry: Registry, root: Path) -> list[Entry]:

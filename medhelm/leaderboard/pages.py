@@ -279,7 +279,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     repeat: tuple[int, ...]
     """Empty where each instance was asked once."""
     part: tuple[int, ...]
-    """Places in `parts`; empty where the benchmark has none."""
+    """Places in `parts`, -1 for none; empty where the benchmark has none."""
     outcome: tuple[int, ...]
     """Outcome on the main metric: places in `outcomes`."""
     value: tuple[float | None, ...]
@@ -288,7 +288,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """(first line, key) of the shards of answers (`AnswerLine` lists); empty where no text is
     published."""
     texts: tuple[tuple[int, str], ...]
-    """(first place, key) of the benchmark's shards of instances (`InstanceLine` lists)."""
+    """(first place, key) of the benchmark's shards of instances (`InstanceLine` lists; null where
+    no run that can be read has it)."""
     place: tuple[int, ...]
     """Place of each line's instance in those shards; empty: as the lines stand."""
     note: str

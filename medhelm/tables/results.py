@@ -264,14 +264,14 @@ def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:
         except RecordError as e:
             damaged.append(str(e))
             continue
-        if fault := _fault(record):
+        if fault := record_fault(record):
             damaged.append(f"{folder} {fault}")
         else:
             runs.append(GradedRun(path, folder, record))
     return runs, damaged
 
 
-def _fault(record: RunRecord) -> str:
+def record_fault(record: RunRecord) -> str:
     """Return what makes a record useless for tables; empty if nothing does."""
     for metric in record.grading.metrics:
         if not metric.minimum < metric.maximum:

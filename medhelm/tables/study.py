@@ -30,7 +30,7 @@ from medhelm.schema import BenchmarkCard, MetricRef, RunRecord
 from medhelm.stats import Floats, Ints, WinDefinition
 from medhelm.tables.cells import MIN_COVERAGE, Cell, Keys, MetricScores
 from medhelm.tables.selection import is_ranked
-from medhelm.tables.table import Settings
+from medhelm.tables.table import RankBy, Settings
 
 
 @dataclass(frozen=True)
@@ -312,10 +312,11 @@ class Study:
         self.panels: Mapping[str, Panel] = panels
         self._estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
 
-    def on(self, benchmarks: Collection[str]) -> Study:
-        """Return the study of some of the benchmarks; estimates are shared, not made again."""
+    def on(self, benchmarks: Collection[str], rank_by: RankBy | None = None) -> Study:
+        """Return the study of some benchmarks, perhaps ranked otherwise; estimates are shared."""
         cells = [c for b, own in self.cells.items() if b in benchmarks for c in own.values()]
-        part = Study(cells, self.settings, self.notes)
+        settings = replace(self.settings, rank_by=rank_by or self.settings.rank_by)
+        part = Study(cells, settings, self.notes)
         part.panels = {b: self.panels[b] for b in part.cells}
         part._estimates = self._estimates
         return part

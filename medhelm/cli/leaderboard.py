@@ -1,0 +1,188 @@
+"""`medhelm leaderboard`: build the static site, serve it on this machine, compare two builds."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.tables import chosen_format, emit, settings
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.errors import UsageError
+from medhelm.registry import Registry
+from medhelm.schema import DataClass
+
+if TYPE_CHECKING:
+    from medhelm.leaderboard.site import Built
+    from medhelm.tables.table import Table
+
+DEFAULT_SITE = "site"
+_MANY = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the actions and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_build(actions.add_parser("build", help="write or renew the site of a results folder"))
+    serve = actions.add_parser("serve", help="serve a built site on 127.0.0.1")
+    serve.add_argument("site", nargs="?", default=DEFAULT_SITE, help="(default: %(default)s)")
+    serve.add_argument("--port", type=int, default=8000, help="0: any free one (default: 8000)")
+    diff = actions.add_parser("diff", help="what changed between two builds")
+    diff.add_argument("old", metavar="OLD", help="folder of the old site")
+    diff.add_argument("new", metavar="NEW", help="folder of the new site")
+    diff.add_argument("--format", choices=("terminal", "csv", "json", "markdown"))
+    diff.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+
+
+def _add_build(build: argparse.ArgumentParser) -> None:
+    build.add_argument(
+        "--results-dir",
+        default=DEFAULT_RESULTS,
+        metavar="DIR",
+        help="folder of results (default: %(default)s)",
+    )
+    build.add_argument(
+        "--out", default=DEFAULT_SITE, metavar="SITE", help="folder of the site (default: site)"
+    )
+    build.add_argument("--title", help="heading of the site")
+    build.add_argument(
+        "--access",
+        nargs="+",
+        action="extend",
+        choices=get_args(DataClass),
+        metavar="CLASS",
+        help="only benchmarks of these classes of data (public, gated, private)",
+    )
+    build.add_argument(
+        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
+    )
+    build.add_argument(
+        "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
+    )
+    build.add_argument(
+        "--ratings",
+        nargs="+",
+        metavar="FILE",
+        help="clinicians' ratings, as `medhelm agreement` takes them: shown as agreement, no text",
+    )
+    build.add_argument("--key", metavar="FILE", help="key of a blinded sheet of --ratings")
+    build.add_argument("--data", choices=("sample", "full"), help="as in `medhelm tables`")
+    build.add_argument(
+        "--latest", action="store_true", help="take the newest of several runs of one cell"
+    )
+    build.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
+    build.add_argument("--draws", type=int, default=1000, metavar="N", help="(default: 1000)")
+    build.add_argument(
+        "--confidence", type=float, default=0.95, metavar="P", help="(default: 0.95)"
+    )
+    add_plugins(build)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit code of one action."""
+    return {"build": _build, "serve": _serve, "diff": _diff}[args.action](args)
+
+
+def _build(args: argparse.Namespace) -> int:
+    built = build(args, open_registry(args.plugin))
+    report(built)
+    return 0
+
+
+def build(args: argparse.Namespace, registry: Registry) -> Built:
+    """Build the site that the options ask for; raises MedhelmError."""
+    from medhelm.leaderboard.collect import Wanted
+    from medhelm.leaderboard.site import SiteOptions, build_site
+
+    options = {"title": args.title} if args.title else {}
+    return build_site(
+        Wanted(
+            results=Path(args.results_dir),
+            data=args.data,
+            latest=args.latest,
+            benchmarks=args.benchmark or (),
+            models=args.model or (),
+            access=args.access or (),
+        ),
+        Path(args.out),
+        registry,
+        SiteOptions(
+            settings=settings(args), agreement=_agreement(args), command=_command(args), **options
+        ),
+    )
+
+
+def _agreement(args: argparse.Namespace) -> Table | None:
+    from medhelm.tables.agreement import agreement_table
+    from medhelm.tables.rated import load_rated
+    from medhelm.tables.ratings import read_ratings
+
+    if not args.ratings:
+        if args.key:
+            raise UsageError("--key belongs to --ratings")
+        return None
+    ratings = read_ratings([Path(p) for p in args.ratings], Path(args.key) if args.key else None)
+    rated = load_rated(
+        ratings,
+        Path(args.results_dir),
+        data=args.data,
+        latest=args.latest,
+        benchmarks=args.benchmark or (),
+        models=args.model or (),
+    )
+    return agreement_table(rated, settings(args), with_judges=True)
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that builds the site anew, without paths of this machine."""
+    words = ["--results-dir", "RESULTS", "--out", "SITE"]
+    for name in ("access", "benchmark", "model"):
+        if chosen := getattr(args, name):
+            words += [f"--{name}", *chosen]
+    if args.ratings:
+        words += ["--ratings", "RATINGS.csv"]
+    if args.data:
+        words += ["--data", args.data]
+    words += ["--latest"] * args.latest
+    words += ["--draws", str(args.draws), "--bootstrap-seed", str(args.bootstrap_seed)]
+    words += ["--confidence", f"{args.confidence:g}"]
+    return f"medhelm leaderboard build {shlex.join(words)}"
+
+
+def report(built: Built) -> None:
+    """Print what a build did and how to open the site."""
+    for problem in built.problems[:_MANY]:
+        print(f"medhelm: not on the site: {problem.where}: {problem.what}", file=sys.stderr)
+    if (more := len(built.problems) - _MANY) > 0:
+        print(f"medhelm: and {more} more, named on the site's page About", file=sys.stderr)
+    done = f"{built.written} files written" if built.written else "nothing has changed"
+    removed = f", {built.removed} removed" if built.removed else ""
+    print(
+        f"Site: {built.models} models x {built.benchmarks} benchmarks, {built.runs} runs; "
+        f"{done}{removed}"
+    )
+    print(f"Open it: {built.index.resolve().as_uri()}")
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from medhelm.leaderboard.serve import HOST, open_server
+
+    with open_server(Path(args.site), args.port) as server:
+        print(
+            f"Serving {args.site} on http://{HOST}:{server.server_port}/ until Ctrl-C", flush=True
+        )
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from medhelm.leaderboard.diff import diff
+
+    emit([diff(Path(args.old), Path(args.new))], chosen_format(args.format, args.out), args.out)
+    return 0

@@ -1,0 +1,169 @@
+"""Results folder -> the runs that a site shows, and what could not be shown and why.
+
+Runs that cannot stand side by side take only their benchmark off the site, a damaged folder only
+itself. What is said of them names run folders, never a path of the machine and never data.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.leaderboard.pages import Problem
+from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
+from medhelm.schema import DataClass, Scoring
+from medhelm.tables.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.results import read_scores, record_fault
+from medhelm.tables.selection import Data, GradedRun, choose_runs
+
+_DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which runs of a results folder go on the site."""
+
+    results: Path
+    data: Data | None = None
+    """None: full data where there is any, else samples."""
+    latest: bool = False
+    """Whether the newest of several runs of one cell is taken; else its benchmark is left out."""
+    benchmarks: Collection[str] = ()
+    models: Collection[str] = ()
+    access: Collection[DataClass] = ()
+    """Empty: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """The cells of each scoring that has any, and what was left out."""
+
+    cells: dict[Scoring, tuple[Cell, ...]]
+    problems: tuple[Problem, ...]
+    data: Data
+
+
+def collect(wanted: Wanted) -> Collected:
+    """Return the runs to show; raises UsageError where there is none, UnknownName."""
+    problems: list[Problem] = []
+    runs = _wanted(_graded(wanted, problems), wanted)
+    data = wanted.data or _kind(runs)
+    _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
+    cells: dict[Scoring, tuple[Cell, ...]] = {}
+    for scoring in get_args(Scoring):
+        own = [r for r in runs if r.record.grading.scoring == scoring]
+        chosen = _choose(own, scoring, data, wanted.latest, problems)
+        if found := tuple(c for run in chosen if (c := _read(run, problems)) is not None):
+            cells[scoring] = found
+    if not cells:
+        why = f": {problems[0].where}: {problems[0].what}" if problems else ""
+        raise UsageError(
+            f"no graded run to publish below {wanted.results}{why}; "
+            f"`medhelm run results_dir={wanted.results}` makes some"
+        )
+    if left := sum(r.record.spec.data != data for r in runs):
+        other = "bundled samples" if data == "full" else "full data"
+        problems.append(
+            Problem(where="all benchmarks", what=f"{left} gradings on {other} are not shown")
+        )
+    return Collected(cells=cells, problems=tuple(problems), data=data)
+
+
+def _kind(runs: Sequence[GradedRun]) -> Data:
+    return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
+
+
+def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
+    """Return every grading that can be read."""
+    runs = []
+    for path in find_gradings(wanted.results):
+        folder = path.relative_to(wanted.results).as_posix()
+        try:
+            record = read_record(path)
+        except RecordError:
+            what = _DAMAGED.format("its summary.json cannot be read")
+            # nobody can tell the class of its data, so that its name is kept back where one is asked
+            where = "a run" if wanted.access else folder
+            problems.append(Problem(where=where, what=what))
+            continue
+        if fault := record_fault(record):
+            problems.append(Problem(where=folder, what=_DAMAGED.format(f"it {fault}")))
+        else:
+            runs.append(GradedRun(path, folder, record))
+    return runs
+
+
+def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
+    """Return the runs of the benchmarks, models and classes of data asked for."""
+    for kind, names, known in (
+        ("benchmark", wanted.benchmarks, {r.benchmark for r in runs}),
+        ("model", wanted.models, {r.model for r in runs}),
+    ):
+        for name in names:
+            if name not in known:
+                hint = f"runs were found of: {', '.join(sorted(known))}"
+                raise UnknownName(kind, name, known, hint)
+    return [
+        r
+        for r in runs
+        if (not wanted.benchmarks or r.benchmark in wanted.benchmarks)
+        and (not wanted.models or r.model in wanted.models)
+        and (not wanted.access or r.record.card.data_class in wanted.access)
+    ]
+
+
+def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Problem]) -> None:
+    """Say of stored runs without a grading that: they are still running, or were stopped."""
+    for path in find_runs(wanted.results):
+        if path in graded or any((path / "gradings").glob("*/summary.json")):
+            continue
+        folder = path.relative_to(wanted.results).as_posix()
+        try:
+            spec = read_plan(path).spec
+        except RecordError:
+            if not wanted.access:  # else nobody can tell whether it may be named
+                what = _DAMAGED.format("its spec.json cannot be read")
+                problems.append(Problem(where=folder, what=what))
+            continue
+        if (
+            wanted.access
+            or (wanted.benchmarks and spec.benchmark not in wanted.benchmarks)
+            or (wanted.models and spec.model.name not in wanted.models)
+        ):
+            continue
+        what = "has no grading yet: it is still running, or `medhelm score` grades what is stored"
+        problems.append(Problem(where=folder, what=what))
+
+
+def _choose(
+    runs: Sequence[GradedRun],
+    scoring: Scoring,
+    data: Data,
+    latest: bool,
+    problems: list[Problem],
+) -> list[GradedRun]:
+    """Return the runs of each benchmark whose runs can stand side by side."""
+    by_benchmark: dict[str, list[GradedRun]] = defaultdict(list)
+    for run in runs:
+        if run.record.spec.data == data:
+            by_benchmark[run.benchmark].append(run)
+    found: list[GradedRun] = []
+    for benchmark, own in sorted(by_benchmark.items()):
+        try:
+            found += choose_runs(own, data=data, scoring=scoring, latest=latest).runs
+        except UsageError as e:
+            problems.append(Problem(where=f"{benchmark}, scoring={scoring}", what=f"left out: {e}"))
+    return found
+
+
+def _read(run: GradedRun, problems: list[Problem]) -> Cell | None:
+    try:
+        return read_cell(run, read_scores(run.path, COLUMNS, run.record.provenance.get(STAMP)))
+    except RecordError:
+        what = _DAMAGED.format("its scores.parquet cannot be read")
+        problems.append(Problem(where=run.folder, what=what))
+        return None

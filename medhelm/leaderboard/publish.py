@@ -1,0 +1,153 @@
+"""What may be published of a run: the one border between results and the site.
+
+Text of instances, prompts, answers and judges' replies is published of benchmarks only whose data
+are public and redistributable. Of all others: scores, outcomes and hashes. Of a model's settings
+what decides its answers, but no address, no file path and no text: a system prompt or an extra
+field of the request may hold what only its owner should read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from medhelm.durable import AtomicFile, why
+from medhelm.errors import RecordError
+from medhelm.schema import BenchmarkCard, ModelSpec, RunRecord, UsageTotals
+from medhelm.tables.table import Value
+
+KEY_FILE = "publishing.key"
+"""Lies in the results folder: without it nobody can tell an instance from its published hash."""
+
+_PROVENANCE = re.compile(
+    r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
+    r"|answer_seconds|asked_again|not_judged"
+)
+_PATH = re.compile(r"[/~.\\]|[A-Za-z]:[/\\]|file:")
+
+
+def has_text(card: BenchmarkCard) -> bool:
+    """Return whether texts of a benchmark's instances may be published."""
+    return card.data_class == "public" and card.redistributable
+
+
+def instruction(card: BenchmarkCard) -> str | None:
+    """Return the instruction of a benchmark; None where the data behind it are not public."""
+    return card.instruction if card.data_class == "public" else None
+
+
+def publishing_key(results: Path) -> bytes:
+    """Return the secret by which ids of a results folder are hashed; makes it on first use.
+
+    Raises RecordError where it cannot be read or written.
+    """
+    path = results / KEY_FILE
+    try:
+        if not path.exists():
+            with AtomicFile(path) as handle:
+                handle.write(hashlib.sha256(_random()).hexdigest().encode() + b"\n")
+        return path.read_bytes().strip()
+    except OSError as e:
+        raise RecordError(f"cannot keep the secret of published hashes {path}: {why(e)}") from None
+
+
+def _random() -> bytes:
+    import secrets
+
+    return secrets.token_bytes(32)
+
+
+def hashed_id(key: bytes, benchmark: str, instance_id: str) -> str:
+    """Return 16 hex digits that stand for an instance whose id is not published.
+
+    Keyed, since record numbers are few enough to be found by trying them all.
+    """
+    return hmac.new(key, f"{benchmark}\0{instance_id}".encode(), "sha256").hexdigest()[:16]
+
+
+def settings(record: RunRecord) -> list[tuple[str, Value]]:
+    """Return what decided the answers of a run, as far as it may be known."""
+    spec, model = record.spec, record.spec.model
+    found: dict[str, Value] = {
+        "benchmark version": spec.benchmark_version,
+        "data": f"{spec.data}, split {spec.split}",
+        "dataset sha256": spec.dataset_sha256,
+        "prompt": f"{spec.prompt_name} version {spec.prompt_version}",
+        "prompt sha256": spec.prompt_sha256,
+        "instances at most": spec.max_instances,
+        "repeats": spec.repeats,
+        "seed": spec.seed,
+        "output budget, tokens": spec.max_output_tokens,
+        "provider": model.provider,
+        "model at the endpoint": plain_name(model.model) if model.model else None,
+        "weights": model.weights,
+        "endpoint class": model.endpoint_class,
+        "reasoning": model.reasoning,
+        "context window, tokens": model.context_window,
+        "temperature": model.sampling.temperature,
+        "top p": model.sampling.top_p,
+        "stop sequences": len(model.sampling.stop) or None,
+        "reasoning effort": model.sampling.reasoning_effort,
+        "system prompt": _sha(model.system_prompt),
+        "extra fields of the request": _sha(model.extra_body or None),
+        "price": _price(model),
+        "scoring": record.grading.scoring,
+    }
+    return [(name, value) for name, value in found.items() if value is not None]
+
+
+def plain_name(name: str) -> str:
+    """Return a model's id at its endpoint, or that it is a file's path."""
+    return "a local file" if _PATH.match(name) else name
+
+
+def _sha(value: object) -> str | None:
+    if value is None:
+        return None
+    return "sha256 " + hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
+
+
+def _price(model: ModelSpec) -> str | None:
+    if model.price is None:
+        return None
+    return (
+        f"{model.price.input:g} in, {model.price.output:g} out, USD per million tokens "
+        f"({model.price.date})"
+    )
+
+
+def provenance(record: RunRecord) -> list[tuple[str, str]]:
+    """Return versions, dates and machine class of a run."""
+    return [(k, v) for k, v in sorted(record.provenance.items()) if _PROVENANCE.fullmatch(k)]
+
+
+def served(record: RunRecord) -> list[tuple[str, int]]:
+    """Return model ids and fingerprints as served, with counts."""
+    return [(plain_name(name), n) for name, n in sorted(record.served_models.items())]
+
+
+def usage(totals: UsageTotals) -> list[tuple[str, int]]:
+    """Return sums of tokens and requests by name."""
+    return [(name, int(value)) for name, value in msgspec.structs.asdict(totals).items()]
+
+
+def run_command(record: RunRecord) -> str:
+    """Return the command that makes a run again."""
+    spec = record.spec
+    words = [f"benchmark={spec.benchmark}", f"model={spec.model.name}", f"data={spec.data}"]
+    if spec.max_instances is not None:
+        words.append(f"max_instances={spec.max_instances}")
+    if spec.repeats != 1:
+        words.append(f"repeats={spec.repeats}")
+    if spec.seed:
+        words.append(f"seed={spec.seed}")
+    if record.grading.scoring != "fixed":
+        words.append(f"scoring={record.grading.scoring}")
+    if record.grading.jury is not None:
+        words.append(f"jury={record.grading.jury.jury.name}")
+    return "medhelm run " + shlex.join(words)

@@ -1,0 +1,332 @@
+"""Builds the site: collects runs, makes the pages, writes what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from medhelm import __version__
+from medhelm.config import packaged_suites
+from medhelm.errors import UsageError
+from medhelm.leaderboard import publish
+from medhelm.leaderboard.benchmark_pages import write_benchmark
+from medhelm.leaderboard.collect import Collected, Wanted, collect
+from medhelm.leaderboard.files import Rank, Score, SiteFolder
+from medhelm.leaderboard.pages import (
+    SCHEMA,
+    BenchmarkLine,
+    CategoryLine,
+    Download,
+    ModelCard,
+    Problem,
+    ScoringPages,
+    SitePage,
+    SubcategoryLine,
+    TaskLine,
+    View,
+    page_table,
+)
+from medhelm.leaderboard.run_pages import fingerprint, run_key, short_hash, write_runs
+from medhelm.leaderboard.views import write_views
+from medhelm.registry import Registry
+from medhelm.schema import BenchmarkCard
+from medhelm.tables import formats
+from medhelm.tables.cells import Cell
+from medhelm.tables.results import Results
+from medhelm.tables.selection import is_ranked
+from medhelm.tables.study import Study
+from medhelm.tables.table import Settings, Table
+from medhelm.taxonomy import Taxonomy
+
+_TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "jury", "pairs", "ranks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    """What a build is told besides which runs to take."""
+
+    title: str = "medhelm leaderboard"
+    settings: Settings = Settings()
+    agreement: Table | None = None
+    """The table of agreement with clinicians, where ratings are at hand."""
+    command: str = "medhelm leaderboard build"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a build did."""
+
+    index: Path
+    models: int
+    benchmarks: int
+    runs: int
+    written: int
+    removed: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass
+class _Made:
+    """What the pages of all scorings add to the site's first page and to `build.json`."""
+
+    scorings: list[ScoringPages] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    downloads: list[Download] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    groups: dict[str, str] = field(default_factory=dict)
+    """Group of run pages -> fingerprint of their runs."""
+
+
+def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
+    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError.
+
+    A folder that is no site of ours is refused. Where nothing has changed nothing is written.
+    """
+    site = SiteFolder(out)
+    site.open()
+    found = collect(wanted)
+    inputs = _inputs(found, options)
+    made = _Made(problems=list(found.problems))
+    removed = 0
+    if site.before is None or site.before.inputs != inputs or not site.is_whole():
+        _write_look(site)
+        for scoring, cells in found.cells.items():
+            _write_scoring(site, scoring, cells, wanted.results, registry, options, made)
+        built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        site.put_data("site", _site_page(site, found, registry, options, made, built_at))
+        removed = site.finish(
+            {
+                "medhelm": __version__,
+                "built_at": built_at,
+                "inputs": inputs,
+                "groups": made.groups,
+                "scores": made.scores,
+                "ranks": made.ranks,
+            }
+        )
+    shown = [c.run for cells in found.cells.values() for c in cells]
+    return Built(
+        index=out / "index.html",
+        models=len({run.model for run in shown}),
+        benchmarks=len({run.benchmark for run in shown}),
+        runs=len(shown),
+        written=site.written,
+        removed=removed,
+        problems=tuple(made.problems),
+    )
+
+
+def _inputs(found: Collected, options: SiteOptions) -> str:
+    """Return a hash of all that the site is made of."""
+    digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
+    digest.update(msgspec.json.encode(found.problems))
+    for cells in found.cells.values():
+        digest.update(fingerprint(cells).encode())
+    for name, content in _look():
+        digest.update(name.encode() + hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+# The look --------------------------------------------------------------------------------------
+
+
+def _look() -> Iterator[tuple[str, bytes]]:
+    """Yield the files that are the same in every site, the chart library's script apart."""
+    root = resources.files("medhelm_leaderboard")
+    yield "index.html", (root / "index.html").read_bytes()
+    for folder in ("app", "app/pages"):
+        for entry in sorted((root / folder).iterdir(), key=lambda e: e.name):
+            if entry.is_file() and entry.name.endswith((".js", ".css", ".svg")):
+                yield f"{folder}/{entry.name}", entry.read_bytes()
+
+
+def _write_look(site: SiteFolder) -> None:
+    for name, content in _look():
+        site.put(name, content)
+    spec = find_spec("plotly")  # importing it takes longer than building a small site
+    if spec is None or spec.origin is None:
+        raise UsageError("the package plotly is not installed; `pip install plotly`")
+    script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    try:
+        site.put("app/plotly.min.js", script.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(
+            f"the package plotly has no {script.name}; install it again with `pip install plotly`"
+        ) from None
+
+
+# The pages of one scoring ----------------------------------------------------------------------
+
+
+def _write_scoring(
+    site: SiteFolder,
+    scoring: str,
+    cells: tuple[Cell, ...],
+    results: Path,
+    registry: Registry,
+    options: SiteOptions,
+    made: _Made,
+) -> None:
+    """Write all pages of one scoring and note in `made` what was written."""
+    loaded = Results(cells)
+    study = loaded.study(options.settings)
+    tables = {
+        name: loaded.typed(
+            name, options.settings, metrics="all" if name == "benchmarks" else "main"
+        )
+        for name in _TABLES
+    }
+    keys = []
+    for name, table in tables.items():
+        keys.append((name, site.put_data(f"table-{scoring}-{name}", page_table(table))))
+        for form, content in (("csv", formats.to_csv(table)), ("json", formats.to_json(table))):
+            path = f"tables/{scoring}/{name}.{form}"
+            site.put(path, content.encode())
+            made.downloads.append(
+                Download(title=table.title, path=path, format=form, scoring=scoring)
+            )
+    benchmarks, runs = [], []
+    for benchmark, own in study.cells.items():
+        key = write_benchmark(site, study, benchmark, tables["benchmarks"], registry)
+        benchmarks.append((benchmark, key))
+        runs += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
+        group = short_hash(scoring, benchmark)
+        made.groups[group] = fingerprint(list(own.values()))
+        if not _is_kept(site, group, made.groups[group]):
+            write_runs(site, scoring, own, results, made.problems)
+    made.views += write_views(site, scoring, study, packaged_suites())
+    made.scorings.append(
+        ScoringPages(
+            scoring=scoring, tables=tuple(keys), benchmarks=tuple(benchmarks), runs=tuple(runs)
+        )
+    )
+    made.scores += _scores(scoring, tables["benchmarks"], study)
+    made.ranks += _ranks(scoring, tables["overall"])
+
+
+def _is_kept(site: SiteFolder, group: str, mark: str) -> bool:
+    """Return whether the run pages of a group stand there as they would be written, and keep them."""
+    if site.before is None or site.before.groups.get(group) != mark:
+        return False
+    return site.keep([f"data/{kind}-{group}-" for kind in ("run", "answers", "text")])
+
+
+def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:
+    for row in table.rows:
+        if row["grading_hash"] is None:
+            continue
+        spec = study.cells[str(row["benchmark"])][str(row["model"])].record.spec
+        panel = study.panel(str(row["benchmark"]), str(row["metric"]))
+        yield msgspec.convert(
+            {
+                "scoring": scoring,
+                "benchmark": row["benchmark"],
+                "model": row["model"],
+                "metric": row["metric"],
+                "version": f"{spec.benchmark_version}, metric {panel.metric.version}, "
+                f"data {spec.dataset_sha256[:12]}",
+                "value": row["score"],
+                "low": row["low"],
+                "high": row["high"],
+                "n": row["n"],
+                "grading": row["grading_hash"],
+            },
+            Score,
+        )
+
+
+def _ranks(scoring: str, table: Table) -> Iterator[Rank]:
+    for row in table.rows:
+        wanted = ("model", "rank", "win_rate", "macro_average")
+        yield msgspec.convert({"scoring": scoring} | {n: row[n] for n in wanted}, Rank)
+
+
+# The first page --------------------------------------------------------------------------------
+
+
+def _site_page(
+    site: SiteFolder,
+    found: Collected,
+    registry: Registry,
+    options: SiteOptions,
+    made: _Made,
+    built_at: str,
+) -> SitePage:
+    cells = [c for own in found.cells.values() for c in own]
+    cards = {c.run.benchmark: c.record.card for c in sorted(cells, key=lambda c: c.run.benchmark)}
+    models = {c.run.model: c.record.spec.model for c in sorted(cells, key=lambda c: c.run.model)}
+    juries = {c.run.benchmark: c.record.grading.jury for c in cells}
+    agreement = None
+    if options.agreement is not None:
+        agreement = site.put_data("agreement", page_table(options.agreement))
+    return SitePage(
+        title=options.title,
+        data=found.data,
+        medhelm=__version__,
+        built_at=built_at,
+        models=tuple(
+            ModelCard(
+                name=name,
+                weights=spec.weights,
+                provider=spec.provider,
+                is_baseline=spec.provider == "baseline",
+                is_ranked=is_ranked(spec),
+                reasoning=spec.reasoning,
+            )
+            for name, spec in models.items()
+        ),
+        benchmarks=tuple(_line(card) for card in cards.values()),
+        offline_jury=tuple(
+            b for b, terms in sorted(juries.items()) if terms and not terms.jury.judges
+        ),
+        incomplete=tuple(
+            sorted({(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"})
+        ),
+        taxonomy=tuple(_categories(registry.taxonomy, cards)),
+        views=tuple(made.views),
+        scorings=tuple(made.scorings),
+        problems=tuple(made.problems),
+        agreement=agreement,
+        downloads=tuple(made.downloads),
+        command=options.command,
+    )
+
+
+def _line(card: BenchmarkCard) -> BenchmarkLine:
+    return BenchmarkLine(
+        name=card.name,
+        title=card.title,
+        category=card.category,
+        subcategory=card.subcategory,
+        access=card.data_class,
+        has_text=publish.has_text(card),
+        tasks=card.tasks,
+    )
+
+
+def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> Iterator[CategoryLine]:
+    for category in taxonomy.categories:
+        subcategories = []
+        for sub in category.subcategories:
+            own = [b for b, card in cards.items() if card.subcategory == sub.name]
+            tasks = tuple(
+                TaskLine(
+                    id=task.id,
+                    title=task.name,
+                    benchmarks=tuple(b for b in own if task.id in cards[b].tasks),
+                )
+                for task in sub.tasks
+            )
+            subcategories.append(
+                SubcategoryLine(id=sub.id, title=sub.name, tasks=tasks, benchmarks=tuple(own))
+            )
+        yield CategoryLine(id=category.id, title=category.name, subcategories=tuple(subcategories))
