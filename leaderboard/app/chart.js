@@ -11,7 +11,7 @@
     modeBarButtonsToRemove: ["sendDataToCloud", "lasso2d", "select2d", "autoScale2d"],
     plotlyServerURL: "",
   };
-  const INK = ["text", "faint", "line", "surface", "accent", "second", "third", "plot-grid", "warn"];
+  const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn"];
 
   function colours() {
     const style = getComputedStyle(document.documentElement);
@@ -35,12 +35,26 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: 56, r: 16, t: 16, b: 48 },
       hoverlabel: { bgcolor: ink.surface, bordercolor: ink.line, font: { color: ink.text }, align: "left", namelength: -1 },
-      legend: { orientation: "h", y: -0.2, x: 0 },
+      legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "normal" },
       xaxis: axis(ink, {}),
       yaxis: axis(ink, {}),
       ...given,
       ...axes,
     };
+  }
+
+  let library = null;
+
+  // Plotly's maps add a style element as the script runs, which the policy of the page refuses with
+  // an error; no chart here needs it, and the page makes none itself.
+  async function load() {
+    const make = document.createElement;
+    document.createElement = (tag, ...rest) => make.call(document, tag === "style" ? "template" : tag, ...rest);
+    try {
+      await medhelm.loadScript("plotly.min.js");
+    } finally {
+      delete document.createElement;
+    }
   }
 
   function draw(chart) {
@@ -51,7 +65,8 @@
 
   async function start(chart) {
     try {
-      await medhelm.loadScript("plotly.min.js");
+      library = library || load();
+      await library;
       if (!chart.element.isConnected) return;
       await draw(chart);
       live.add(chart);
@@ -61,6 +76,15 @@
       chart.element.replaceChildren(h("p", { class: "note" }, `${error.message} The table below holds what it shows.`));
     }
   }
+
+  /** Return ticks 1, 2, 5, 10, ... of a log axis over some values, labelled in USD. */
+  medhelm.logTicks = (values) => {
+    const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
+    const steps = high - low > 3 ? [1] : [1, 2, 5];
+    const powers = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    const ticks = powers.flatMap((power) => steps.map((step) => Number(`${step}e${power}`)));
+    return { tickvals: ticks, ticktext: ticks.map((v) => `$${v >= 1 ? v.toLocaleString("en-US") : v}`) };
+  };
 
   /** Return a figure: title, caption, table (a node), height, plot(colours) -> {data, layout}, click(point). */
   medhelm.figure = (options) => {

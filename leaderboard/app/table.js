@@ -40,12 +40,12 @@
     return sign * (Number(a) - Number(b));
   }
 
-  function sorted(rows, columns, sorting) {
+  function sorted(rows, columns, sorting, isTotal = () => false) {
     const column = columns.find((c) => c.name === sorting.replace(/^-/, ""));
     if (!column || !column.sort) return rows;
     const sign = sorting.startsWith("-") ? -1 : 1;
-    // Missing values come last either way.
-    return [...rows].sort((a, b) => compare(column.sort(a), column.sort(b), sign));
+    // Missing values come last either way, and a row of sums after all.
+    return [...rows].sort((a, b) => isTotal(a) - isTotal(b) || compare(column.sort(a), column.sort(b), sign));
   }
 
   function csvCell(value) {
@@ -112,7 +112,8 @@
    *
    * options: columns (names, or {name, heading, title, cell(row), sort(row), isText, missing, saved}),
    * rows, head (the column that names a row), sort ("name" or "-name"), view and key (where the
-   * sorting is remembered), caption, file (name of downloads; none without), unit, rowClass(row).
+   * sorting is remembered), caption, file (name of downloads; none without), unit, rowClass(row),
+   * isTotal(row).
    */
   medhelm.dataTable = (table, options) => {
     const columns = options.columns.map((spec) => complete(table, spec));
@@ -126,7 +127,7 @@
 
     function fill() {
       head.replaceChildren(...columns.map((column) => headCell(column, sorting, onSort)));
-      body.replaceChildren(...sorted(rows, columns, sorting).map((row) => bodyRow(columns, given, row)));
+      body.replaceChildren(...sorted(rows, columns, sorting, given.isTotal).map((row) => bodyRow(columns, given, row)));
     }
 
     function onSort(column) {
@@ -141,7 +142,7 @@
 
     fill();
     const count = h("p", { class: "count" }, medhelm.many(rows.length, given.unit));
-    const tools = h("div", { class: "tools" }, count, given.file && rows.length ? downloads(table, columns, given.file, () => sorted(rows, columns, sorting)) : null);
+    const tools = h("div", { class: "tools" }, count, given.file && rows.length ? downloads(table, columns, given.file, () => sorted(rows, columns, sorting, given.isTotal)) : null);
     const element = h("table", null, h("caption", { class: "unseen" }, options.caption), h("thead", null, head), body);
     return h("div", { class: "table-block" }, options.isBare ? null : tools, medhelm.scroller(options.caption, element));
   };

@@ -3,33 +3,6 @@
 // Models ranked by win rate on the chosen benchmarks.
 (() => {
   const { h } = medhelm;
-  const BY = new Map([
-    ["", { name: "win_rate", low: "win_low", high: "win_high", sd: "win_sd", table: "paper", says: "A win is a score at least the rival's, so that a tie wins for both." }],
-    ["half", { name: "win_rate_half", low: "win_half_low", high: "win_half_high", sd: "win_half_sd", table: "half", says: "A win is a score above the rival's; a tie counts one half." }],
-  ]);
-
-  /** Return a value between 0 and 1 as text with its interval, above a line that shows both. */
-  function bar(table, row, by) {
-    const value = table.get(row, by.name);
-    if (value === null) return medhelm.dash(unranked(table, row));
-    const [low, high] = [table.get(row, by.low), table.get(row, by.high)];
-    const column = table.column(by.name);
-    const hasInterval = low !== null && high !== null;
-    const percent = (share) => `${100 * share}%`;
-    const range = hasInterval ? h("span", { class: "range", style: { left: percent(low), width: percent(high - low) } }) : null;
-    const text = hasInterval ? ` [${medhelm.valueText(column, low)}, ${medhelm.valueText(column, high)}]` : "";
-    return [
-      h("span", { class: "value strong" }, medhelm.valueText(column, value)),
-      h("span", { class: "interval" }, text),
-      h("span", { class: "whisker", "aria-hidden": "true" }, range, h("span", { class: "dot", style: { left: percent(value) } })),
-    ];
-  }
-
-  function unranked(table, row) {
-    const card = medhelm.models.get(table.get(row, "model"));
-    if (card && !card.is_ranked) return "reads the gold, so it is not ranked";
-    return table.get(row, "ranked") ? "no rival, or no benchmark that all ranked models share" : "not ranked; see the notes";
-  }
 
   function modelCell(table, row, benchmarks) {
     const name = table.get(row, "model");
@@ -43,10 +16,10 @@
 
   function columns(table, by, benchmarks) {
     return [
-      { name: "rank", cell: (row) => (table.get(row, "rank") === null ? medhelm.dash(unranked(table, row)) : medhelm.valueCell(table, row, "rank")) },
+      { name: "rank", cell: (row) => (table.get(row, "rank") === null ? medhelm.dash(medhelm.whyUnranked(table, row)) : medhelm.valueCell(table, row, "rank")) },
       { name: "tie_group", heading: "tie group" },
       { name: "model", cell: (row) => modelCell(table, row, benchmarks) },
-      { name: by.name, heading: "win rate", cell: (row) => bar(table, row, by), className: "wide", saved: [by.name, by.low, by.high] },
+      medhelm.winColumn(table, by),
       { name: by.sd, heading: "SD" },
       { name: "macro_average", heading: "macro-average" },
       { name: "macro_sd", heading: "SD" },
@@ -87,13 +60,13 @@
   }
 
   async function render(view) {
-    const by = BY.get(view.get("by")) || BY.get("");
+    const by = medhelm.winRate(view);
     const tables = await medhelm.viewTables(view);
     const lead = tables ? `${medhelm.many(tables.paper.rows.length, "model")} on ${medhelm.many(tables.benchmarks.size, "benchmark")}, ranked by the share of rivals that each one matches or beats.` : "";
     return [
       h("h1", null, "Overview"),
       h("p", { class: "lead" }, lead),
-      medhelm.filters(view, { weights: true, extra: medhelm.switcher(view, "by", "Win rate", [["", "Ties win"], ["half", "Ties count half"]]) }),
+      medhelm.filters(view, { weights: true, extra: medhelm.winSwitch(view) }),
       tables ? [
         warnings(tables.benchmarks),
         h("p", { class: "faint" }, by.says, view.get("weights") ? " Ranks are those among all models; the filter by weights only hides rows." : ""),

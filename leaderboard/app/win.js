@@ -1,0 +1,41 @@
+"use strict";
+
+// The two definitions of the win rate, and how pages show the one that is chosen.
+(() => {
+  const { h } = medhelm;
+  const BY = new Map([
+    ["", { name: "win_rate", low: "win_low", high: "win_high", sd: "win_sd", table: "paper", says: "A win is a score at least the rival's, so that a tie wins for both." }],
+    ["half", { name: "win_rate_half", low: "win_half_low", high: "win_half_high", sd: "win_half_sd", table: "half", says: "A win is a score above the rival's; a tie counts one half." }],
+  ]);
+
+  /** Return the columns of the win rate that the address chooses. */
+  medhelm.winRate = (view) => BY.get(view.get("by")) || BY.get("");
+
+  /** Return the switch between the definitions. */
+  medhelm.winSwitch = (view) => medhelm.switcher(view, "by", "Win rate", [["", "Ties win"], ["half", "Ties count half"]], view.get("by") === "half" ? "half" : "");
+
+  /** Return why a model has no rank. */
+  medhelm.whyUnranked = (table, row) => {
+    const card = medhelm.models.get(table.get(row, "model"));
+    if (card && !card.is_ranked) return "reads the gold, so it is not ranked";
+    return table.get(row, "ranked") ? "no rival, or no benchmark that all ranked models share" : "not ranked; see the notes";
+  };
+
+  function whisker(value, low, high) {
+    const percent = (share) => `${100 * share}%`;
+    const range = low === null || high === null ? null : h("span", { class: "range", style: { left: percent(low), width: percent(high - low) } });
+    return h("span", { class: "whisker", "aria-hidden": "true" }, range, h("span", { class: "dot", style: { left: percent(value) } }));
+  }
+
+  function cell(table, row, by) {
+    const value = table.get(row, by.name);
+    if (value === null) return medhelm.dash(medhelm.whyUnranked(table, row));
+    const [low, high] = [table.get(row, by.low), table.get(row, by.high)];
+    const text = (v) => medhelm.valueText(table.column(by.name), v);
+    const interval = low === null || high === null ? "" : ` [${text(low)}, ${text(high)}]`;
+    return [h("span", { class: "value strong" }, text(value)), h("span", { class: "interval" }, interval), whisker(value, low, high)];
+  }
+
+  /** Return the column of the win rate: value, interval, and a line from 0 to 1 that shows both. */
+  medhelm.winColumn = (table, by) => ({ name: by.name, heading: "win rate", cell: (row) => cell(table, row, by), className: "wide", saved: [by.name, by.low, by.high] });
+})();
