@@ -7,6 +7,7 @@ import fnmatch
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from medhelm.errors import Interrupted, MedhelmError, UsageError
 from medhelm.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
-from medhelm.planning import Run, paid_models, plan_runs
+from medhelm.planning import Run, jury_note, paid_models, plan_runs
 from medhelm.registry import Registry, load_registry
 from medhelm.runner import SweepEnd, run_sweep
 from medhelm.schema import Exchange, JurySpec, ModelSpec, RunRecord, Scoring
@@ -97,6 +98,8 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
+    if note := jury_note(jobs, runs, registry, os.environ):
+        warnings.warn(note, stacklevel=3)
     end = _in_own_loop(runs, ledger)
     for ending in end.endings:
         if ending.error is not None:

@@ -166,7 +166,12 @@ def _jury(
     jury = choose_jury(job.jury, registry.models, environ, is_sample=is_sample)
     for judge in jury.judges:
         privacy.check(
-            benchmark.name, benchmark.data_class, judge.name, judge.endpoint_class, job.privacy
+            benchmark.name,
+            benchmark.data_class,
+            judge.name,
+            judge.endpoint_class,
+            job.privacy,
+            jury=jury.name,
         )
     return jury_terms(benchmark, jury)
 

@@ -25,11 +25,13 @@ def check(
     model: str,
     endpoint_class: EndpointClass,
     policy: Policy | None = None,
+    *,
+    jury: str = "",
 ) -> None:
     """Refuse to send a benchmark's data to an endpoint that may not have it.
 
     `policy` is the user's setting `privacy`: what it says of a data class holds in place of
-    `POLICY`, wider or narrower. Raises `PrivacyRefused`, and `UnknownName` for a class that
+    `POLICY`, wider or narrower. `jury`: the one of which the model is a judge. Raises `PrivacyRefused`, and `UnknownName` for a class that
     does not exist.
     """
     allowed = _read(policy or {}).get(data_class, POLICY[data_class])
@@ -38,8 +40,13 @@ def check(
     declare = " or ".join(f"model.endpoint_class={c}" for c in allowed)
     fix = f"declare {declare} if that is what it is, or " if allowed else ""
     wider = ",".join([*allowed, endpoint_class])
+    who = f"model {model!r}"
+    if jury:
+        who = f"judge {model!r} of jury={jury}"
+        here = f"name a jury whose judges' endpoint_class is {' or '.join(allowed)}, or "
+        fix = f"jury=offline asks no model; {here if allowed else ''}"
     raise PrivacyRefused(
-        f"benchmark {benchmark!r} is {data_class} and model {model!r} is {endpoint_class}:"
+        f"benchmark {benchmark!r} is {data_class} and {who} is {endpoint_class}:"
         f" {fix}allow it with privacy.{data_class}=[{wider}]"
     )
 

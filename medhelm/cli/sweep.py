@@ -19,7 +19,7 @@ from medhelm.costs import Ledger
 from medhelm.durable import make_private, why
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.models import ModelPool
-from medhelm.planning import paid_models, plan_runs
+from medhelm.planning import jury_note, paid_models, plan_runs
 from medhelm.records import read_record
 from medhelm.registry import Registry
 from medhelm.runner import Ending, SweepEnd, run_sweep
@@ -122,6 +122,8 @@ def _run(jobs: Sequence[Job], registry: Registry) -> tuple[Display, SweepEnd]:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
+    if note := jury_note(jobs, runs, registry, os.environ):
+        print(note, file=sys.stderr)
     _make_folder(Path(jobs[0].results_dir))
     with Display(runs) as display:
         sweep = run_sweep(runs, ledger, display, ModelPool(os.environ))

@@ -13,6 +13,7 @@ from medhelm.config import JuryChoice, convert
 from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.jury.terms import OFFLINE
 from medhelm.models import check_model
+from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.records import model_identity
 from medhelm.schema import JurySpec, ModelSpec
@@ -40,6 +41,17 @@ def choose_jury(
         return _resolve(packaged_jury(DEFAULT), models, environ)
     except ModelError:  # no key of one of the judges
         return OFFLINE
+
+
+def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables without a key for want of which the default jury is not asked.
+
+    Empty where none of its keys is there: who has no key expects no jury of models.
+    """
+    judges = (j for j in packaged_jury(DEFAULT).judges if isinstance(j, str))
+    wanted = [key_variable(find_model(judge, models)) for judge in judges]
+    lacking = [v for v in dict.fromkeys(wanted) if v and not environ.get(v, "").strip()]
+    return tuple(lacking) if len(lacking) < len(set(wanted)) else ()
 
 
 def packaged_jury(name: str) -> JuryChoice:

@@ -424,6 +424,40 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
     assert record.judges == ()
 
 
+@pytest.mark.parametrize("given", ["OPENAI_API_KEY", "TOGETHER_API_KEY", ""])
+def test_with_some_keys_of_the_default_jury_the_others_are_named(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY"]
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    if given:
+        monkeypatch.setenv(given, "4711")
+    file = tmp_path / "essay" / "essay.jsonl"
+    file.parent.mkdir()
+    file.write_text('{"id": "a", "question": "Why?", "gold": "Flu."}\n')
+
+    def asked(who: str | None) -> None:
+        medhelm.evaluate(
+            "baseline/lead",
+            "essay",
+            plugins=PLUGIN,
+            data_dir=tmp_path,
+            results_dir=tmp_path / "r",
+            jury=who,
+        )
+
+    asked("offline")  # warnings are errors
+    if not given:
+        asked(None)
+        return
+    with pytest.warns(UserWarning, match="offline jury, a stand-in") as caught:
+        asked(None)
+    said = str(caught[0].message)
+    assert [n for n in names if n in said] == [n for n in names if n != given]
+    assert "4711" not in said
+
+
 # Refusals ----------------------------------------------------------------------------------
 
 
@@ -454,7 +488,7 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
         (
             lambda: jury(judge("j/a"), ModelSpec(name="j/b", provider="scripted")),
             PrivacyRefused,
-            "benchmark 'essay' is gated and model 'j/b' is external",
+            "is gated and judge 'j/b' of jury=test is external: jury=offline asks no model",
         ),
     ],
 )
