@@ -163,6 +163,17 @@ def percentile(draws: Floats, confidence: float, clusters: int | None = None) ->
     return Interval(float(low), float(high), "bootstrap")
 
 
+def holding(ends: Interval, value: float) -> Interval:
+    """Return an interval widened where needed to hold the value itself.
+
+    Ties of the scores as they are come apart in most draws, so that a win rate can lie outside
+    the percentiles of its draws.
+    """
+    if ends.low is None or ends.high is None:
+        return ends
+    return Interval(min(ends.low, value), max(ends.high, value), ends.method)
+
+
 def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
     """Return Wilson's score interval of a rate from n trials; n may be an effective number.
 

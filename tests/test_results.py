@@ -547,3 +547,25 @@ def test_compare_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert document.settings["model_a"] == "a"
     with pytest.raises(UnknownName, match="unknown model 'bb'"):
         command(compare_command, "a", "bb", "--results-dir", folder)
+
+
+def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:
+    # Two equal models: each wins the tie, and in most draws one of them loses it.
+    write_run(tmp_path, "x", "a", items([1.0, 0.0] * 20))
+    write_run(tmp_path, "x", "b", items([0.0, 1.0] * 20))
+    for row in load_results(tmp_path).typed("overall").rows:
+        assert row["win_rate"] == 1.0 and row["win_high"] == 1.0 and row["win_low"] == 0.0
+        assert row["win_half_low"] <= row["win_rate_half"] == 0.5 <= row["win_half_high"]  # type: ignore[operator]
+
+
+def test_a_mean_over_parts_without_one_of_them_is_flagged(tmp_path: Path) -> None:
+    of_parts = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
+    both = [
+        Item(id="a", value=1.0, stats=(1, 1, 0, 0)),
+        Item(id="b", value=0.0, stats=(0, 0, 0, 1)),
+    ]
+    write_run(tmp_path, "x", "whole", both, metrics=[of_parts])
+    write_run(tmp_path, "x", "half", both[:1], metrics=[of_parts])
+    rows = {r["model"]: r for r in load_results(tmp_path).typed("benchmarks").rows}
+    assert "parts" not in str(rows["whole"]["flags"]).split()
+    assert "parts" in str(rows["half"]["flags"]).split() and rows["half"]["score_all"] == 1.0

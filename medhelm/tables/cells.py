@@ -131,6 +131,13 @@ class Cell:
         planned = self.planned(metric)
         return self.scores[metric].counted / planned if planned else 0.0
 
+    def lacks_parts(self, metric: str) -> bool:
+        """Return whether a mean over parts is without one of the benchmark's parts."""
+        refs = self.record.grading.metrics
+        if not any(m.name == metric and m.aggregation == "mean_of_parts" for m in refs):
+            return False
+        return not self.scores[metric].stats[:, 1::2].any(axis=0).all()
+
 
 def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
     """Return whether two settings ask one model at one place."""

@@ -20,6 +20,10 @@ NOT_GRADED = "not graded"
 FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
     "partial": ("P", "the run was stopped before its end"),
+    "parts": (
+        "M",
+        "some parts of the benchmark have no instance with a value; the mean is over the rest",
+    ),
     "budget": ("B", "the model's own output budget replaced the benchmark's"),
     "drift": ("D", "an endpoint served more than one model id or fingerprint"),
     "usage": ("U", "usage of some requests is unknown and not in the cost"),
@@ -36,6 +40,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
     found = {
         "coverage": cell.coverage(metric) < MIN_COVERAGE,
         "partial": record.state == "partial",
+        "parts": cell.lacks_parts(metric),
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),

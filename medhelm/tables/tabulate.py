@@ -13,7 +13,7 @@ import numpy as np
 
 from medhelm import stats
 from medhelm.errors import UsageError
-from medhelm.intervals import Interval, percentile
+from medhelm.intervals import Interval, holding, percentile
 from medhelm.stats import Floats
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
@@ -117,11 +117,11 @@ def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
             "rank_high": high[m],
             "tie_group": groups[m],
             "win_rate": paper[m],
-            **_ends("win", percentile(paper_draws[:, m], confidence)),
+            **_ends("win", holding(percentile(paper_draws[:, m], confidence), paper[m])),
             "win_sd": paper_sd[m],
             **_ends("win_suite", suite[m]),
             "win_rate_half": half[m],
-            **_ends("win_half", percentile(half_draws[:, m], confidence)),
+            **_ends("win_half", holding(percentile(half_draws[:, m], confidence), half[m])),
             "win_half_sd": half_sd[m],
         }
 
