@@ -795,6 +795,16 @@ def test_a_sheet_has_a_name_where_none_is_given(shell: Callable[..., str]) -> No
     assert Path("rating_sheet.key.json").exists()
 
 
+def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own"
+    jury_run(own, items([1.0, 2.0, 4.0], metric="jury"), benchmark="broken")
+    (record,) = own.glob("runs/*/*/*/gradings/*/summary.json")
+    record.write_text("{")
+    call = ["agreement", "--results-dir", str(own), "--template", str(tmp_path / "s.csv")]
+    assert run_command(call) == 4
+    assert "summary.json" in capsys.readouterr().err
+
+
 def test_the_seed_decides_the_sheet(shell: Callable[..., str]) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         shell(

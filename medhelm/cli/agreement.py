@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _MIN_COMMON = 5
 _PER_BENCHMARK = 30
+_MANY = 3
 _SHEET = "rating_sheet.csv"
 _TABLES = ("agreement", "corrected", "shares")
 
@@ -157,6 +159,8 @@ def _explain(sheet: Sheet) -> None:
     counts = ", ".join(f"{name} {n}" for name, n in sheet.counts.items())
     print(f"{sheet.path}: {sum(sheet.counts.values())} answers to rate ({counts})")
     print(f"{sheet.key}: which model wrote which; keep it from the raters")
+    for line in sheet.damaged[:_MANY]:
+        print(f"left out, damaged: {line}", file=sys.stderr)
     print("\nEach rater fills a copy: a name or number in `rater`, and whole numbers in")
     seen: set[str] = set()
     for record in sheet.records:

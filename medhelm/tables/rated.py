@@ -146,13 +146,18 @@ def load_rated(
 
 
 def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
-    """Return the graded runs below a results folder, and what is damaged; UsageError for none."""
+    """Return the graded runs below a results folder, and what is damaged.
+
+    Raises UsageError where there is no run, RecordError where all are damaged.
+    """
     runs, damaged = [], []
     for path in find_gradings(results_dir):
         try:
             runs.append(GradedRun(path, str(path.relative_to(results_dir)), read_record(path)))
         except RecordError as e:
             damaged.append(str(e))
+    if damaged and not runs:
+        raise RecordError(damaged[0])
     if not runs:
         raise UsageError(
             f"no graded run below {results_dir}; --results-dir DIR names another folder, "

@@ -47,6 +47,8 @@ class Sheet:
     """Items by benchmark."""
     records: tuple[RunRecord, ...]
     """Records of the runs that were drawn from."""
+    damaged: tuple[str, ...] = ()
+    """Runs that could not be drawn from."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def write_sheet(
     for file in (path, key):
         if file.exists():
             raise UsageError(f"{file} is there already and may hold ratings; name another file")
-    runs, _ = graded_runs(results_dir)
+    runs, damaged = graded_runs(results_dir)
     if not benchmarks:
         runs = [r for r in runs if r.record.grading.jury is not None]
     if not models:
@@ -107,7 +109,7 @@ def write_sheet(
     counts: dict[str, int] = defaultdict(int)
     for candidate in drawn:
         counts[candidate.own.run.benchmark] += 1
-    return Sheet(path, key, dict(counts), tuple(s.run.record for s in scores))
+    return Sheet(path, key, dict(counts), tuple(s.run.record for s in scores), tuple(damaged))
 
 
 def _check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
