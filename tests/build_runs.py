@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,21 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medhelm.records import cluster_key, instance_key
+from medhelm.records import Plan, cluster_key, instance_key
+from medhelm.runlog import encode_line
 from medhelm.schema import (
     BenchmarkCard,
+    Exchange,
     GradingSpec,
+    Instance,
+    Message,
     MetricRef,
     MetricResult,
     ModelSpec,
+    Response,
     RunRecord,
     RunSpec,
+    Usage,
     UsageTotals,
 )
 
@@ -90,9 +96,14 @@ def write_run(
     usage: UsageTotals | None = None,
     provenance: Mapping[str, str] | None = None,
     served: Mapping[str, int] | None = None,
+    card: Mapping[str, Any] | None = None,
+    exchanges: Iterable[Exchange] = (),
     **spec: Any,
 ) -> Path:
-    """Write one graded run and return its grading folder; `spec` overrides fields of RunSpec."""
+    """Write one graded run and return its grading folder.
+
+    `spec` overrides fields of RunSpec, `card` those of BenchmarkCard; `exchanges` make the log.
+    """
     if isinstance(model, str):
         provider = "baseline" if model.startswith("baseline/") else "openai"
         model = ModelSpec(name=model, provider=provider)
@@ -117,23 +128,25 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     _write_scores(folder, rows, metrics[0].name)
     count = len({r.id for r in rows}) if planned is None else planned
+    own_card: dict[str, Any] = {
+        "name": benchmark,
+        "title": benchmark,
+        "category": category,
+        "subcategory": subcategory,
+        "data_class": "public",
+        "redistributable": True,
+        "licence": "MIT",
+        "curation": "existing",
+        "citation": "",
+        "cluster": "note" if any(r.cluster for r in rows) else "",
+        **(card or {}),
+    }
     record = RunRecord(
         spec=run_spec,
         request_hash=request_hash,
         grading=grading,
         grading_hash=grading_hash,
-        card=BenchmarkCard(
-            name=benchmark,
-            title=benchmark,
-            category=category,
-            subcategory=subcategory,
-            data_class="public",
-            redistributable=True,
-            licence="MIT",
-            curation="existing",
-            citation="",
-            cluster="note" if any(r.cluster for r in rows) else "",
-        ),
+        card=BenchmarkCard(**own_card),
         state="complete" if len({r.id for r in rows}) >= count else "partial",
         instances=count,
         results=tuple(_result(m, rows, metrics[0].name) for m in metrics),
@@ -142,6 +155,11 @@ def write_run(
         provenance=dict(provenance or {}),
     )
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
+    if lines := [encode_line(exchange) for exchange in exchanges]:
+        run = folder.parents[1]
+        plan = Plan(spec=run_spec, request_hash=request_hash, instances=count)
+        (run / "spec.json").write_bytes(msgspec.json.encode(plan))
+        (run / "responses.jsonl").write_bytes(b"".join(lines))
     return folder
 
 
@@ -183,8 +201,19 @@ def _write_scores(folder: Path, rows: Sequence[Item], main: str) -> None:
     pq.write_table(pa.table(columns, schema=SCHEMA), folder / "scores.parquet")
 
 
-def write_suite(results: Path, models: int, benchmarks: int, instances: int, seed: int = 0) -> None:
-    """Write `models` x `benchmarks` runs of `instances` each: rates, grades and clusters mixed."""
+def write_suite(
+    results: Path,
+    models: int,
+    benchmarks: int,
+    instances: int,
+    seed: int = 0,
+    *,
+    has_texts: bool = False,
+) -> None:
+    """Write `models` x `benchmarks` runs of `instances` each: rates, grades and clusters mixed.
+
+    `has_texts`: with logs, of some 900 characters of case and 300 of answer each.
+    """
     rng = random.Random(seed)
     likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=5.0, floor=1.0)
     f1 = msgspec.structs.replace(EXACT, name="micro_f1", aggregation="micro_f1")
@@ -206,6 +235,7 @@ def write_suite(results: Path, models: int, benchmarks: int, instances: int, see
                 metrics=[metric],
                 category=f"category_{b % 5}",
                 subcategory=f"subcategory_{b % 22}",
+                exchanges=[_exchange(row.id, m) for row in rows] if has_texts else (),
                 usage=UsageTotals(
                     requests=instances,
                     input_tokens=500 * instances,
@@ -239,4 +269,17 @@ def _draw(
         stats=stats,
         cluster=f"note-{place // 5}" if is_clustered else None,
         metadata={"difficulty": "hard" if hard > 0.5 else "easy"},
+    )
+
+
+def _exchange(name: str, model: int) -> Exchange:
+    case = f"Case {name}. " + "A patient with chest pain since the morning, no fever. " * 16
+    return Exchange(
+        instance=Instance(id=name, context=case, question="What next?", references=("ECG",)),
+        messages=(Message("user", f"{case}\n\nWhat next?"),),
+        response=Response(
+            instance_id=name,
+            text=f"Model {model}: an electrocardiogram, troponin and aspirin. " * 6,
+            usage=Usage(input_tokens=240, output_tokens=75),
+        ),
     )
