@@ -349,7 +349,8 @@ def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, res
         shutil.rmtree(path)
     assert "2 graded, 0 failed, 0 skipped" in shell("score", "--results-dir", str(results))
     assert values(results) == before
-    shell("score", "--scoring", "helm", "--benchmark", "headqa")
+    said = shell("score", "--scoring", "helm", "--benchmark", "headqa")
+    assert "see `medhelm tables --scoring helm --results-dir" in said
     assert set(values(results)) == {*before, ("headqa", "helm")}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,9 +71,11 @@ def run(args: argparse.Namespace) -> int:
         content = {"runs": session.graded, "failed": session.failed, "skipped": session.skipped}
         print_json("scores", content)
     else:
+        shown = "medhelm tables" + (f" --scoring {args.scoring}" if args.scoring != "fixed" else "")
         print(
             f"{len(session.graded)} graded, {len(session.failed)} failed, "
-            f"{len(session.skipped)} skipped; see `medhelm tables --results-dir {results}`"
+            f"{len(session.skipped)} skipped; see "
+            f"`{shown} --results-dir {shlex.quote(str(results))}`"
         )
     return RecordError.exit_code if session.failed else 0
 

@@ -161,16 +161,15 @@ async def _load_late() -> None:
 def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
     """Say on stderr what went wrong and how to go on, then raise the first of the errors."""
     failed = [(e.run, error) for e in end.endings if (error := _error(e, display)) is not None]
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, list[tuple[str, str]]] = {}
     for run, error in failed:
         cell = f"{run.spec.benchmark} x {run.spec.model.name}"
         said = str(error).removeprefix(f"{run.spec.benchmark}: ")  # the cell names it already
-        for place in (f"run folder {run.path}", str(run.path)):
-            said = said.replace(place, "its run folder")
-        alike.setdefault(said, []).append(cell)
-    for reason, cells in alike.items():
-        more = f" and {len(cells) - 1} more run(s)" if len(cells) > 1 else ""
-        print(f"medhelm: {cells[0]}{more}: {reason}", file=sys.stderr)
+        alike.setdefault(said.replace(str(run.path), "..."), []).append((cell, said))
+    for runs in alike.values():
+        cell, said = runs[0]
+        more = f" and {len(runs) - 1} more run(s)" if len(runs) > 1 else ""
+        print(f"medhelm: {cell}{more}: {said}", file=sys.stderr)
     errors = display.errors()
     for line in errors:
         print(f"medhelm: {line}", file=sys.stderr)
