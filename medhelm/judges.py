@@ -139,6 +139,8 @@ def _keyed(exchanges: Iterator[Exchange]) -> list[tuple[Exchange, int | None]]:
 
 async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> None:
     """Let one judge rate all answers that come to it."""
+    if sweep.stopped:  # before its first step, and so perhaps before that of who hands out answers
+        return
     try:
         async with asyncio.TaskGroup() as group:
             work = judge.requests(terms, sweep)

@@ -19,7 +19,7 @@ import pytest
 import medhelm
 from medhelm import feeding, judges, models, records
 from medhelm.costs import Ledger
-from medhelm.errors import MedhelmError, ModelError, PrivacyRefused, UsageError
+from medhelm.errors import BudgetReached, MedhelmError, ModelError, PrivacyRefused, UsageError
 from medhelm.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.scripted import ScriptedModel
 from medhelm.protocols import completion, judging
@@ -272,6 +272,28 @@ def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
         run(tmp_path, jury(judge("j/a"), slow, judge("j/dead")))
     done = {p.parent.name: len(list(read_judgements(p.parent))) for p in grade_logs(tmp_path)}
     assert sorted(done.values()) == [0, 12, 12]
+
+
+def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(sweep: feeding.Sweep, group: asyncio.TaskGroup, feeder: Any) -> None:
+        feeding.start_feeder(sweep, group, feeder)
+        if not sweep.stopped:
+            sweep.stop(BudgetReached("no more"))
+
+    monkeypatch.setattr(judges, "start_feeder", stopping)
+
+    def work() -> None:
+        with pytest.raises(BudgetReached, match="no more"):
+            run(tmp_path, jury(judge("j/a"), judge("j/b")))
+        done.append(True)
+
+    done: list[bool] = []
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert done
 
 
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
