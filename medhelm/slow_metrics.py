@@ -263,6 +263,7 @@ def work() -> None:
         sent = _receive(requests)
         if sent is None:
             return
+        # the parent's own objects, through a pipe that nobody else writes to; back comes no pickle
         metrics: tuple[Metric, ...] = pickle.loads(sent)
         decode = msgspec.msgpack.Decoder(list[Pair]).decode
         while (body := _receive(requests)) is not None:
