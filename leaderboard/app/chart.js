@@ -22,8 +22,19 @@
   medhelm.plotText = (text, limit = 60) =>
     medhelm.plain(text, limit).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
+  const NARROW_PX = 600;
+
+  /** Return whether there is no room for long labels in a chart. */
+  medhelm.isNarrow = () => innerWidth < NARROW_PX;
+
+  /** Return a name for the ticks of a chart: on phones its last part, shortened. */
+  medhelm.tickText = (name) => (medhelm.isNarrow() ? medhelm.plotText(name.split("/").pop(), 17) : medhelm.plotText(name, 40));
+
+  /** Return an axis with one line for each name, the first at the top; traces have places for values. */
+  medhelm.namesAxis = (names) => ({ tickvals: names.map((_, i) => i), ticktext: names.map(medhelm.tickText), range: [names.length - 0.4, -0.6], zeroline: false, fixedrange: true });
+
   function axis(ink, given) {
-    return { gridcolor: ink["plot-grid"], linecolor: ink.line, zerolinecolor: ink.line, tickcolor: ink.line, automargin: true, fixedrange: false, ...given };
+    return { gridcolor: ink["plot-grid"], linecolor: ink.line, zerolinecolor: ink.line, tickcolor: ink.line, automargin: true, ...given, title: { font: { size: 13, color: ink.faint }, standoff: 10, ...given.title } };
   }
 
   function layout(ink, given) {

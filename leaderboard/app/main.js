@@ -70,7 +70,7 @@
     }
     if (site.problems.length) {
       marks.push(
-        h("p", { class: "mark bad" }, h("strong", null, `${medhelm.many(site.problems.length, "thing")} left out. `), medhelm.link("#/about", null, "What and why")),
+        h("p", { class: "mark bad" }, h("strong", null, `${medhelm.many(site.problems.length, "problem")} in the results. `), "Something is left out of this site. ", medhelm.link("#/about", null, "What and why")),
       );
     }
     document.getElementById("marks").replaceChildren(...marks);

@@ -53,14 +53,18 @@
     medhelm.benchmarks = new Map(site.benchmarks.map((b) => [b.name, b]));
     medhelm.scorings = new Map(site.scorings.map((s) => [s.scoring, scoringPages(s)]));
     medhelm.offlineJury = new Set(site.offline_jury);
-    medhelm.categories = new Map(site.taxonomy.map((c) => [c.id, c]));
+    // Runs name them by title, the taxonomy by id too.
+    medhelm.categories = new Map(site.taxonomy.flatMap((c) => [[c.title, c], [c.id, c]]));
     medhelm.subcategories = new Map(
-      site.taxonomy.flatMap((c) => c.subcategories.map((s) => [s.id, s])),
+      site.taxonomy.flatMap((c) => c.subcategories.flatMap((s) => [[s.title, s], [s.id, s]])),
     );
     medhelm.isIncomplete = byTwo(site.incomplete.map(([benchmark, model]) => [benchmark, model, true]));
   };
 
-  /** Return the title of a category or subcategory; its id where the taxonomy has none. */
+  /** Return whether a text is the id or the title of a category or subcategory. */
+  medhelm.isOf = (text, line) => text === line.id || text === line.title;
+
+  /** Return the title of a category or subcategory; the text itself where the taxonomy has none. */
   medhelm.categoryTitle = (id) => (medhelm.categories.has(id) ? medhelm.categories.get(id).title : id);
   medhelm.subcategoryTitle = (id) =>
     medhelm.subcategories.has(id) ? medhelm.subcategories.get(id).title : id;

@@ -19,6 +19,14 @@
     return interval ? [text, " ", h("span", { class: "interval" }, interval)] : text;
   };
 
+  /** Return a line from `least` to `most` with a value and its interval on it; its text stands beside. */
+  medhelm.whisker = (value, low, high, least = 0, most = 1) => {
+    const share = (v) => Math.min(Math.max((v - least) / (most - least), 0), 1);
+    const percent = (v) => `${100 * v}%`;
+    const range = low === null || high === null ? null : h("span", { class: "range", style: { left: percent(share(low)), width: percent(share(high) - share(low)) } });
+    return h("span", { class: "whisker", "aria-hidden": "true" }, range, h("span", { class: "dot", style: { left: percent(share(value)) } }));
+  };
+
   function complete(table, spec) {
     const given = typeof spec === "string" ? { name: spec } : spec;
     const known = table.has(given.name) ? table.column(given.name) : null;

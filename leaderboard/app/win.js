@@ -21,19 +21,13 @@
     return table.get(row, "ranked") ? "no rival, or no benchmark that all ranked models share" : "not ranked; see the notes";
   };
 
-  function whisker(value, low, high) {
-    const percent = (share) => `${100 * share}%`;
-    const range = low === null || high === null ? null : h("span", { class: "range", style: { left: percent(low), width: percent(high - low) } });
-    return h("span", { class: "whisker", "aria-hidden": "true" }, range, h("span", { class: "dot", style: { left: percent(value) } }));
-  }
-
   function cell(table, row, by) {
     const value = table.get(row, by.name);
     if (value === null) return medhelm.dash(medhelm.whyUnranked(table, row));
     const [low, high] = [table.get(row, by.low), table.get(row, by.high)];
     const text = (v) => medhelm.valueText(table.column(by.name), v);
     const interval = low === null || high === null ? "" : ` [${text(low)}, ${text(high)}]`;
-    return [h("span", { class: "value strong" }, text(value)), h("span", { class: "interval" }, interval), whisker(value, low, high)];
+    return [h("span", { class: "value strong" }, text(value)), h("span", { class: "interval" }, interval), medhelm.whisker(value, low, high)];
   }
 
   /** Return the column of the win rate: value, interval, and a line from 0 to 1 that shows both. */

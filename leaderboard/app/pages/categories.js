@@ -43,17 +43,18 @@
   /** Return bodies with the groups of a level, in the order of the taxonomy; others come last. */
   function bodies(table, level, models, spots) {
     const found = index(table, level);
-    const row = (id, title) => {
-      const cells = found.get(id);
-      found.delete(id);
-      return cells ? groupRow(table, title, cells, models, spots) : null;
+    const row = (line) => {
+      const key = found.has(line.title) ? line.title : line.id;
+      const cells = found.get(key);
+      found.delete(key);
+      return cells ? groupRow(table, line.title, cells, models, spots) : null;
     };
     const { taxonomy } = medhelm.site;
     const own = level === "category"
-      ? [h("tbody", null, taxonomy.map((c) => row(c.id, c.title)))]
-      : taxonomy.map((c) => [c, c.subcategories.map((s) => row(s.id, s.title)).filter(Boolean)]).filter(([, rows]) => rows.length).map(([c, rows]) =>
+      ? [h("tbody", null, taxonomy.map(row))]
+      : taxonomy.map((c) => [c, c.subcategories.map(row).filter(Boolean)]).filter(([, rows]) => rows.length).map(([c, rows]) =>
         h("tbody", null, h("tr", { class: "band" }, h("th", { scope: "rowgroup", colspan: models.length + 1 }, h("span", null, medhelm.name(c.title)))), rows));
-    return [...own, h("tbody", null, [...found.keys()].map((id) => row(id, id)))];
+    return [...own, h("tbody", null, [...found.keys()].map((title) => row({ id: title, title })))];
   }
 
   /** Return a grid with a row for each group and a column for each model. */

@@ -42,6 +42,18 @@
     ].filter(Boolean).join("<br>");
   }
 
+  // Beside the point, on the side with more room; on a phone of the front alone.
+  function labels(table, own, rows, kind, isOnFront) {
+    const place = (row) => Math.log(table.get(row, kind.total));
+    const [low, high] = [Math.min(...rows.map(place)), Math.max(...rows.map(place))];
+    const hasRoom = (row) => !medhelm.isNarrow() || isOnFront(row);
+    return {
+      // A space keeps the name off its point.
+      text: own.map((row) => (hasRoom(row) ? `\u00a0${medhelm.tickText(table.get(row, "model"))}\u00a0` : "")),
+      textposition: own.map((row) => (place(row) > low + 0.6 * (high - low) ? "top left" : "top right")),
+    };
+  }
+
   function points(table, rows, by, kind, isOnFront, ink) {
     return WEIGHTS.map(([id, name, symbol]) => {
       const own = rows.filter((row) => weightsOf(table.get(row, "model")) === id);
@@ -49,8 +61,7 @@
       const values = get(by.name);
       return {
         type: "scatter", mode: "markers+text", name, showlegend: own.length > 0,
-        x: get(kind.total), y: values, text: own.map((row) => medhelm.plotText(table.get(row, "model"), 36)),
-        textposition: "top center", textfont: { size: 11, color: ink.faint }, cliponaxis: false,
+        x: get(kind.total), y: values, ...labels(table, own, rows, kind, isOnFront), textfont: { size: 11, color: ink.faint }, cliponaxis: false,
         hovertext: own.map((row) => hover(table, row, by, kind, isOnFront(row))), hoverinfo: "text",
         customdata: get("model"),
         error_y: { type: "data", symmetric: false, array: get(by.high).map((v, i) => (v === null ? 0 : Math.max(0, v - values[i]))), arrayminus: get(by.low).map((v, i) => (v === null ? 0 : Math.max(0, values[i] - v))), color: ink["line-strong"], thickness: 1, width: 3 },
@@ -75,15 +86,15 @@
   }
 
   function split(table, rows, kind) {
-    const ordered = [...rows].sort((a, b) => table.get(b, kind.total) - table.get(a, kind.total)).reverse();
-    const names = ordered.map((row) => medhelm.plotText(table.get(row, "model"), 40));
+    const ordered = [...rows].sort((a, b) => table.get(b, kind.total) - table.get(a, kind.total));
+    const places = ordered.map((_, i) => i);
     const bar = (name, column, color) => ({
-      type: "bar", orientation: "h", name, y: names, x: ordered.map((row) => table.get(row, column)), marker: { color },
+      type: "bar", orientation: "h", name, y: places, x: ordered.map((row) => table.get(row, column)), marker: { color },
       hovertext: ordered.map((row) => `<b>${medhelm.plotText(table.get(row, "model"))}</b><br>${name}: ${medhelm.valueText(table.column(column), table.get(row, column))} USD`), hoverinfo: "text", textposition: "none",
     });
     return (ink) => ({
       data: [bar("answers", kind.own, ink.accent), bar("judges", kind.jury, ink.second)],
-      layout: { barmode: "stack", bargap: 0.35, xaxis: { title: { text: "USD" }, tickprefix: "$" }, yaxis: { type: "category" }, margin: { l: 60, r: 24, t: 32, b: 48 } },
+      layout: { barmode: "stack", bargap: 0.35, xaxis: { title: { text: "USD" }, tickprefix: "$" }, yaxis: medhelm.namesAxis(ordered.map((row) => table.get(row, "model"))), margin: { l: 60, r: 24, t: 32, b: 48 } },
     });
   }
 
@@ -95,7 +106,7 @@
         { name: kind.total, heading: "total, USD", missing: UNKNOWN },
         { name: kind.own, heading: "answers, USD", missing: UNKNOWN },
         { name: kind.jury, heading: "judges, USD", missing: "no judge that is a model, or price or usage is unknown" },
-        { name: "front", heading: "Pareto front", isText: true, cell: (row) => (best.includes(row) ? "yes" : "no"), sort: (row) => Number(!best.includes(row)) },
+        { name: "front", heading: "Pareto front", isText: true, cell: (row) => (table.get(row, kind.total) === null ? medhelm.dash(UNKNOWN) : best.includes(row) ? "yes" : "no"), sort: (row) => Number(!best.includes(row)) },
       ],
       rows, head: "model", sort: kind.total, view, caption: "Win rate and cost of models", file: "cost", unit: "model",
     });

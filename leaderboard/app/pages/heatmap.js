@@ -100,17 +100,21 @@
     return found;
   }
 
-  /** Return [category, [[subcategory, [benchmark lines]]]] in the order of the taxonomy. */
+  function parts(lines, subcategories) {
+    const found = subcategories.map((s) => [s.title, lines.filter((b) => medhelm.isOf(b.subcategory, s))]);
+    const others = lines.filter((b) => !subcategories.some((s) => medhelm.isOf(b.subcategory, s)));
+    const rest = [...new Set(others.map((b) => b.subcategory))].map((title) => [title, others.filter((b) => b.subcategory === title)]);
+    return [...found, ...rest].filter(([, own]) => own.length);
+  }
+
+  /** Return [category, [[subcategory, lines]]] in the order of the taxonomy; what it lacks comes last. */
   function groups(benchmarks) {
-    const known = medhelm.site.taxonomy.map((c) => [c.id, c.subcategories.map((s) => s.id)]);
+    const { taxonomy } = medhelm.site;
     const lines = medhelm.site.benchmarks.filter((b) => benchmarks.has(b.name));
-    const others = lines.filter((b) => !medhelm.categories.has(b.category)).map((b) => b.category);
-    for (const id of new Set(others)) known.push([id, []]);
-    return known.map(([category, subcategories]) => {
-      const own = lines.filter((b) => b.category === category);
-      const ids = [...subcategories, ...new Set(own.map((b) => b.subcategory).filter((s) => !subcategories.includes(s)))];
-      return [category, ids.map((id) => [id, own.filter((b) => b.subcategory === id)]).filter(([, found]) => found.length)];
-    }).filter(([, found]) => found.length);
+    const found = taxonomy.map((c) => [c.title, parts(lines.filter((b) => medhelm.isOf(b.category, c)), c.subcategories)]);
+    const others = lines.filter((b) => !medhelm.categories.has(b.category));
+    const rest = [...new Set(others.map((b) => b.category))].map((title) => [title, parts(others.filter((b) => b.category === title), [])]);
+    return [...found, ...rest].filter(([, own]) => own.length);
   }
 
   function benchmarkRow(view, table, line, cells, models, spots, shared) {
@@ -132,11 +136,11 @@
 
   function grid(view, table, benchmarks, models, found, range) {
     const spots = new Map();
-    const bodies = groups(benchmarks).map(([category, parts]) =>
+    const bodies = groups(benchmarks).map(([category, own]) =>
       h("tbody", null,
-        band("band", medhelm.categoryTitle(category), models),
-        parts.map(([subcategory, lines]) => [
-          band("subband", medhelm.subcategoryTitle(subcategory), models),
+        band("band", category, models),
+        own.map(([subcategory, lines]) => [
+          band("subband", subcategory, models),
           lines.filter((line) => found.has(line.name)).map((line) => benchmarkRow(view, table, line, found.get(line.name), models, spots, range)),
         ])));
     const heads = models.map((model) => h("th", { scope: "col" }, h("div", { class: "head" }, medhelm.name(model)), h("span", { class: "badges" }, medhelm.modelMarks(model, benchmarks))));

@@ -16,13 +16,13 @@
 
   function columns(table, by, benchmarks) {
     return [
-      { name: "rank", cell: (row) => (table.get(row, "rank") === null ? medhelm.dash(medhelm.whyUnranked(table, row)) : medhelm.valueCell(table, row, "rank")) },
-      { name: "tie_group", heading: "tie group" },
+      { name: "rank", className: "stack", cell: (row) => (table.get(row, "rank") === null ? medhelm.dash(medhelm.whyUnranked(table, row)) : medhelm.valueCell(table, row, "rank")) },
       { name: "model", cell: (row) => modelCell(table, row, benchmarks) },
       medhelm.winColumn(table, by),
       { name: by.sd, heading: "SD" },
-      { name: "macro_average", heading: "macro-average" },
+      { name: "macro_average", heading: "macro-average", className: "stack" },
       { name: "macro_sd", heading: "SD" },
+      { name: "tie_group", heading: "tie group" },
       { name: "coverage", heading: "coverage" },
       { name: "benchmarks", heading: "benchmarks" },
       { name: "total_cost_usd", heading: "cost, USD", missing: "price, usage or the jury's cost is unknown" },
