@@ -65,8 +65,10 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
         try:
             loaded = load_gradings(gradings)
             jury = brief(loaded.tables["jury"])
-            last = [loaded.tables[n] for n in ("mde", "cost", "overall")]  # what matters stays seen
-            print_tables([loaded.tables["benchmarks"], *([jury] if jury.rows else []), *last])
+            further = [jury] if jury.rows else []
+            further += [loaded.tables[name] for name in ("mde", "cost")]
+            print_tables([loaded.tables["benchmarks"], *further])
+            print_tables([loaded.tables["overall"]])  # last, with all its notes: it stays on screen
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}\n\nEach run by itself:")
             for line in run_lines(gradings, results):
