@@ -279,6 +279,19 @@ def move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end:
         os.fsync(aside.fileno())  # before the log is replaced, else a power cut loses them
 
 
+def read_log(run: Path) -> Iterator[Exchange]:
+    """Yield every exchange of a log that can be read, in its order; of several of one instance and
+    repeat the last one counts."""
+    decode = msgspec.json.Decoder(Exchange).decode
+    try:
+        with open(run / "responses.jsonl", "rb") as lines:
+            for line in lines:
+                if (body := without_checksum(line)) is not None:
+                    yield decode(body)
+    except FileNotFoundError:
+        return
+
+
 def read_exchanges(run: Path, plan: Plan) -> Iterator[Exchange]:
     """Yield the last exchange of every planned instance and repeat, in the order of the log.
 

@@ -88,6 +88,7 @@ class SiteFolder:
         self.before: Build | None = None
         """The build that stands there."""
         self.written = 0
+        self._known: Mapping[str, str] = {}
         self._files: dict[str, str] = {}
         self._folders: set[Path] = set()
 
@@ -102,6 +103,7 @@ class SiteFolder:
                     f"{self.path} holds other files and no {_NAME}; name an empty folder with --out"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
+            self._known = self.before.files if self.before else {}
         except OSError as e:
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
 
@@ -116,7 +118,7 @@ class SiteFolder:
         digest = hashlib.sha256(content).hexdigest()
         self._files[name] = digest
         path = self.path / name
-        if self.before is not None and self.before.files.get(name) == digest:
+        if self._known.get(name) == digest:
             try:
                 if path.stat().st_size == len(content):
                     return
@@ -128,10 +130,23 @@ class SiteFolder:
             raise UsageError(f"cannot write {path}: {why(e)}") from None
         self.written += 1
 
+    def know(self, files: Mapping[str, str]) -> None:
+        """Take it that these files (path -> sha256) stand there, instead of looking."""
+        self._known = files
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files put or kept so far: path -> sha256."""
+        return self._files
+
+    def add(self, files: Mapping[str, str], written: int) -> None:
+        """Take in what another writer has put."""
+        self._files |= files
+        self.written += written
+
     def keep(self, starts: Sequence[str]) -> bool:
         """Keep the files whose names start so as they stand; return whether all are there."""
-        known = self.before.files if self.before else {}
-        own = {name: d for name, d in known.items() if name.startswith(tuple(starts))}
+        own = {name: d for name, d in self._known.items() if name.startswith(tuple(starts))}
         if not own or not all((self.path / name).is_file() for name in own):
             return False
         self._files |= own
@@ -156,7 +171,7 @@ class SiteFolder:
 
     def finish(self, build: Mapping[str, object]) -> int:
         """Write `build.json`, remove files that are no longer made, return how many."""
-        stale = set(self.before.files) - set(self._files) if self.before else set()
+        stale = set(self._known) - set(self._files)
         try:
             gone = [self.path / name for name in stale if _SAFE.fullmatch(name)]
             for path in gone:

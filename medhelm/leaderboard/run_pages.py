@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from medhelm.leaderboard.texts import (
     write_instances,
 )
 from medhelm.schema import BenchmarkCard
-from medhelm.tables.cells import Cell
+from medhelm.tables.selection import GradedRun
 
 _T = TypeVar("_T")
 
@@ -38,15 +38,15 @@ def run_key(scoring: str, benchmark: str, model: str) -> str:
     return f"run-{short_hash(scoring, benchmark)}-{short_hash(model)}"
 
 
-def fingerprint(cells: Sequence[Cell]) -> str:
+def fingerprint(runs: Iterable[GradedRun]) -> str:
     """Return a hash of all that the pages of these runs are made of."""
     found = hashlib.sha256()
-    for cell in cells:
-        run = cell.run.path.parents[1]
-        files = [cell.run.path / "scores.parquet", run / "responses.jsonl"]
-        files += sorted(run.glob("judges/*/grades.jsonl"))
-        found.update((cell.run.path / "summary.json").read_bytes())
-        found.update(repr([cell.run.folder, *map(_stat, files)]).encode())
+    for own in runs:
+        folder = own.path.parents[1]
+        files = [own.path / "scores.parquet", folder / "responses.jsonl"]
+        files += sorted(folder.glob("judges/*/grades.jsonl"))
+        found.update((own.path / "summary.json").read_bytes())
+        found.update(repr([own.folder, *map(_stat, files)]).encode())
     return found.hexdigest()
 
 
@@ -58,44 +58,57 @@ def _stat(path: Path) -> tuple[str, int, int]:
     return path.name, stat.st_size, stat.st_mtime_ns
 
 
-def write_runs(
-    site: SiteFolder,
-    scoring: str,
-    cells: Mapping[str, Cell],
-    results: Path,
-    problems: list[Problem],
-) -> None:
-    """Write the pages of the runs of one benchmark; what cannot be read is said in `problems`."""
-    some = next(iter(cells.values()))
-    card = some.record.card
-    group = short_hash(scoring, card.name)
+def write_runs(site: SiteFolder, runs: Sequence[GradedRun], results: Path) -> list[Problem]:
+    """Write the pages of the runs of one benchmark and scoring; return what cannot be read."""
     lines: dict[str, Lines] = {}
-    for model, cell in cells.items():
+    problems: list[Problem] = []
+    for run in runs:
         try:
-            lines[model] = read_lines(cell)
+            lines[run.model] = read_lines(run)
         except RecordError:
-            problems.append(Problem(where=cell.run.folder, what="its scores.parquet is damaged"))
-    if not publish.has_text(card):
-        key = publish.publishing_key(results)
-        for model, own in lines.items():
-            ids = {i: publish.hashed_id(key, card.name, i) for i, _ in own.keys}
-            own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would tell of them
-            page = _page(cells[model], own, [ids[i] for i, _ in own.keys], note=_why_hidden(card))
-            site.put_data(run_key(scoring, card.name, model), page)
-        return
+            problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
+    readable = [run for run in runs if run.model in lines]
+    if publish.has_text(runs[0].record.card):
+        return problems + _write_open(site, readable, lines)
+    _write_hidden(site, readable, lines, publish.publishing_key(results))
+    return problems
+
+
+def _write_hidden(
+    site: SiteFolder, runs: Sequence[GradedRun], lines: Mapping[str, Lines], key: bytes
+) -> None:
+    for run in runs:
+        own, card = lines[run.model], run.record.card
+        ids = {i: publish.hashed_id(key, card.name, i) for i, _ in own.keys}
+        own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would tell of them
+        page = _page(run, own, [ids[i] for i, _ in own.keys], note=_why_hidden(card))
+        site.put_data(_key(run), page)
+
+
+def _write_open(
+    site: SiteFolder, runs: Sequence[GradedRun], lines: Mapping[str, Lines]
+) -> list[Problem]:
+    problems = []
     texts = places(lines.values())
     answers: dict[str, Shards] = {}
-    for model, own in lines.items():
-        name = f"answers-{group}-{short_hash(model)}"
+    for run in runs:
+        name = _key(run).replace("run-", "answers-", 1)
         try:
-            answers[model] = write_answers(site, name, cells[model], own, texts)
+            answers[run.model] = write_answers(site, name, run, lines[run.model], texts)
         except RecordError:
-            what = "its answers cannot be read; the page shows scores without text"
-            problems.append(Problem(where=cells[model].run.folder, what=what))
+            what = "its answers cannot be read; its page shows scores without text"
+            problems.append(Problem(where=run.folder, what=what))
+    scoring = runs[0].record.grading.scoring
+    group = short_hash(scoring, runs[0].benchmark)
     shards = write_instances(site, f"text-{group}", texts) if answers else ()
-    for model, own in lines.items():
-        page = _with_text(cells[model], own, answers.get(model, ()), shards, texts)
-        site.put_data(run_key(scoring, card.name, model), page)
+    for run in runs:
+        page = _with_text(run, lines[run.model], answers.get(run.model, ()), shards, texts)
+        site.put_data(_key(run), page)
+    return problems
+
+
+def _key(run: GradedRun) -> str:
+    return run_key(run.record.grading.scoring, run.benchmark, run.model)
 
 
 def _why_hidden(card: BenchmarkCard) -> str:
@@ -105,11 +118,11 @@ def _why_hidden(card: BenchmarkCard) -> str:
 
 
 def _with_text(
-    cell: Cell, own: Lines, answers: Shards, shards: Shards, texts: BenchmarkTexts
+    run: GradedRun, own: Lines, answers: Shards, shards: Shards, texts: BenchmarkTexts
 ) -> RunPage:
     place = tuple(texts.ids[i] for i, _ in own.keys)
     return _page(
-        cell,
+        run,
         own,
         [i for i, _ in own.keys],
         answers=answers,
@@ -120,7 +133,7 @@ def _with_text(
 
 
 def _page(
-    cell: Cell,
+    run: GradedRun,
     own: Lines,
     ids: Sequence[str],
     *,
@@ -129,14 +142,14 @@ def _page(
     place: tuple[int, ...] = (),
     note: str = "",
 ) -> RunPage:
-    record, spec = cell.record, cell.record.spec
+    record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
     outcomes, outcome = _legend([line.scores[0].outcome for line in found])
     return RunPage(
         benchmark=spec.benchmark,
         model=spec.model.name,
         scoring=record.grading.scoring,
-        folder=cell.run.folder,
+        folder=run.folder,
         request_hash=record.request_hash,
         grading_hash=record.grading_hash,
         state=record.state,

@@ -18,6 +18,7 @@ from medhelm.errors import UsageError
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.benchmark_pages import write_benchmark
 from medhelm.leaderboard.collect import Collected, Wanted, collect
+from medhelm.leaderboard.crew import Crew
 from medhelm.leaderboard.files import Rank, Score, SiteFolder
 from medhelm.leaderboard.pages import (
     SCHEMA,
@@ -33,14 +34,14 @@ from medhelm.leaderboard.pages import (
     View,
     page_table,
 )
-from medhelm.leaderboard.run_pages import fingerprint, run_key, short_hash, write_runs
+from medhelm.leaderboard.run_pages import fingerprint, run_key, short_hash
 from medhelm.leaderboard.views import write_views
 from medhelm.registry import Registry
 from medhelm.schema import BenchmarkCard
 from medhelm.tables import formats
 from medhelm.tables.cells import Cell
 from medhelm.tables.results import Results
-from medhelm.tables.selection import is_ranked
+from medhelm.tables.selection import GradedRun, is_ranked
 from medhelm.tables.study import Study
 from medhelm.tables.table import Settings, Table
 from medhelm.taxonomy import Taxonomy
@@ -99,8 +100,16 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
     removed = 0
     if site.before is None or site.before.inputs != inputs or not site.is_whole():
         _write_look(site)
-        for scoring, cells in found.cells.items():
-            _write_scoring(site, scoring, cells, wanted.results, registry, options, made)
+        if any(not publish.has_text(c.record.card) for own in found.cells.values() for c in own):
+            publish.publishing_key(wanted.results)  # made once, before workers look for it
+        crew = Crew(site, wanted.results)
+        try:
+            crew.start(_changed_groups(site, found, made))
+            for scoring, cells in found.cells.items():
+                _write_scoring(site, scoring, cells, registry, options, made)
+            made.problems += crew.finish()
+        finally:
+            crew.close()
         built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         site.put_data("site", _site_page(site, found, registry, options, made, built_at))
         removed = site.finish(
@@ -130,7 +139,7 @@ def _inputs(found: Collected, options: SiteOptions) -> str:
     digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
     digest.update(msgspec.json.encode(found.problems))
     for cells in found.cells.values():
-        digest.update(fingerprint(cells).encode())
+        digest.update(fingerprint(cell.run for cell in cells).encode())
     for name, content in _look():
         digest.update(name.encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()
@@ -171,7 +180,6 @@ def _write_scoring(
     site: SiteFolder,
     scoring: str,
     cells: tuple[Cell, ...],
-    results: Path,
     registry: Registry,
     options: SiteOptions,
     made: _Made,
@@ -199,10 +207,6 @@ def _write_scoring(
         key = write_benchmark(site, study, benchmark, tables["benchmarks"], registry)
         benchmarks.append((benchmark, key))
         runs += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
-        group = short_hash(scoring, benchmark)
-        made.groups[group] = fingerprint(list(own.values()))
-        if not _is_kept(site, group, made.groups[group]):
-            write_runs(site, scoring, own, results, made.problems)
     made.views += write_views(site, scoring, study, packaged_suites())
     made.scorings.append(
         ScoringPages(
@@ -213,11 +217,20 @@ def _write_scoring(
     made.ranks += _ranks(scoring, tables["overall"])
 
 
-def _is_kept(site: SiteFolder, group: str, mark: str) -> bool:
-    """Return whether the run pages of a group stand there as they would be written, and keep them."""
-    if site.before is None or site.before.groups.get(group) != mark:
-        return False
-    return site.keep([f"data/{kind}-{group}-" for kind in ("run", "answers", "text")])
+def _changed_groups(site: SiteFolder, found: Collected, made: _Made) -> list[list[GradedRun]]:
+    """Return the runs of each benchmark whose run pages are to be written; the others are kept."""
+    groups: dict[str, list[GradedRun]] = {}
+    for scoring, cells in found.cells.items():
+        for cell in cells:
+            groups.setdefault(short_hash(scoring, cell.run.benchmark), []).append(cell.run)
+    changed = []
+    for group, runs in groups.items():
+        made.groups[group] = fingerprint(runs)
+        is_same = site.before is not None and site.before.groups.get(group) == made.groups[group]
+        starts = [f"data/{kind}-{group}" for kind in ("run", "answers", "text")]
+        if not (is_same and site.keep(starts)):
+            changed.append(runs)
+    return changed
 
 
 def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:

@@ -19,11 +19,11 @@ from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.jury.panel import judge_folder
 from medhelm.leaderboard.files import SiteFolder
 from medhelm.leaderboard.pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
-from medhelm.records import STAMP, read_plan
-from medhelm.runlog import read_exchanges
+from medhelm.records import STAMP
+from medhelm.runlog import read_log
 from medhelm.schema import Exchange, Instance, RunRecord
-from medhelm.tables.cells import Cell
 from medhelm.tables.results import read_scores
+from medhelm.tables.selection import GradedRun
 
 SHARD = 256 * 1024
 """Bytes of JSON in a shard, but for one instance that is longer."""
@@ -63,13 +63,13 @@ class BenchmarkTexts:
     instances: dict[str, Instance] = field(default_factory=dict)
 
 
-def read_lines(cell: Cell) -> Lines:
+def read_lines(run: GradedRun) -> Lines:
     """Return what every metric said of every answer of a run; raises RecordError."""
-    record = cell.record
+    record = run.record
     main, has_parts = record.grading.metrics[0].name, bool(record.grading.parts)
     found: dict[tuple[str, int], list[MetricLine]] = defaultdict(list)
     about: dict[tuple[str, int], tuple[str, str]] = {}
-    for batch in read_scores(cell.run.path, _SCORES, record.provenance.get(STAMP)):
+    for batch in read_scores(run.path, _SCORES, record.provenance.get(STAMP)):
         columns = [batch.column(name).to_pylist() for name in _SCORES]
         for instance, repeat, metric, value, outcome, read, reason, more in zip(
             *columns, strict=True
@@ -96,26 +96,26 @@ def places(runs: Iterable[Lines]) -> BenchmarkTexts:
 
 
 def write_answers(
-    site: SiteFolder, name: str, cell: Cell, lines: Lines, texts: BenchmarkTexts
+    site: SiteFolder, name: str, run: GradedRun, lines: Lines, texts: BenchmarkTexts
 ) -> Shards:
     """Write the answers of a run and return its shards; raises RecordError where its log is unread.
 
     What it sees of instances goes into `texts`.
     """
-    run = cell.run.path.parents[1]
-    judged = _judgements(run, cell.record)
+    folder = run.path.parents[1]
+    judged = _judgements(folder, run.record)
     found: dict[tuple[str, int], bytes] = {}
     try:
-        for exchange in read_exchanges(run, read_plan(run)):
+        for exchange in read_log(folder):
             key = (exchange.instance.id, exchange.response.repeat)
             if key in lines.found:
                 prompt = _see(texts, exchange)
                 found[key] = _encode(_answer(exchange, lines.found[key], judged, prompt))
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as e:
-        raise RecordError(f"{cell.run.folder}: responses.jsonl cannot be read") from e
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+        raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
     if len(found) < len(lines.keys):
         raise RecordError(
-            f"{cell.run.folder}: responses.jsonl holds {len(found)} of {len(lines.keys)} answers"
+            f"{run.folder}: responses.jsonl holds {len(found)} of {len(lines.keys)} answers"
         )
     return _shards(site, name, [found[key] for key in lines.keys])
 
@@ -126,7 +126,8 @@ def _see(texts: BenchmarkTexts, exchange: Exchange) -> tuple[tuple[str, str], ..
     texts.instances.setdefault(instance.id, instance)
     if not exchange.messages:
         return None
-    prompt = tuple((m.role, m.content) for m in exchange.messages)
+    # A system prompt is its owner's: the page of the run names its hash.
+    prompt = tuple((m.role, m.content) for m in exchange.messages if m.role != "system")
     first = texts.prompts.setdefault(instance.id, prompt)
     return None if first == prompt else prompt
 
