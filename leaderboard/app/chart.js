@@ -13,9 +13,19 @@
   };
   const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn"];
 
+  const PAPER_PX = 960;
+  let isPrinting = false;
+
+  // Paper is white whatever the theme, but the page is told of printing before its styles are.
   function colours() {
-    const style = getComputedStyle(document.documentElement);
-    return Object.fromEntries(INK.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    const root = document.documentElement;
+    const chosen = root.getAttribute("data-theme");
+    if (isPrinting) root.setAttribute("data-theme", "light");
+    const style = getComputedStyle(root);
+    const found = Object.fromEntries(INK.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    if (isPrinting && chosen) root.setAttribute("data-theme", chosen);
+    else if (isPrinting) root.removeAttribute("data-theme");
+    return found;
   }
 
   /** Return a text of the data for a chart, whose labels would else read some tags. */
@@ -71,7 +81,8 @@
   function draw(chart) {
     const ink = colours();
     const { data, layout: given } = chart.plot(ink);
-    return Plotly.react(chart.element, data, layout(ink, given), CONFIG);
+    const size = isPrinting ? { width: PAPER_PX, height: chart.element.clientHeight } : {};
+    return Plotly.react(chart.element, data, { ...layout(ink, given), ...size }, CONFIG);
   }
 
   async function start(chart) {
@@ -119,8 +130,14 @@
     live.clear();
   });
   document.addEventListener("medhelm:theme", () => live.forEach(draw));
-  addEventListener("beforeprint", () => live.forEach(draw));
-  addEventListener("afterprint", () => live.forEach(draw));
+
+  function onPrint(isNow) {
+    isPrinting = isNow;
+    live.forEach(draw);
+  }
+
+  addEventListener("beforeprint", () => onPrint(true));
+  addEventListener("afterprint", () => onPrint(false));
 
   const SCALE = [
     [68, 1, 84], [72, 26, 108], [71, 47, 125], [65, 68, 135], [57, 86, 140], [49, 104, 142], [42, 120, 142], [35, 136, 142],

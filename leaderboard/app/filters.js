@@ -50,7 +50,8 @@
 
   function filterOptions(view, key, all, title) {
     const here = medhelm.site.views.filter((v) => v.scoring === view.scoring);
-    const values = [...new Set(here.map((v) => v[key]))].filter(Boolean);
+    // What the address asks for is an option even where the site has none of it.
+    const values = [...new Set([...here.map((v) => v[key]), view.get(key)])].filter(Boolean);
     const options = values.map((value) => {
       const isOff = !matching(view, { ...chosen(view), [key]: value }).length;
       return [value, medhelm.plain(title(value), 60), isOff];

@@ -156,7 +156,7 @@
   };
 
   /** Return a container that scrolls sideways by itself, by keyboard too. */
-  medhelm.scroller = (label, ...children) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, children);
+  medhelm.scroller = (label, ...children) => h("div", { class: children.some((c) => c.classList.contains("heat")) ? "scroll tall" : "scroll", tabindex: "0", role: "region", "aria-label": label }, children);
 
   /** Return details that are made when they are first opened. */
   medhelm.lazyDetails = (summary, make) => {

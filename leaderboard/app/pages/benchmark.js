@@ -47,8 +47,8 @@
   }
 
   function prompt(page) {
-    const text = page.instruction === null
-      ? h("p", { class: "note" }, "The instruction of this benchmark is not published.")
+    const text = !page.instruction
+      ? h("p", { class: "note" }, page.instruction === null ? "The instruction of this benchmark is not published." : "There is no instruction beside the instances' own text.")
       : h("blockquote", { class: "text" }, medhelm.shown(page.instruction, 20000));
     return [
       h("h2", { id: "prompt" }, "Prompt"),
@@ -153,14 +153,15 @@
     const width = page.bins.length > 1 ? page.bins[1] - page.bins[0] : 1;
     const ranges = labels(page.bins);
     const step = 1 / histograms.length;
-    const axes = (ink) => Object.fromEntries(histograms.map((own, i) => [`yaxis${i ? i + 1 : ""}`, { domain: [1 - (i + 1) * step + 0.22 * step, 1 - i * step], nticks: 3, rangemode: "tozero", fixedrange: true, tickfont: { size: 10, color: ink.faint } }]));
-    const names = (ink) => histograms.map((own, i) => ({ text: medhelm.tickText(own.model), xref: "paper", yref: "paper", x: 0, xanchor: "left", y: 1 - i * step, yanchor: "bottom", showarrow: false, font: { size: 12, color: ink.text } }));
+    const most = Math.max(...histograms.flatMap((own) => own.counts));
+    const axes = (ink) => Object.fromEntries(histograms.map((own, i) => [`yaxis${i ? i + 1 : ""}`, { domain: [1 - (i + 1) * step, 1 - i * step - 0.28 * step], nticks: 3, range: [0, most], fixedrange: true, tickfont: { size: 10, color: ink.faint } }]));
+    const names = (ink) => histograms.map((own, i) => ({ text: medhelm.tickText(own.model), xref: "paper", yref: "paper", x: 0, xanchor: "left", y: 1 - i * step - 0.28 * step, yanchor: "bottom", showarrow: false, font: { size: 12, color: ink.text } }));
     return (ink) => ({
       data: histograms.map((own, i) => ({
         type: "bar", x: centres, y: own.counts, width: width * 0.92, yaxis: i ? `y${i + 1}` : "y", marker: { color: byModel.has(own.model) ? ink.accent : ink["line-strong"] }, showlegend: false, textposition: "none",
         hovertext: own.counts.map((count, bin) => `<b>${medhelm.plotText(own.model)}</b><br>${ranges[bin]}: ${medhelm.many(count, "instance")}`), hoverinfo: "text",
       })),
-      layout: { ...axes(ink), annotations: names(ink), xaxis: { title: { text: medhelm.plotText(page.metrics.length ? page.metrics[0][0] : "score") }, range: [page.bins[0], page.bins[page.bins.length - 1]], anchor: histograms.length > 1 ? `y${histograms.length}` : "y" }, bargap: 0, margin: { l: 48, r: 16, t: 28, b: 52 } },
+      layout: { ...axes(ink), annotations: names(ink), xaxis: { title: { text: medhelm.plotText(page.metrics.length ? page.metrics[0][0] : "score") }, range: [page.bins[0], page.bins[page.bins.length - 1]], anchor: histograms.length > 1 ? `y${histograms.length}` : "y" }, bargap: 0, margin: { l: 48, r: 16, t: 8, b: 52 } },
     });
   }
 
@@ -178,7 +179,7 @@
     if (!own.length) return [head, medhelm.nothing("No instance has a score.")];
     return [head, medhelm.figure({
       title: "Instances by score", caption: `How many instances of each model have which score on ${medhelm.plain(page.metrics.length ? page.metrics[0][0] : "the main metric")}; grey: not ranked.`,
-      height: 100 + 78 * own.length, plot: distributionPlot(page, own, ranked), table: distributionTable(page, own),
+      height: 90 + 84 * own.length, plot: distributionPlot(page, own, ranked), table: distributionTable(page, own),
     })];
   }
 

@@ -42,7 +42,7 @@
     ].filter(Boolean).join("<br>");
   }
 
-  // Beside the point, on the side with more room; on a phone of the front alone.
+  // On the side with more room, above the front or below it; on a phone of the front alone.
   function labels(table, own, rows, kind, isOnFront) {
     const place = (row) => Math.log(table.get(row, kind.total));
     const [low, high] = [Math.min(...rows.map(place)), Math.max(...rows.map(place))];
@@ -50,7 +50,7 @@
     return {
       // A space keeps the name off its point.
       text: own.map((row) => (hasRoom(row) ? `\u00a0${medhelm.tickText(table.get(row, "model"))}\u00a0` : "")),
-      textposition: own.map((row) => (place(row) > low + 0.6 * (high - low) ? "top left" : "top right")),
+      textposition: own.map((row) => `${isOnFront(row) ? "top" : "bottom"} ${place(row) > low + 0.6 * (high - low) ? "left" : "right"}`),
     };
   }
 
