@@ -110,8 +110,8 @@
 
   /** Return a figure: title, caption, table (a node), height, plot(colours) -> {data, layout}, click(point). */
   medhelm.figure = (options) => {
-    const title = h("h3", { id: medhelm.newId("figure") }, options.title);
-    const element = h("div", { class: "plot", role: "img", "aria-label": `${title.textContent}. The table below holds what it shows.` });
+    const title = h("h2", { id: medhelm.newId("figure") }, options.title);
+    const element = h("div", { class: "plot", role: "group", "aria-label": `Chart: ${title.textContent}. The table below holds what it shows.` });
     element.style.setProperty("height", `${options.height || 420}px`);
     const chart = { element, plot: options.plot, click: options.click };
     document.addEventListener("medhelm:placed", () => element.isConnected && start(chart), { once: true });

@@ -175,12 +175,11 @@
     const places = new Map(table.rows.filter((row) => table.get(row, "is_main")).map((row, i) => [table.get(row, "model"), i]));
     const ranked = new Set(table.rows.filter((row) => table.get(row, "status") === "ranked").map((row) => table.get(row, "model")));
     const own = page.histograms.filter((line) => line.counts.some(Boolean)).sort((a, b) => (places.get(a.model) ?? Infinity) - (places.get(b.model) ?? Infinity));
-    const head = h("h2", { id: "distribution" }, "Distribution of scores");
-    if (!own.length) return [head, medhelm.nothing("No instance has a score.")];
-    return [head, medhelm.figure({
-      title: "Instances by score", caption: `How many instances of each model have which score on ${medhelm.plain(page.metrics.length ? page.metrics[0][0] : "the main metric")}; grey: not ranked.`,
+    if (!own.length) return [h("h2", null, "Distribution of scores"), medhelm.nothing("No instance has a score.")];
+    return medhelm.figure({
+      title: "Distribution of scores", caption: `How many instances of each model have which score on ${medhelm.plain(page.metrics.length ? page.metrics[0][0] : "the main metric")}; grey: not ranked.`,
       height: 90 + 84 * own.length, plot: distributionPlot(page, own, ranked), table: distributionTable(page, own),
-    })];
+    });
   }
 
   async function render(view) {

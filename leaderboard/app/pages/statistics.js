@@ -48,7 +48,7 @@
     const text = (row, name) => medhelm.valueText(mde.column(name), mde.get(row, name));
     return (ink) => ({
       data: [
-        { type: "scatter", mode: "markers", name: "difference of two models", cliponaxis: false, x: points.map((p) => p.gap), y: points.map((p) => p.place), text: points.map((p) => p.text), hoverinfo: "text", marker: { size: 7, color: ink.accent, opacity: 0.35 } },
+        { type: "scatter", mode: "markers", name: "difference of two models", cliponaxis: false, x: points.map((p) => p.gap), y: points.map((p) => p.place), text: points.map((p) => p.text), hoverinfo: "text", marker: { size: 7, color: ink.accent, opacity: 0.45 } },
         { type: "scatter", mode: "markers", name: "MDE", x: rows.map((row) => mde.get(row, "mde")), y: places, text: rows.map((row) => `<b>${medhelm.plotText(title(mde.get(row, "benchmark")))}</b><br>MDE ${text(row, "mde")}, SD ${text(row, "mde_sd")}<br>median ${text(row, "mde_median")}, n ${medhelm.count(mde.get(row, "n"))}`), hoverinfo: "text",
           marker: { symbol: "line-ns", size: 16, color: ink.second, line: { color: ink.second, width: 3 } } },
         { type: "scatter", mode: "markers", name: "MDE, clustered", x: rows.map((row) => mde.get(row, "mde_clustered")), y: places, text: rows.map((row) => `${medhelm.plotText(title(mde.get(row, "benchmark")))}: clustered MDE ${text(row, "mde_clustered")}`), hoverinfo: "text", marker: { symbol: "diamond-open", size: 10, color: ink.third, line: { width: 2 } } },
@@ -72,7 +72,7 @@
   }
 
   function mdeSection(view, mde, scores) {
-    if (!mde || !scores) return medhelm.nothing("The site has no table of the MDE.");
+    if (!mde || !scores) return null;
     if (!mde.rows.some((row) => mde.get(row, "mde") !== null)) return [h("h2", null, "Minimum detectable effect"), medhelm.nothing("It needs two ranked models and two instances in common."), mdeTable(view, mde)];
     const power = 1 - mde.settings.get("mde_beta");
     return medhelm.figure({
@@ -212,9 +212,7 @@
       h("p", { class: "lead" }, "How small a difference each benchmark can detect, which models can be told apart, and how sure the ranking is. Over all benchmarks of this site."),
       medhelm.site.scorings.length > 1 ? h("section", { class: "filters", "aria-label": "Filters" }, medhelm.scoringSelect(view)) : null,
       pairsSection(view, pairs, models),
-      h("h2", { id: "ranks" }, "Ranks"),
       ranksSection(ranks, models),
-      h("h2", { id: "mde" }, "Power"),
       mdeSection(view, mde, scores),
       medhelm.notes(mde, pairs, ranks),
     ];
