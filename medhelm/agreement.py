@@ -199,7 +199,12 @@ def _mean_squares(ratings: Floats) -> tuple[float, float, float, int, int]:
     rows = k * float(np.sum((by_row - grand) ** 2)) / (n - 1)
     columns = n * float(np.sum((by_column - grand) ** 2)) / (k - 1)
     left = full - by_row[:, None] - by_column + grand
-    return rows, columns, float(np.sum(left**2)) / ((n - 1) * (k - 1)), n, k
+    error = float(np.sum(left**2)) / ((n - 1) * (k - 1))
+    noise = (
+        TIE * max(1.0, float(np.abs(full).max()))
+    ) ** 2  # equal means differ in their last bits
+    rows, columns, error = (x if x > noise else 0.0 for x in (rows, columns, error))
+    return rows, columns, error, n, k
 
 
 def _f_quantile(p: float, df1: float, df2: float) -> float:

@@ -91,7 +91,7 @@ def bertscore_metric(name: str) -> BertScore:
     model = match["model"] or MODEL
     return BertScore(
         name=name,
-        version=f"{own}+{model}{_folder_hash(name, model)}",
+        version=f"2+{own}+{model}{_folder_hash(name, model)}",
         model=model,
         layer=int(match["layer"]) if match["layer"] else None,
         key=match["key"] or "f1",

@@ -125,8 +125,8 @@ def evaluate_metric(name: str) -> EvaluateMetric:
 
 
 def _version(module: str) -> str:
-    """Return the library's version, which decides its scripts; of a local one also its hash."""
-    library, path = version("evaluate"), Path(module)
+    """Return ours and the library's, which decides its scripts; of local ones also their hash."""
+    library, path = f"2+{version('evaluate')}", Path(module)
     is_folder = (path / f"{path.name}.py").is_file()
     if not is_folder and not path.is_file():
         return library

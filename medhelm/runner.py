@@ -176,6 +176,7 @@ class _Interrupts:
             self._cancel()
             return
         self._sweep.stop(Interrupted("interrupted; everything answered so far is kept"))
+        self._sweep.pool.end()
         self._sweep.progress.message(
             f"stopping: waiting up to {GRACE_S:.0f} s for requests in flight; "
             "Ctrl-C again cancels them"

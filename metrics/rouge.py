@@ -12,6 +12,7 @@ class Rouge(Metric):
     """The F-measure of one kind of ROUGE, with the Porter stemmer."""
 
     kind: str
+    version: str = "2"
     is_slow: bool = True
     source: str = "Lin 2004, ROUGE; implementation rouge-score, use_stemmer=True"
 

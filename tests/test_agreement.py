@@ -465,3 +465,10 @@ def test_powered_mean_without_labels_is_none() -> None:
     one = agreement.powered_mean(np.ones(3), np.asarray([2, 2, NO]), np.asarray([0, 0, 1]))
     assert (one.value, one.error) == (2.0, None)
     assert agreement.t_interval(one, 1, 0.95).method == "none (one labelled cluster)"
+
+
+def test_ratings_that_differ_by_rounding_alone_have_no_icc() -> None:
+    third = np.full((8, 3), 10 / 3) * (1 + np.random.default_rng(0).uniform(-1, 1, (8, 3)) * 1e-15)
+    assert third.std() > 0
+    assert all(math.isnan(icc.value) for icc in agreement.icc2(third))
+    assert math.isnan(agreement.icc3k(third).value)

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ import pytest
 from medhelm import records
 from medhelm.cli import run_command
 from medhelm.registry import load_registry
-from tests.quiz import PLUGIN, arguments, environment, medhelm, record_of, write_quiz
+from tests.quiz import PLUGIN, arguments, command, environment, medhelm, record_of, write_quiz
 from tests.server import FaultServer, Reply, serve_in_thread
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
@@ -421,6 +422,25 @@ def test_requests_that_fail_say_why_and_how_to_go_on(
         said = capsys.readouterr().err
         assert "openai/a: 1 request(s) failed and are in no mean (1 http 400)" in said
         assert "no request was answered" not in said and "To go on where it stopped" in said
+
+
+def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 6)
+    throttled = Reply(status=429, headers={"Retry-After": "60"})
+    with serve_in_thread(answer=lambda _: throttled) as server:
+        argv = arguments(tmp_path, server.base_url)
+        process = subprocess.Popen(
+            command(*argv), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment()
+        )
+        until = time.monotonic() + 30
+        while server.requests < 6 and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        stopped = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130 and b"To go on where it stopped" in said
+    assert time.monotonic() - stopped < 5
 
 
 def test_what_stops_many_runs_alike_is_said_once(

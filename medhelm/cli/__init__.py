@@ -65,7 +65,9 @@ def _dispatch(argv: list[str]) -> int:
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
         # intermixed: options may stand between names; argparse cannot do it with subcommands
-        parse = parser.parse_args if name in ("data", "leaderboard") else parser.parse_intermixed_args
+        parse = (
+            parser.parse_args if name in ("data", "leaderboard") else parser.parse_intermixed_args
+        )
         code: int = module.run(parse(argv[1:]))
         return code
     parser = _Parser(

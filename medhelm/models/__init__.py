@@ -70,6 +70,11 @@ class ModelPool:
         host.lower(spec.max_concurrency)
         return host.open_model(spec, owns_host=False)
 
+    def end(self) -> None:
+        """Let requests in flight finish and try none of them again."""
+        for host in self._hosts.values():
+            host.limiter.end()
+
     async def close(self) -> None:
         """Close the connections of all models, and free their memory."""
         for host in self._hosts.values():

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 START = 64
 """Places at the start; doubled with every round of answers until the endpoint objects."""
@@ -44,6 +45,8 @@ class AdaptiveLimiter:
         self._timer: asyncio.TimerHandle | None = None
         self._new: deque[asyncio.Future[None]] = deque()
         self._retries: deque[asyncio.Future[None]] = deque()
+        self._backing_off: set[asyncio.Task[Any]] = set()
+        self._is_ending = False
 
     @property
     def limit(self) -> int:
@@ -92,7 +95,12 @@ class AdaptiveLimiter:
         self._sending -= 1
         self._wake()
         future = None
+        task = asyncio.current_task()
+        assert task is not None
+        self._backing_off.add(task)
         try:
+            if self._is_ending:
+                raise asyncio.CancelledError
             await asyncio.sleep(delay_s)
             future = self._queue(self._retries)
             await future
@@ -100,6 +108,15 @@ class AdaptiveLimiter:
             if future is None or future.cancelled():
                 self._sending += 1  # the caller gives back a place with its turn
             raise
+        finally:
+            self._backing_off.discard(task)
+
+    def end(self) -> None:
+        """Cancel requests that wait for their next try, now and from now on: nothing of theirs
+        is in flight."""
+        self._is_ending = True
+        for task in self._backing_off:
+            task.cancel()
 
     def succeeded(self) -> None:
         """Raise the limit after an answer, to at most twice what has been tried since a cut."""

@@ -88,6 +88,7 @@ def compare(study: Study, a: str, b: str) -> Table:
             *notes.common(study),
             *_verdict([q for _, q in pairs], [r for r, _ in pairs], a, b, study.settings),
             *([notes.pooled_intervals(study)] if pairs else []),
+            *_scales(study, rows),
             *_not_compared(rows),
             *notes.flag_legend(used),
         ],
@@ -245,6 +246,22 @@ def _verdict(pairs: list[Paired], rows: list[Row], a: str, b: str, settings: Set
         f"{len(pairs) - better - worse} are equal; after Holm at {level:.2g}, {up} and "
         f"{len(clear) - up} differ.",
         "Overlap of two models' own intervals is not a test; this table is.",
+    ]
+
+
+def _scales(study: Study, rows: list[Row]) -> list[str]:
+    """Return the note on benchmarks whose scores are not on the scale of the differences."""
+    own = [
+        f"{b} ({m.minimum:g} to {m.maximum:g}{'' if m.higher_is_better else ', lower is better'})"
+        for b in dict.fromkeys(str(r["benchmark"]) for r in rows if r["level"] == "benchmark")
+        for m in [study.panels[b].metric]
+        if (m.minimum, m.maximum, m.higher_is_better) != (0.0, 1.0, True)
+    ]
+    if not own:
+        return []
+    return [
+        "A and B are in the metric's own units, A - B is of normalised scores, from 0 (worst) to 1 "
+        f"(best). Other scales: {', '.join(own)}."
     ]
 
 
