@@ -262,6 +262,7 @@ def test_the_demo_runs_from_an_empty_folder_without_network(
         "100.0 %",
         "cost",
         f"Runs: {tmp_path / 'medhelm-results' / 'runs'}",
+        f"Open it: {(tmp_path / 'medhelm-results' / 'site' / 'index.html').as_uri()}",
     ):
         assert words in said, words
     assert [p.name for p in tmp_path.iterdir()] == ["medhelm-results"]
@@ -272,6 +273,9 @@ def test_the_demo_runs_from_an_empty_folder_without_network(
     assert {(r.spec.benchmark, r.spec.model.name) for r in found} == {
         (b, m) for b in benchmarks for m in models
     }
+    site = tmp_path / "medhelm-results" / "site"
+    for name in ("index.html", "app/main.js", "app/pages/overview.js", "app/plotly.min.js"):
+        assert (site / name).is_file(), name
     again = installed.medhelm("run", cwd=tmp_path)
     assert again.returncode == 0
     assert tables_of(again.stdout) == tables_of(done.stdout), "a second run shows other numbers"

@@ -167,6 +167,17 @@ def report(built: Built) -> None:
     print(f"Open it: {built.index.resolve().as_uri()}")
 
 
+def show_demo(registry: Registry) -> None:
+    """Build the site of the offline demo and say how to open it."""
+    from medhelm.leaderboard.collect import Wanted
+    from medhelm.leaderboard.site import SiteOptions, build_site
+
+    results = Path(DEFAULT_RESULTS)
+    wanted = Wanted(results=results, data="sample", latest=True)
+    options = SiteOptions(command=f"medhelm leaderboard build --out {DEFAULT_SITE} --data sample")
+    report(build_site(wanted, results / DEFAULT_SITE, registry, options))
+
+
 def _serve(args: argparse.Namespace) -> int:
     from medhelm.leaderboard.serve import HOST, open_server
 

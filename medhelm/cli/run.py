@@ -30,7 +30,8 @@ _LONG = 20
 
 def run(argv: list[str]) -> int:
     """Return the exit code of one sweep; without arguments, of the offline demo."""
-    if not argv:
+    is_demo = not argv
+    if is_demo:
         print(
             "Offline demo: embedded baselines (they are not language models) on the bundled\n"
             "samples (synthetic, written for this package): its scores say nothing about any "
@@ -50,6 +51,10 @@ def run(argv: list[str]) -> int:
         _run_elsewhere(argv, registry, launcher)
     else:
         compose(argv, registry, lambda configs: execute(configs, registry, argv))
+        if is_demo:
+            from medhelm.cli.leaderboard import show_demo
+
+            show_demo(registry)
     return 0
 
 
