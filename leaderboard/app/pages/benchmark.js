@@ -189,7 +189,7 @@
     if (view.path.length !== 1 || !key) throw new medhelm.NotFound(`The site has no benchmark ${medhelm.plain(name, 80)}${medhelm.site.scorings.length > 1 ? " under this scoring" : ""}.`);
     const page = await medhelm.load(key);
     return [
-      h("p", { class: "crumbs" }, medhelm.link(medhelm.carried(view, "benchmarks"), null, "Benchmarks"), " / ", medhelm.name(medhelm.subcategoryTitle(page.subcategory))),
+      h("p", { class: "trail" }, medhelm.link(medhelm.carried(view, "benchmarks"), null, "Benchmarks"), " / ", medhelm.name(medhelm.subcategoryTitle(page.subcategory))),
       h("h1", { "data-title": medhelm.plain(page.title) }, medhelm.name(page.title)),
       h("p", { class: "badges" }, h("code", null, medhelm.name(page.name)), medhelm.benchmarkMarks(page.name)),
       h("p", { class: "lead" }, medhelm.shown(page.description, 5000)),
