@@ -36,7 +36,7 @@
     const id = `filter-${key}`;
     const control = h("select", { id, on: { change: (event) => view.go({ [key]: event.target.value }) } },
       options.map(([v, text, isOff]) => h("option", { value: v, disabled: isOff && v !== value, selected: v === value }, text)));
-    return h("div", { class: "field" }, h("label", { for: id }, label), control);
+    return h("div", { class: "field pick" }, h("label", { for: id }, label), control);
   };
 
   /** Return a switch between a few values as radio buttons; options are [value, text]. */
