@@ -28,6 +28,7 @@ THIRD_PARTY = Path(__file__).parent / "third_party"
 PLACES = {
     "medhelm": "medhelm",
     "benchmarks": "medhelm_benchmarks",
+    "leaderboard": "medhelm_leaderboard",
     "metrics": "medhelm_metrics",
     "conf": "medhelm/conf",
     "hydra_plugins": "hydra_plugins",
@@ -158,13 +159,19 @@ def metadata_of(wheel: Path) -> Message:
 def test_only_names_of_ours_are_at_top_level(wheel: Path) -> None:
     tops = {PurePosixPath(name).parts[0] for name in names_in(wheel)}
     tops = {top for top in tops if not top.endswith(".dist-info")}
-    assert tops == {"medhelm", "medhelm_benchmarks", "medhelm_metrics", "hydra_plugins"}
+    assert tops == {
+        "medhelm",
+        "medhelm_benchmarks",
+        "medhelm_leaderboard",
+        "medhelm_metrics",
+        "hydra_plugins",
+    }
     plugins = {PurePosixPath(n).parts[1] for n in names_in(wheel) if n.startswith("hydra_plugins/")}
     assert plugins == {"medhelm_launcher"}, "the namespace itself belongs to Hydra"
 
 
 def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
-    kinds = {".py", ".yaml", ".json", ".jsonl", ".sql", ".typed"}
+    kinds = {".py", ".yaml", ".json", ".jsonl", ".sql", ".typed", ".html", ".css", ".js"}
     wanted = {
         f"{place}/{path.relative_to(tree / folder).as_posix()}"
         for folder, place in PLACES.items()

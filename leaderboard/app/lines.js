@@ -21,7 +21,7 @@
 
   /** Return an outcome as a mark. */
   medhelm.outcomeBadge = (outcome) => {
-    const kind = outcome === "scored" ? "plain" : FLOORED.has(outcome) ? "warn" : "bad";
+    const kind = outcome === "scored" || outcome === "uninformative" ? "plain" : FLOORED.has(outcome) ? "warn" : "bad";
     return medhelm.badge(kind, medhelm.plain(outcome), MEANING.get(outcome));
   };
 

@@ -13,13 +13,11 @@
   }
 
   /** Return what the address asks of the instance browser; what makes no sense is left out. */
-  medhelm.askedOf = (view) => {
-    return {
-      outcome: view.get("outcome"), part: view.get("part"), min: limit(view.get("min")), max: limit(view.get("max")),
-      differs: view.get("differs"), order: view.get("order"), query: view.get("q").trim(),
-      instance: view.get("instance"), repeat: Number(view.get("repeat", "0")), page: Number(view.get("page", "0")),
-    };
-  };
+  medhelm.askedOf = (view) => ({
+    outcome: view.get("outcome"), part: view.get("part"), min: limit(view.get("min")), max: limit(view.get("max")),
+    differs: view.get("differs"), order: view.get("order"), query: view.get("q").trim(),
+    instance: view.get("instance"), repeat: Number(view.get("repeat", "0")), page: Number(view.get("page", "0")),
+  });
 
   /** Return how a line differs from that of another run: {outcome, score, by}; null without a twin. */
   medhelm.gapOf = (lines, line, other) => {
@@ -90,7 +88,7 @@
   }
 
   function searchBox(view, lines) {
-    const input = h("input", { type: "search", id: "filter-q", value: view.get("q"), autocomplete: "off", spellcheck: "false" });
+    const input = h("input", { type: "search", id: "filter-q", value: view.get("q"), autocomplete: "off", spellcheck: "false", placeholder: lines.hasText ? "cases, answers, judges, ids" : "part of a hash" });
     const go = () => view.go({ q: input.value.trim() });
     // A search field tells that it was cleared by its own button.
     input.addEventListener("search", () => input.value === "" && view.get("q") && go());
@@ -98,7 +96,7 @@
       event.preventDefault();
       go();
     };
-    return h("form", { class: "field search", role: "search", on: { submit: send } }, h("label", { for: "filter-q" }, lines.hasText ? "Text of cases, answers, judges' replies; ids" : "Hashes that contain"), h("div", { class: "range-boxes" }, input, h("button", { type: "submit", class: "quiet", id: "search-go" }, "Search")));
+    return h("form", { class: "field search", role: "search", on: { submit: send } }, h("label", { for: "filter-q" }, lines.hasText ? "Search all text" : "Search hashes"), h("div", { class: "range-boxes" }, input, h("button", { type: "submit", class: "quiet", id: "search-go" }, "Search")));
   }
 
   function compareSelect(view, run) {

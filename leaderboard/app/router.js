@@ -51,13 +51,13 @@
     view.go = (changes) => {
       location.hash = changed(view, changes);
     };
-    // Keeps the address true to what is shown without showing it anew.
-    view.remember = (changes) => {
+    // Keeps the address true to what is shown without showing it anew; a step is one to come back from.
+    view.remember = (changes, isStep = false) => {
       for (const key of Object.keys(changes)) {
         if (changes[key]) view.query.set(key, changes[key]);
         else view.query.delete(key);
       }
-      history.replaceState(null, "", changed(view, {}));
+      history[isStep ? "pushState" : "replaceState"](null, "", changed(view, {}));
       if (current === view) medhelm.showNav(view);
     };
     return view;
