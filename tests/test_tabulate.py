@@ -620,6 +620,10 @@ def test_mde_by_hand(tmp_path: Path) -> None:
     assert row["mde_sd"] == pytest.approx(np.std(each, ddof=1), rel=1e-6)
     assert row["mde_median"] == pytest.approx(np.median(each), rel=1e-6)
     assert (row["n"], row["pairs"], row["mde_clustered"]) == (6, 3, None)
+    # The means are 4/6, 3/6 and 1/6.
+    assert row["observed_median"] == pytest.approx(2 / 6)
+    assert row["observed_largest"] == pytest.approx(3 / 6)
+    assert row["pairs_above"] == sum(d >= np.mean(each) for d in (1 / 6, 3 / 6, 2 / 6))
 
 
 def test_mde_of_clusters_and_of_pooled_metrics(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@
     displaylogo: false,
     responsive: true,
     showTips: false,
-    modeBarButtonsToRemove: ["sendDataToCloud", "lasso2d", "select2d", "autoScale2d"],
+    // Named one by one: whatever else a release of Plotly offers (it has buttons that send the chart
+    // to a service of its maker) stays away.
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     plotlyServerURL: "",
   };
   const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn"];
@@ -55,6 +57,7 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: 56, r: 16, t: 16, b: 48 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: ink.faint, activecolor: ink.accent },
       hoverlabel: { bgcolor: ink.surface, bordercolor: ink.line, font: { color: ink.text }, align: "left", namelength: -1 },
       legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "normal" },
       xaxis: axis(ink, {}),

@@ -228,6 +228,15 @@ MDE = (
         "clustered",
         digits=3,
     ),
+    number(
+        "observed_median",
+        "median over pairs of the observed difference of normalised scores",
+        "normalised",
+        "observed",
+        digits=3,
+    ),
+    number("observed_largest", "largest observed difference", "normalised", "largest", digits=3),
+    count("pairs_above", "pairs whose observed difference is at least the MDE", "above"),
     text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
 )
 

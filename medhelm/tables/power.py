@@ -61,11 +61,16 @@ def _mde_row(study: Study, benchmark: str) -> Row:
         "pairs": len(effects),
         "method": "paired sd" if is_mean else "bootstrap",
     }
+    gaps = np.abs([found[a].normalised - found[b].normalised for a, b in combinations(models, 2)])
+    gaps = gaps[~np.isnan(gaps)]
+    if len(gaps):
+        row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
     if len(effects):
         row |= {
             "mde": effects.mean(),
             "mde_sd": stats.sample_sd(effects, stats.MDE_SD_DDOF),
             "mde_median": np.median(effects),
+            "pairs_above": int((gaps >= effects.mean()).sum()),
         }
         if is_mean and is_clustered:
             row["mde_clustered"] = stats.mde(np.array(clustered)).mean()
