@@ -36,6 +36,7 @@ NOT_RUN = {
     r"pip install 'medhelm\[\w+\]'": "set-up of an extra",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
+    r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
     r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",
     r"python (perf|scripts)/\w+\.py( .*)?": "measures or writes; the file must be there",
 }
