@@ -1,0 +1,50 @@
+"""Writes the pictures of the site that README.md and docs/leaderboard.md show.
+
+    python scripts/site_picture.py
+
+Runs the offline demo in a folder of its own, builds the site and takes pictures of it with Chromium
+through Playwright's package (extra `browser`). The scores are those of fixed rules on synthetic
+samples, as the site itself says.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "images"
+WIDTH, HEIGHT = 1200, 800
+SHOTS = (
+    ("leaderboard-overview", "#/overview", "table tbody tr"),
+    ("leaderboard-heatmap", "#/heatmap", "table tbody tr"),
+)
+
+
+def main() -> None:
+    """Run, build and take the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        sys.exit("Chromium is not installed")
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as tool:
+        subprocess.run(
+            [sys.executable, "-m", "medhelm", "run"], cwd=folder, check=True, capture_output=True
+        )
+        index = Path(folder, "medhelm-results", "site", "index.html")
+        chromium = tool.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        for name, route, ready in SHOTS:
+            page.goto(index.as_uri() + route)
+            page.wait_for_selector(ready)
+            page.screenshot(path=PICTURES / f"{name}.png")
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()
