@@ -6,9 +6,10 @@
   const SVG_TAGS = new Set(["svg", "g", "line", "rect", "circle", "path", "text", "title"]);
   const NAME_LIMIT = 160;
 
-  // Controls, bidi controls, zero-width, invisible operators and tag characters, in runs of one.
+  // Controls, bidi controls, zero-width, invisible operators and tag characters, in runs of one; and
+  // piles of combining marks, which spill over other lines and halt the layout.
   const UNSEEN =
-    /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}])\1*/gu;
+    /\p{M}{9,}|([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}])\1*/gu;
   // The joiner inside a picture of several is part of it.
   const JOINED = /\p{Extended_Pictographic}[\u{1f3fb}-\u{1f3ff}\ufe0f]*$/u;
 
@@ -23,19 +24,20 @@
   }
 
   /** Return the pieces of a text: strings as they are, and {token} for what cannot be seen. */
-  function pieces(text) {
+  medhelm.pieces = (text) => {
     const found = [];
     let end = 0;
     for (const match of text.matchAll(UNSEEN)) {
       if (isJoiner(text, match[0], match.index)) continue;
       if (match.index > end) found.push(text.slice(end, match.index));
       const times = [...match[0]].length;
-      found.push({ token: codePoint(match[0]) + (times > 1 ? ` ×${times}` : "") });
+      const what = match[1] ? codePoint(match[0]) : "combining marks";
+      found.push({ token: what + (times > 1 ? ` ×${times}` : "") });
       end = match.index + match[0].length;
     }
     if (end < text.length) found.push(text.slice(end));
     return found;
-  }
+  };
 
   function cut(text, limit) {
     if (text.length <= limit) return [text, 0];
@@ -48,7 +50,7 @@
   medhelm.shown = (text, limit = Infinity) => {
     const [kept, more] = cut(String(text), limit);
     const element = medhelm.h("bdi", { class: "shown" });
-    for (const piece of pieces(kept)) {
+    for (const piece of medhelm.pieces(kept)) {
       if (typeof piece === "string") element.append(piece);
       else element.append(medhelm.h("span", { class: "token", title: "a character that cannot be seen" }, piece.token));
     }
@@ -70,7 +72,7 @@
   /** Return a text of the data for attributes, titles and charts. */
   medhelm.plain = (text, limit = NAME_LIMIT) => {
     const [kept, more] = cut(String(text), limit);
-    const parts = pieces(kept).map((p) => (typeof p === "string" ? p : `[${p.token}]`));
+    const parts = medhelm.pieces(kept).map((p) => (typeof p === "string" ? p : `[${p.token}]`));
     return parts.join("").replace(/\s+/g, " ") + (more ? "…" : "");
   };
 

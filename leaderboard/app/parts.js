@@ -7,6 +7,8 @@
   const PREVIEW_LINES = 16;
   const SPARE = 200;
   const SLICE = 4000;
+  const LONGEST_LINE = 12000;
+  const MANY_TOKENS = 200;
   const COPIED_MS = 2000;
 
   /** Return a list of facts; pairs are [term, ...content], those without content are left out. */
@@ -46,20 +48,31 @@
     return isShort ? text.length : end;
   }
 
-  // A frame takes a slice, so that the page answers while a long text grows.
+  // Thousands of marked tokens would halt the page: where they are that many they become text in brackets.
+  function nodesOf(text) {
+    const pieces = medhelm.pieces(text);
+    if (pieces.length <= 2 * MANY_TOKENS) return [...medhelm.shown(text).childNodes];
+    return [pieces.map((piece) => (typeof piece === "string" ? piece : `[${piece.token}]`)).join("")];
+  }
+
+  // A slice ends with a line, so that it can be a block of its own; only endless lines are broken.
+  function sliceEnd(text, from) {
+    const line = text.indexOf("\n", from + SLICE) + 1;
+    return line && line - from <= LONGEST_LINE ? line : safeEnd(text, from + LONGEST_LINE);
+  }
+
+  // A frame takes a slice, and only slices in view are laid out: the page answers while a text grows.
   function grow(body, text, from, isWanted) {
     if (from >= text.length || !isWanted()) return;
-    const to = safeEnd(text, from + SLICE);
-    body.append(...medhelm.shown(text.slice(from, to)).childNodes);
+    const to = sliceEnd(text, from);
+    body.append(h("span", { class: "slice" }, nodesOf(text.slice(from, to))));
     requestAnimationFrame(() => body.isConnected && grow(body, text, to, isWanted));
   }
 
   /** Return a text of the data, folded where it is long; open from the start where `seek` is in the folded part. */
   medhelm.longText = (text, seek = "") => {
     const end = previewEnd(text);
-    const body = medhelm.shown(text.slice(0, end));
-    body.classList.add("long");
-    body.id = medhelm.newId("text");
+    const body = h("bdi", { class: "shown long", id: medhelm.newId("text") }, end === text.length ? nodesOf(text) : null);
     if (end === text.length) return h("div", { class: "textbox" }, body);
     let isOpen = false;
     const button = h("button", { type: "button", class: "quiet small", "aria-controls": body.id, on: { click: () => turn(!isOpen) } });
@@ -68,8 +81,8 @@
       body.classList.toggle("cut", !open);
       button.textContent = open ? "Show less" : `Show all ${medhelm.count(text.length)} characters`;
       button.setAttribute("aria-expanded", String(open));
-      if (open) requestAnimationFrame(() => grow(body, text, end, () => isOpen));
-      else body.replaceChildren(...medhelm.shown(text.slice(0, end)).childNodes);
+      body.replaceChildren(...(open ? [] : nodesOf(text.slice(0, end))));
+      if (open) grow(body, text, 0, () => isOpen);
     }
     turn(Boolean(seek) && medhelm.folded(text).indexOf(seek, end - seek.length) >= 0);
     return h("div", { class: "textbox" }, body, button);
