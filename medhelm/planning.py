@@ -16,6 +16,7 @@ from pathlib import Path
 from medhelm import privacy
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.sources import can_fetch
 from medhelm.errors import DataError, UsageError
 from medhelm.grading import metric_ref
 from medhelm.jury.choice import choose_jury, keys_lacking
@@ -85,6 +86,7 @@ def plan_runs(
     Raises UsageError, DataError, ModelError or PrivacyRefused before any request.
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
+    without: dict[str, DataError] = {}
     runs: dict[Path, Run] = {}
     for job in jobs:
         check_model(job.model, environ)
@@ -99,14 +101,34 @@ def plan_runs(
             )
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
-            if key not in datasets:
-                datasets[key] = open_dataset(
-                    benchmark, job.data, split=_split(job, choice), root=root
-                )
+            try:
+                if key not in datasets:
+                    datasets[key] = open_dataset(
+                        benchmark, job.data, split=_split(job, choice), root=root
+                    )
+            except DataError as e:  # all that lack their data are told at once
+                without.setdefault(benchmark.name, e)
+                continue
             jury = _jury(job, benchmark, registry, environ)
             run = _run(job, benchmark, datasets[key], registry, jury)
             _refuse_other(runs.setdefault(run.path, run), run)
+    if without:
+        raise _all_without(without, registry)
     return tuple(runs.values())
+
+
+def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
+    """Return one error that names every benchmark whose data cannot be used."""
+    first = next(iter(without.values()))
+    if len(without) == 1:
+        return first
+    fetched = [name for name in without if can_fetch(registry.benchmark(name))]
+    fixes = [f"`medhelm data fetch {' '.join(fetched)}` gets what can be fetched"] * bool(fetched)
+    fixes.append("`medhelm data where NAME` says where the files of the others belong")
+    return DataError(
+        f"the data of {len(without)} benchmarks cannot be used: {', '.join(without)}; "
+        f"{'; '.join(fixes)}; the first: {first}"
+    )
 
 
 def jury_note(

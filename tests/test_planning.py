@@ -31,6 +31,7 @@ from medhelm.schema import (
     SourceFile,
 )
 from medhelm.taxonomy import load_taxonomy
+from tests.quiz import medhelm as medhelm_run
 
 RANDOM = ModelSpec(name="baseline/random", provider="baseline", endpoint_class="local")
 REMOTE = ModelSpec(name="openai/m", model="m", base_url="http://127.0.0.1:9/v1")
@@ -264,3 +265,15 @@ def test_repeated_ids_and_empty_data_are_refused(root: Path) -> None:
     put(root, [])
     with pytest.raises(DataError, match="bench: .*no instance"):
         select(open_dataset(BASE, "full", root=root), run.spec)
+
+
+def test_all_benchmarks_without_data_are_named_at_once(tmp_path: Path) -> None:
+    found = medhelm_run(
+        "run", "-m", "model=baseline/lead", "benchmark=headqa,medec,clear", f"data_dir={tmp_path}",
+        f"results_dir={tmp_path / 'results'}",
+    )  # fmt: skip
+    assert found.returncode == 3 and found.stderr.count("\n") == 1
+    assert "the data of 3 benchmarks cannot be used: headqa, medec, clear" in found.stderr
+    assert "`medhelm data fetch headqa medec` gets what can be fetched" in found.stderr
+    assert "`medhelm data where NAME`" in found.stderr
+    assert not (tmp_path / "results").exists()

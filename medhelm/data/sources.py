@@ -79,6 +79,12 @@ def fetch_command(benchmark: str, root: Path) -> str:
     return f"medhelm data fetch {benchmark}{where}"
 
 
+def can_fetch(benchmark: Benchmark) -> bool:
+    """Return whether `medhelm data fetch` can get any file of a benchmark."""
+    dataset = benchmark.dataset
+    return isinstance(dataset, HubDataset) or any(source.url for source in dataset.files)
+
+
 def first_step(benchmark: Benchmark) -> str:
     """Return what a user does first for data that cannot be fetched; empty where nothing is said."""
     if benchmark.columns:
