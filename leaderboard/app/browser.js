@@ -50,7 +50,7 @@
 
   function listHead(browser) {
     const { other } = browser;
-    return h("p", { class: "list-head faint", "aria-hidden": "true" }, h("span", { class: "id" }, browser.lines.hasText ? "instance" : "hash"), h("span", { class: "of" }, other ? "A" : "score"), other ? [h("span", { class: "gap" }), h("span", { class: "of" }, "B")] : null);
+    return h("p", { class: "list-head faint", "aria-hidden": "true" }, h("span", { class: "id" }, browser.lines.isHashed ? "hash" : "instance"), h("span", { class: "of" }, other ? "A" : "score"), other ? [h("span", { class: "gap" }), h("span", { class: "of" }, "B")] : null);
   }
 
   function fillList(browser) {
@@ -78,7 +78,8 @@
     if (!link || !box.isConnected) return;
     // Only the list scrolls: the page stays where its reader is.
     const [at, of] = [link.getBoundingClientRect(), box.getBoundingClientRect()];
-    if (at.top < of.top) box.scrollTop -= of.top - at.top;
+    const top = of.top + (box.firstChild ? box.firstChild.offsetHeight : 0); // The head stays above the list.
+    if (at.top < top) box.scrollTop -= top - at.top;
     else if (at.bottom > of.bottom) box.scrollTop += at.bottom - of.bottom;
   }
 
@@ -157,7 +158,7 @@
     parts.pane.removeAttribute("aria-busy");
     parts.pane.replaceChildren(paneHead(browser), ...[content].flat(Infinity).filter(Boolean));
     restoreFocus(focused);
-    if (browser.want.query) medhelm.markText(parts.pane, browser.want.query);
+    medhelm.markText(parts.pane, browser.want.query);
   }
 
   // A button at the end of the list is off, and its neighbour then takes the focus.

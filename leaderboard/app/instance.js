@@ -219,8 +219,18 @@
     return ranges;
   }
 
+  let watch = null;
+
+  function unmark() {
+    if (watch) watch.disconnect();
+    if (window.CSS && CSS.highlights) CSS.highlights.delete("found");
+  }
+
+  document.addEventListener("medhelm:leave", unmark);
+
   /** Mark where a text stands in an element, now and as it grows, without changing it. */
   medhelm.markText = (container, query) => {
+    unmark();
     if (!query || !window.CSS || !CSS.highlights) return;
     let isWaiting = false;
     const mark = () => {
@@ -231,7 +241,8 @@
       if (!isWaiting) requestAnimationFrame(mark);
       isWaiting = true;
     };
-    new MutationObserver(later).observe(container, { childList: true, subtree: true });
+    watch = new MutationObserver(later);
+    watch.observe(container, { childList: true, subtree: true });
     later();
   };
 })();

@@ -43,7 +43,8 @@
     const lines = {
       run,
       count: run.ids.length,
-      hasText: run.answers.length > 0,
+      hasText: run.answers.length > 0 || run.texts.length > 0,
+      isHashed: !(medhelm.benchmarks.get(run.benchmark) || { has_text: false }).has_text,
       hasRepeats: run.repeat.length > 0,
       id: (line) => run.ids[line],
       repeat,
@@ -100,6 +101,7 @@
   }
 
   function byShard(shards, candidates, place) {
+    if (!shards.length) return [];
     const found = new Map();
     for (const line of candidates) {
       const number = shardAt(shards, place(line));
@@ -111,7 +113,6 @@
 
   function filesOf(lines, candidates) {
     const { run } = lines;
-    if (!lines.hasText) return [];
     const answers = byShard(run.answers, candidates, (line) => line).map((file) => ({ ...file, place: (line) => line, read: answerText }));
     const texts = byShard(run.texts, candidates, lines.place).map((file) => ({ ...file, place: lines.place, read: instanceText }));
     return [...texts, ...answers];

@@ -88,7 +88,7 @@
   }
 
   function searchBox(view, lines) {
-    const input = h("input", { type: "search", id: "filter-q", value: view.get("q"), autocomplete: "off", spellcheck: "false", placeholder: lines.hasText ? "cases, answers, judges, ids" : "part of a hash" });
+    const input = h("input", { type: "search", id: "filter-q", value: view.get("q"), autocomplete: "off", spellcheck: "false", placeholder: lines.hasText ? "cases, answers, judges, ids" : "" });
     const go = () => view.go({ q: input.value.trim() });
     // A search field tells that it was cleared by its own button.
     input.addEventListener("search", () => input.value === "" && view.get("q") && go());
@@ -96,7 +96,7 @@
       event.preventDefault();
       go();
     };
-    return h("form", { class: "field search", role: "search", on: { submit: send } }, h("label", { for: "filter-q" }, lines.hasText ? "Search all text" : "Search hashes"), h("div", { class: "range-boxes" }, input, h("button", { type: "submit", class: "quiet", id: "search-go" }, "Search")));
+    return h("form", { class: "field search", role: "search", on: { submit: send } }, h("label", { for: "filter-q" }, lines.hasText ? "Search all text" : `Search ${lines.isHashed ? "hashes" : "ids"}`), h("div", { class: "range-boxes" }, input, h("button", { type: "submit", class: "quiet", id: "search-go" }, "Search")));
   }
 
   function compareSelect(view, run) {

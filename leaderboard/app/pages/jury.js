@@ -24,9 +24,9 @@
     return table.get(row, "is_stand_in") ? [" ", medhelm.badge("warn", "offline stand-in", "graders by rule; their scores say nothing about quality")] : null;
   }
 
-  function benchmarkColumn(view, table) {
+  function benchmarkColumn(view, table, rows) {
     return {
-      name: "benchmark", isText: true,
+      name: "benchmark", isText: true, className: rows.some((row) => table.get(row, "is_stand_in")) ? "stood" : "",
       cell: (row) => [medhelm.link(medhelm.benchmarkHash(view, table.get(row, "benchmark")), null, medhelm.name(benchmarkTitle(table.get(row, "benchmark")))), standIn(table, row)],
     };
   }
@@ -36,7 +36,7 @@
   function agreementTable(view, table, rows) {
     return medhelm.dataTable(table, {
       columns: [
-        benchmarkColumn(view, table), "jury", { name: "judges_heard", heading: "judges" },
+        benchmarkColumn(view, table, rows), "jury", { name: "judges_heard", heading: "judges" },
         { name: "alpha", heading: "alpha", missing: "fewer than two judges, or no spread" },
         { name: "icc_single", missing: "too few answers that all judges rated, or no spread" },
         { name: "icc_mean", missing: "too few answers that all judges rated, or no spread" },
@@ -99,7 +99,7 @@
       h("p", { class: "faint" }, "What each judge rated of the answers that it was shown, how its ratings lie, and what is left of the agreement without it."),
       medhelm.dataTable(table, {
         columns: [
-          { name: "judge", heading: "judge" }, benchmarkColumn(view, table), "rated", { name: "shown", heading: "shown" }, { name: "coverage", heading: "coverage" },
+          { name: "judge", heading: "judge" }, benchmarkColumn(view, table, rows), "rated", { name: "shown", heading: "shown" }, { name: "coverage", heading: "coverage" },
           { name: "score", heading: "mean rating", title: "the mean of its ratings of compared answers", missing: "no rating" },
           { name: "alpha_without", missing: "fewer than two other judges, or no spread" },
           { name: "rank_shift", heading: "moves", missing: "nothing is ranked" },
@@ -185,6 +185,14 @@
     };
   }
 
+  function leftOutList(view, table, benchmark) {
+    return medhelm.dataTable(table, {
+      columns: ["model", { name: "judge", heading: "without", missing: "none: all judges" }, { name: "rank", missing: "not ranked" }, "score", "n"],
+      rows: [...levelRows(table, "model", benchmark), ...levelRows(table, "left out", benchmark)],
+      head: "model", view, key: "without", sort: "model", caption: "Scores and ranks without each judge, as a list", file: "jury_without", unit: "row",
+    });
+  }
+
   function leftOut(view, table, benchmark) {
     const head = [h("h2", null, "One judge left out"), h("p", { class: "faint" }, "Rank and score of each model by all judges, and what they become without each judge, on the same instances. A rank that changes is marked.")];
     const chart = leftOutPlot(table, benchmark);
@@ -194,7 +202,7 @@
       medhelm.figure({
         title: h("span", null, "Scores without each judge: ", medhelm.name(benchmarkTitle(benchmark)), isStandIn ? [" ", medhelm.badge("warn", "offline stand-in", "graders by rule; their scores say nothing about quality")] : null),
         caption: "Points that lie apart show how much a model's score depends on who judges.",
-        height: chart.height, plot: chart.plot,
+        height: chart.height, plot: chart.plot, table: leftOutList(view, table, benchmark),
       }),
       matrix(view, table, benchmark),
     ];

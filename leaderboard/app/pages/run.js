@@ -20,9 +20,10 @@
   function crumbs(view, run, card) {
     const own = medhelm.scorings.get(view.scoring).runs.filter(([benchmark]) => benchmark === run.benchmark);
     const choose = (event) => { location.hash = medhelm.hash("run", [run.benchmark, event.target.value], { scoring: view.query.get("scoring"), tab: view.get("tab"), instance: view.get("instance"), repeat: view.get("repeat") }); };
+    const scoring = medhelm.site.scorings.filter((s) => medhelm.scorings.get(s.scoring).run(run.benchmark, run.model) !== undefined).length > 1 ? medhelm.scoringSelect(view) : null;
     return h("div", { class: "crumbs" },
       h("nav", { "aria-label": "Where this page stands" }, medhelm.link(medhelm.carried(view, "benchmarks"), null, "Benchmarks"), h("span", { class: "faint", "aria-hidden": "true" }, "/"), medhelm.link(medhelm.benchmarkHash(view, run.benchmark), null, medhelm.name(card.title || run.benchmark))),
-      own.length > 1 ? h("div", { class: "field" }, h("label", { for: "model", class: "unseen" }, "Model"), h("select", { id: "model", on: { change: choose } }, own.map(([, model]) => h("option", { value: model, selected: model === run.model }, medhelm.plain(model, 60))))) : null);
+      h("div", { class: "jumps" }, scoring, own.length > 1 ? h("div", { class: "field" }, h("label", { for: "model" }, "Model"), h("select", { id: "model", on: { change: choose } }, own.map(([, model]) => h("option", { value: model, selected: model === run.model }, medhelm.plain(model, 60))))) : null));
   }
 
   function marks(run) {
@@ -217,7 +218,6 @@
       crumbs(view, run, card),
       h("h1", { "data-title": `${medhelm.plain(run.model)} on ${medhelm.plain(card.title || run.benchmark)}` }, medhelm.name(run.model), h("span", { class: "on" }, " on ", medhelm.name(card.title || run.benchmark))),
       h("p", { class: "badges" }, medhelm.modelMarks(run.model, new Set([run.benchmark])), medhelm.benchmarkMarks(run.benchmark)),
-      medhelm.site.scorings.length > 1 ? h("div", { class: "filters" }, medhelm.scoringSelect(view)) : null,
       marks(run),
       headline(run, table, main, found),
       tabs(view),
