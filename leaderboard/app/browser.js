@@ -161,6 +161,15 @@
     medhelm.markText(parts.pane, browser.want.query);
   }
 
+  // What its reader has unfolded stays as it is.
+  function refreshHead(browser) {
+    const head = browser.parts.pane && browser.parts.pane.querySelector(".pane-head");
+    if (!head) return;
+    const focused = head.contains(document.activeElement) ? document.activeElement.id : "";
+    head.replaceWith(paneHead(browser));
+    restoreFocus(focused);
+  }
+
   // A button at the end of the list is off, and its neighbour then takes the focus.
   function restoreFocus(id) {
     const element = id && document.getElementById(id);
@@ -178,7 +187,7 @@
 
   function progressLine(browser, { hits, done, files }, isDone) {
     const { parts, want } = browser;
-    const found = `${medhelm.many(hits.size, "answer")} of ${medhelm.count(browser.candidates.length)}`;
+    const found = `${medhelm.count(hits.size)} of ${medhelm.many(browser.candidates.length, "answer")}`;
     const what = h("bdi", null, "“", medhelm.shown(want.query, 80), "”");
     if (!files) return parts.search.replaceChildren(h("p", { class: "faint" }, `${found} with `, what, " in the id."));
     const bar = h("progress", { max: files, value: done, "aria-label": "Search" });
@@ -229,7 +238,8 @@
     if (!browser.isTurned) browser.page = pageOf(browser, browser.current) || 1;
     browser.page = Math.min(browser.page, last);
     fillList(browser);
-    if (isNew || !browser.isSearching) showPane(browser);
+    if (isNew) showPane(browser);
+    else refreshHead(browser);
   }
 
   // All together --------------------------------------------------------------------------------
@@ -311,7 +321,9 @@
     document.addEventListener("medhelm:placed", () => {
       if (!browser.root.isConnected) return;
       mark(browser);
-      if (want.query) search(browser);
+      if (!want.query) return;
+      if (parts.pane) medhelm.markText(parts.pane, want.query);
+      search(browser);
     }, { once: true });
     return browser.root;
   };
