@@ -281,6 +281,17 @@ def test_a_run_in_progress_and_damaged_folders_are_named(results: Path, tmp_path
     assert built.benchmarks == 4
     published = json.dumps(data_of(tmp_path / "site", "site"))
     assert str(tmp_path) not in published
+    # What could not be read is said as long as it is so: with nothing changed, and after a change.
+    assert build(results, tmp_path / "site").problems == built.problems
+    assert set(build(results, tmp_path / "site", draws=40).problems) == set(built.problems)
+    assert "answers cannot be read" in json.dumps(data_of(tmp_path / "site", "site")["problems"])
+
+
+def test_about_tells_how_each_run_was_made(site: Path) -> None:
+    (scoring,) = data_of(site, "site")["scorings"]
+    lines = data_of(site, scoring["made"])
+    assert len(lines) == 8 and {line["seed"] for line in lines} == {0}
+    assert all(len(line["dataset_sha256"]) == 64 and line["graded_at"] for line in lines)
 
 
 def test_an_incomplete_run_and_outcomes_are_shown(tmp_path: Path) -> None:

@@ -1,0 +1,274 @@
+"""A browser for tests: sites of many kinds, pages that note what should not happen, and readers of both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.leaderboard.collect import Wanted
+from medhelm.leaderboard.site import SiteOptions, build_site
+from medhelm.registry import load_registry
+from medhelm.tables.results import Results, load_results
+from medhelm.tables.table import Column, Settings, Table
+from tests.leaderboard.hostile import TITLE, write_hostile
+from tests.leaderboard.worlds import write_demo, write_full, write_ratings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+DRAWS = 50
+PATIENCE_MS = 15_000
+
+# A page that is left in the middle of a change would be read in the middle of it.
+_GO = """hash => new Promise((done) => {
+  if (location.hash === hash) return done();
+  document.addEventListener("medhelm:placed", () => done(), { once: true });
+  location.hash = hash;
+})"""
+
+# Text as it is read: what is hidden from the eye alone counts, what is hidden from all does not.
+_GRID = """table => {
+  const text = (node) => {
+    if (node.nodeType === Node.TEXT_NODE || node.matches(".shown")) return node.textContent;
+    return node.ariaHidden === "true" ? "" : [...node.childNodes].map(text).join(" ");
+  };
+  const cells = (row) => [...row.children].map((cell) => text(cell).replace(/\\s+/g, " ").trim());
+  return [...table.querySelectorAll("tr")].map(cells);
+}"""
+
+
+_NO_CHARTS = "var Plotly = { react: () => Promise.resolve(), purge: () => {} };"
+
+
+@dataclass(frozen=True)
+class World:
+    """A results folder and the site that was built from it."""
+
+    results: Path
+    site: Path
+    light: Path
+    """The same site with a chart library that draws nothing: reading the real one takes seconds."""
+
+    def load(self, **more: Any) -> Results:
+        """Return the results as the tables read them."""
+        return load_results(self.results, **more)
+
+    def table(self, name: str, metrics: Any = "main", rank_by: Any = "paper", **more: Any) -> Table:
+        """Return a table of the results, made without the site."""
+        settings = Settings(draws=DRAWS, rank_by=rank_by)
+        return self.load(**more).typed(name, settings, metrics=metrics)
+
+
+@dataclass
+class Reader:
+    """One page of a browser and all that went wrong on it."""
+
+    page: Page
+    address: str
+    faults: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        own = self.address.rsplit("/", 1)[0] + "/"
+        page = self.page
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("requestfailed", lambda request: self.faults.append(f"failed: {request.url[:200]}"))
+        page.on("dialog", self._dismiss)
+        page.on("popup", lambda other: self.faults.append(f"popup: {other.url[:200]}"))
+
+        def note(request: Any) -> None:
+            self.requests.append(request.url)
+            if not request.url.startswith((own, "data:", "blob:")):
+                self.faults.append(f"left the site: {request.url[:200]}")
+
+        page.on("request", note)
+
+    def _hear(self, message: Any) -> None:
+        if message.type in ("error", "warning", "assert"):
+            self.faults.append(f"console {message.type}: {message.text[:500]}")
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.faults.append(f"dialog: {dialog.message[:200]}")
+        dialog.dismiss()
+
+    def open(self, *path: str, **query: str) -> Page:
+        """Load the site anew at an address."""
+        self.page.goto("about:blank")
+        self.page.goto(self.address + at(*path, **query))
+        return self.wait()
+
+    def go(self, *path: str, **query: str) -> Page:
+        """Go to another address of the site that is open."""
+        self.page.evaluate(_GO, at(*path, **query))
+        return self.wait()
+
+    def wait(self) -> Page:
+        """Wait until the page stands, its charts drawn and its files read."""
+        self.page.locator("html[data-ready=true]").wait_for(state="attached")
+        for unfinished in (
+            "main[aria-busy]",
+            ".pane[aria-busy]",
+            ".plot:not([data-drawn])",
+            "#versions:not([data-filled])",
+        ):
+            self.page.locator(unfinished).first.wait_for(state="detached")
+        return self.page
+
+    def loaded(self, kind: str) -> list[str]:
+        """Return the data files of a kind that were read, in order."""
+        return [n for r in self.requests if (n := r.rsplit("/", 1)[-1]).startswith(f"{kind}-")]
+
+
+def at(*path: str, **query: str) -> str:
+    """Return the part of an address behind the file."""
+    asked = "?" + urlencode(query) if query else ""
+    return "#/" + "/".join(quote(part, safe="") for part in path or ("overview",)) + asked
+
+
+# What the page shows ---------------------------------------------------------------------------
+
+
+def grid(table: Locator) -> list[list[str]]:
+    """Return the cells of a table as text, its head first."""
+    found: list[list[str]] = table.evaluate(_GRID)
+    return found
+
+
+def rows_by_name(table: Locator, name: int = 0) -> dict[str, list[str]]:
+    """Return the rows of a table by the text of one column."""
+    return {row[name].split(" ")[0]: row for row in grid(table)[1:]}
+
+
+def spelled(table: Table, row: Mapping[str, Any], name: str, *ends: str) -> str:
+    """Return a value as it is to be read, from the column's digits alone; with its interval."""
+    column = next(c for c in table.columns if c.name == name)
+    text = _spelled(column, row[name])
+    ends = ends or column.interval or ()
+    if not ends or row[name] is None or row[ends[0]] is None:
+        return text
+    return f"{text} [{', '.join(_spelled(column, row[end]) for end in ends)}]"
+
+
+def _spelled(column: Column, value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if column.is_percent:
+        return f"{100 * value:.{column.digits}f} %"
+    if column.name in ("p", "p_holm") and value < 10**-column.digits:
+        return f"<{10**-column.digits:.{column.digits}f}"
+    return f"{value:,}" if column.type == "integer" else f"{value:,.{column.digits}f}"
+
+
+# Fixtures --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return where Chromium lies; tests without it or Playwright's package are skipped."""
+    if find_spec("playwright") is None:
+        pytest.skip("Playwright's package is not installed (pip install playwright)")
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip(f"no Chromium on PATH ({', '.join(NAMES)})")
+    return found
+
+
+def make(write: Callable[[Path], Path], folder: Path, options: SiteOptions) -> World:
+    """Write results and build their site in a thread: a browser keeps an event loop in this one."""
+
+    def work() -> World:
+        world = World(write(folder), folder / "site", folder / "light")
+        build_site(Wanted(results=world.results), world.site, load_registry(), options)
+        lighten(world)
+        return world
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def lighten(world: World) -> None:
+    """Make the copy of a site that draws no chart."""
+    shutil.copytree(world.site, world.light, copy_function=os.link, dirs_exist_ok=True)
+    (world.light / "app" / "plotly.min.js").unlink()
+    (world.light / "app" / "plotly.min.js").write_text(_NO_CHARTS)
+
+
+@pytest.fixture(scope="session")
+def full(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A site of full data of every class, a jury, two scorings, parts, repeats, all outcomes."""
+    options = SiteOptions(settings=Settings(draws=DRAWS), title="Ours", command="medhelm it")
+    return make(write_full, tmp_path_factory.mktemp("full"), options)
+
+
+@pytest.fixture(scope="session")
+def demo(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The site of the demo, of fewer benchmarks, with clinicians' ratings."""
+    folder = tmp_path_factory.mktemp("demo")
+    world = make(write_demo, folder, SiteOptions(settings=Settings(draws=DRAWS)))
+    sheet = write_ratings(world.results, folder / "ratings.csv")
+    argv = ["leaderboard", "build", "--results-dir", str(world.results), "--draws", str(DRAWS)]
+    assert run_command([*argv, "--out", str(world.site), "--ratings", str(sheet)]) == 0
+    shutil.rmtree(world.light)
+    lighten(world)
+    return world
+
+
+@pytest.fixture(scope="session")
+def hostile(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A site whose every text is an attack."""
+    options = SiteOptions(settings=Settings(draws=10), title=TITLE)
+    return make(write_hostile, tmp_path_factory.mktemp("hostile"), options)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Start the browser; of one module, since other tests need an event loop of their own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Who runs as root, as in a container, has no sandbox.
+        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+Opens = Callable[..., Reader]
+
+
+@pytest.fixture
+def opens(browser: Browser) -> Iterator[Opens]:
+    """Return `opens(world, ...)`, which gives a page; at the end none may have a fault."""
+    contexts: list[BrowserContext] = []
+    readers: list[Reader] = []
+
+    def give(
+        world: World | str, width: int = 1280, *, has_charts: bool = False, **more: Any
+    ) -> Reader:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **more)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        if isinstance(world, World):
+            world = ((world.site if has_charts else world.light) / "index.html").as_uri()
+        readers.append(Reader(context.new_page(), world))
+        return readers[-1]
+
+    yield give
+    for context in contexts:
+        context.close()
+    assert [fault for reader in readers for fault in reader.faults] == []

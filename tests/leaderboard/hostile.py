@@ -1,0 +1,263 @@
+"""Results in which every text is an attack: what a page does with them is seen in a browser."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import medhelm
+from medhelm.records import read_record
+from medhelm.schema import (
+    BenchmarkCard,
+    Criterion,
+    Exchange,
+    Instance,
+    JurySpec,
+    Message,
+    ModelSpec,
+    Price,
+    Response,
+    RunRecord,
+    Usage,
+)
+from tests.build_runs import EXACT, Item, write_run
+from tests.leaderboard.casting import scripted, write_data
+
+LONG = 100_000
+
+# Each would set window.__pwned to its number, ask evil.example for something, or confuse a reader.
+ATTACKS: tuple[str, ...] = (
+    "<script>window.__pwned=0</script>",
+    "</script><script>window.__pwned=1</script>",
+    '<img src=x onerror="window.__pwned=2">',
+    '<svg onload="window.__pwned=3"><script>window.__pwned=3</script></svg>',
+    '<iframe srcdoc="<script>parent.__pwned=4</script>"></iframe>',
+    '<iframe src="javascript:parent.__pwned=5"></iframe>',
+    '<a href="javascript:window.__pwned=6" style="position:fixed;inset:0">a link</a>',
+    "javascript:window.__pwned=7",
+    "data:text/html,<script>opener.__pwned=8</script>",
+    '"><img src=x onerror=window.__pwned=9>',
+    "' autofocus tabindex=1 onfocus='window.__pwned=10",
+    '<details open ontoggle="window.__pwned=11">more</details>',
+    '<input autofocus onfocus="window.__pwned=12">',
+    '<style>@keyframes x{}</style><b style="animation:x 1s" onanimationstart="window.__pwned=13">b</b>',
+    '<meta http-equiv="refresh" content="0;url=https://evil.example/14">',
+    '<base href="https://evil.example/15/"><link rel=stylesheet href="https://evil.example/15.css">',
+    "');window.__pwned=16;medhelmData('site','{}",
+    "${window.__pwned=17}{{constructor.constructor('window.__pwned=17')()}}<%= 17 %>",
+    "__proto__",
+    "constructor",
+    '<!--><img src=x onerror=window.__pwned=20>--><noscript><p title="</noscript><img src=x onerror=window.__pwned=20>">',
+    '<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=x onerror=window.__pwned=21&gt;">',
+    '<b>bold</b><a href="javascript:window.__pwned=22">x</a><br>%{x}%{y}<extra>trace</extra>',
+    "red \x1b[31m bell \x07 null \x00 delete \x7f next \x85 end",
+    "invoice \u202egpj.exe\u202c and \u2066isolated\u2069 \u200fmark",
+    "line\u2028paragraph\u2029zero\u200bwidth\u2060join\ufeffmark\U000e0041tag",
+    "👩\u200d⚕\ufe0f 🚑 火 检查心电图 ¡ñandú!",
+    '=HYPERLINK("https://evil.example/27","click")',
+    "&lt;script&gt;window.__pwned=28&lt;/script&gt;&#x3c;img src=x onerror=window.__pwned=28&#x3e;",
+    "Z" + "\u0301\u0316" * 20 + "algo",
+    '<form action="https://evil.example/30"><button formaction="javascript:window.__pwned=30">go</button></form>',
+    "<b>" + "A " * (LONG // 2) + '<img src=x onerror="window.__pwned=31">',
+)
+RUNNING = {0, 2, 3, 4, 5, 9, 11, 12}
+"""Attacks of which a page without care would run some at once: the test of the test."""
+
+NAMES = tuple(text[:300] for text in ATTACKS)
+TITLE = ATTACKS[2] + " our models"
+FIRST, SECOND = (ModelSpec(name=name, provider="openai") for name in (NAMES[2], NAMES[22]))
+PRICE = Price(input=1.0, output=2.0, date=NAMES[0])
+JUDGES = (NAMES[3], NAMES[9])
+
+
+def as_shown(text: str) -> str:
+    """Return a text as the pages show it: what cannot be seen has its code point in its place."""
+    found: list[str] = []
+    for place, char in enumerate(text):
+        is_hidden = unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in "\n\r\t"
+        is_joiner = char == "\u200d" and text[place - 1 : place] > "\u2600"
+        found.append(f"U+{ord(char):04X}" if is_hidden and not is_joiner else char)
+    return "".join(found)
+
+
+def write_hostile(folder: Path) -> Path:
+    """Write results whose names, cards, texts, judges and settings are attacks."""
+    results = folder / "results"
+    _judged(folder, results)
+    _deep(results)
+    for place, name in enumerate(NAMES):
+        for model in (FIRST, SECOND):
+            _thin(results, f"card{place:02d}", model, place, name)
+        _thin(results, "wide", ModelSpec(name=name, provider="openai", price=PRICE), place)
+    return results
+
+
+def _judged(folder: Path, results: Path) -> None:
+    """Ask judges for real who are called and who reply as attackers."""
+    plugin = write_data(folder)
+    path = folder / "data" / "open" / "open-FILECANARY.jsonl"
+    lines = [
+        {"id": f"case{i:02d}", "context": text, "question": text, "gold": text}
+        | {"key": text, "patient": text, "ward": text, "criterion": text}
+        for i, text in enumerate(ATTACKS)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replies = {line["id"]: text for line, text in zip(lines, ATTACKS, strict=True)}
+    medhelm.evaluate(
+        [scripted(FIRST.name, "", script={"replies": replies})],
+        ["open"],
+        data="full",
+        data_dir=folder / "data",
+        results_dir=results,
+        plugins=plugin,
+        jury=JurySpec(
+            name="attackers",
+            judges=(
+                scripted(JUDGES[0], "", script={"replies": replies}),
+                scripted(JUDGES[1], json.dumps({"own": 3})),
+            ),
+            quorum=1,
+            repairs=1,
+        ),
+    )
+
+
+def _deep(results: Path) -> None:
+    """Write a benchmark with an instance for each attack, in every field, run by two models."""
+    parts = NAMES
+    for model in (FIRST, SECOND):
+        rows, exchanges = [], []
+        for place, text in enumerate(ATTACKS):
+            instance = _instance(place, text)
+            rows.append(
+                Item(
+                    id=instance.id,
+                    value=float(place % 2),
+                    metadata=instance.metadata,
+                    stats=[
+                        v
+                        for p in parts
+                        for v in ((place % 2, 1.0) if p == parts[place] else (0.0, 0.0))
+                    ],
+                )
+            )
+            exchanges.append(_exchange(instance, text))
+        metric = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
+        grading = write_run(results, "deep", model, rows, metrics=[metric], exchanges=exchanges)
+        record = read_record(grading)
+        spec = msgspec.structs.replace(record.grading, parts=parts)
+        _write(grading, msgspec.structs.replace(record, grading=spec))
+        _extract(grading, {row.id: text for row, text in zip(rows, ATTACKS, strict=True)})
+
+
+def _instance(place: int, text: str) -> Instance:
+    name = NAMES[place]
+    return Instance(
+        id=f"{place:02d} {name}",
+        context=text,
+        question=text,
+        choices=(text, "other") if place % 2 else (),
+        references=("A",) if place % 2 else (text, text),
+        answer_key={name: text},
+        metadata={"part": name, f"{name} ": text},
+        criteria=(Criterion(name=name, text=text),),
+    )
+
+
+def _exchange(instance: Instance, text: str) -> Exchange:
+    return Exchange(
+        instance=instance,
+        messages=(Message("user", text), Message("assistant", text)),
+        response=Response(
+            instance_id=instance.id,
+            text=text,
+            error=text[:300],
+            usage=Usage(input_tokens=1, output_tokens=1),
+            latency_s=1.0,
+        ),
+    )
+
+
+def _extract(grading: Path, texts: dict[str, str]) -> None:
+    """Put attacks where metrics say what they read, and why."""
+    path = grading / "scores.parquet"
+    table = pq.read_table(path)
+    said = pa.array([texts[i] for i in table["instance_id"].to_pylist()])
+    for name in ("extracted", "reason"):
+        table = table.set_column(table.schema.get_field_index(name), name, said)
+    pq.write_table(table, path)
+
+
+def _thin(
+    results: Path, benchmark: str, model: ModelSpec, place: int, text: str | None = None
+) -> None:
+    """Write a run of two instances; with a text it becomes every name of benchmark and settings.
+
+    Folders are named by numbers, since some attacks cannot be names of folders.
+    """
+    safe = msgspec.structs.replace(model, name=f"m{NAMES.index(model.name)}")
+    rows = [Item(id=f"{benchmark}-{i}", value=float((place + i) % 2)) for i in range(2)]
+    exchanges = [_exchange(Instance(id=row.id, context="a case"), "an answer") for row in rows]
+    grading = write_run(results, benchmark, safe, rows, exchanges=exchanges)
+    record = read_record(grading)
+    spec = msgspec.structs.replace(record.spec, model=model)
+    record = msgspec.structs.replace(record, spec=spec)
+    _write(grading, record if text is None else _renamed(record, text, place))
+
+
+def _renamed(record: RunRecord, text: str, place: int) -> RunRecord:
+    spec = msgspec.structs.replace(
+        record.spec,
+        benchmark=text,
+        benchmark_version=text,
+        split=text,
+        dataset_sha256=text,
+        prompt_name=text,
+        prompt_version=text,
+    )
+    card = BenchmarkCard(
+        name=text,
+        title=ATTACKS[place],
+        category=text if place in (2, 18, 24) else "Clinical Decision Support",
+        subcategory=text,
+        data_class="public",
+        redistributable=True,
+        licence=ATTACKS[place],
+        curation=text,
+        citation=ATTACKS[place],
+        cluster=text,
+        description=ATTACKS[place],
+        instruction=ATTACKS[place],
+        tasks=(text,),
+        source=ATTACKS[place],
+    )
+    (metric,) = record.grading.metrics
+    grading = msgspec.structs.replace(
+        record.grading, metrics=(msgspec.structs.replace(metric, name=text, version=text),)
+    )
+    results = tuple(msgspec.structs.replace(r, metric=text) for r in record.results)
+    return msgspec.structs.replace(
+        record,
+        spec=spec,
+        card=card,
+        grading=grading,
+        results=results,
+        served_models={text: 2, "other": 1},
+        provenance={"answered_from": text, "version.python": text, "machine": text},
+    )
+
+
+def _write(grading: Path, record: RunRecord) -> None:
+    path, (metric,) = grading / "scores.parquet", record.grading.metrics
+    table = pq.read_table(path)
+    names: Sequence[Any] = [metric.name] * table.num_rows
+    table = table.set_column(table.schema.get_field_index("metric"), "metric", pa.array(names))
+    pq.write_table(table, path)
+    (grading / "summary.json").write_bytes(msgspec.json.encode(record))
