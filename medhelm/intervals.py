@@ -115,8 +115,10 @@ def swaps_of_pairs(
     value = AGGREGATIONS[aggregation]
     rng = np.random.default_rng(seed)
     clusters, k = sums[0].shape
-    joined = np.concatenate(sums, axis=1)
-    totals = joined.sum(0).reshape(len(sums), k)
+    totals = np.stack([s.sum(0) for s in sums])
+    # A statistic that is the same in all models (a mean's number of instances) never moves.
+    moved = [j for j in range(k) if any((s[:, j] != sums[0][:, j]).any() for s in sums)]
+    joined = np.concatenate([s[:, moved] for s in sums], axis=1)
     first, second = (np.array(places) for places in zip(*pairs, strict=True))
     out = np.empty((permutations, len(pairs)))
     width, step = -(-clusters // 8), max(1, 10 * _CHUNK // max(1, clusters))
@@ -124,8 +126,11 @@ def swaps_of_pairs(
         size = min(step, permutations - start)
         bits = np.frombuffer(rng.bytes(size * width), dtype=np.uint8).reshape(size, width)
         flips = np.unpackbits(bits, axis=1, count=clusters).astype(np.float64)
-        given = (flips @ joined).reshape(size, len(sums), k)  # of the clusters that are swapped
-        gain = given[:, second] - given[:, first]
+        given = (flips @ joined).reshape(
+            size, len(sums), len(moved)
+        )  # of clusters that are swapped
+        gain = np.zeros((size, len(pairs), k))
+        gain[:, :, moved] = given[:, second] - given[:, first]
         out[start : start + size] = value(totals[first] + gain) - value(totals[second] - gain)
     return out
 

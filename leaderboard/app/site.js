@@ -43,6 +43,7 @@
       benchmarks: new Map(pages.benchmarks),
       run: byTwo(pages.runs),
       runs: pages.runs,
+      made: pages.made,
     };
   }
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 import msgspec
 
@@ -49,79 +50,91 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Crew:
-    """Writes run pages in the background: `start` hands out tasks, `finish` waits for them."""
+    """Writes run pages in the background: `start` hands out tasks, `finish` lends a hand."""
 
     def __init__(self, site: SiteFolder, results: Path) -> None:
         self._site, self._results = site, results
-        self._pool: ThreadPoolExecutor | None = None
-        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[str, Task]] = SimpleQueue()
+        self._done: dict[str, Done] = {}
         self._workers: list[subprocess.Popen[bytes]] = []
-        self._asked: list[Future[Done]] = []
+        self._threads: list[Thread] = []
 
-    def start(self, groups: Sequence[Sequence[GradedRun]]) -> None:
-        """Begin to write the pages of these benchmarks."""
-        answers = sum(r.record.instances * r.record.spec.repeats for g in groups for r in g)
-        count = 1 if answers < _FEW else max(1, min(len(groups), (os.cpu_count() or 2) - 1))
-        self._pool = ThreadPoolExecutor(count)
-        if answers >= _FEW:
-            for _ in range(count):
-                worker = subprocess.Popen(
-                    [sys.executable, "-m", "medhelm.leaderboard.crew"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                )
-                self._workers.append(worker)
-                self._idle.put(worker)
-        work = self._ask if self._workers else _work
-        self._asked = [self._pool.submit(work, self._task(group)) for group in groups]
+    def start(self, groups: Mapping[str, Sequence[GradedRun]]) -> None:
+        """Begin to write the pages of these benchmarks, by the names of their groups."""
+        for name, runs in groups.items():
+            self._tasks.put((name, self._task(runs)))
+        answers = sum(
+            r.record.instances * r.record.spec.repeats for g in groups.values() for r in g
+        )
+        count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
+        for _ in range(count):
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "medhelm.leaderboard.crew"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            self._workers.append(worker)
+            self._threads.append(Thread(target=self._feed, args=(worker,), daemon=True))
+            self._threads[-1].start()
 
-    def finish(self) -> list[Problem]:
-        """Wait until all is written; return what could not be read. Raises MedhelmError."""
-        problems: list[Problem] = []
-        for asked in self._asked:
-            done = asked.result()
+    def finish(self) -> dict[str, tuple[Problem, ...]]:
+        """Write what is left and wait for the others; return what could not be read, by group.
+
+        Raises MedhelmError where something could not be written.
+        """
+        while (task := self._next()) is not None:
+            self._done[task[0]] = _work(task[1])
+        for thread in self._threads:
+            thread.join()
+        for done in self._done.values():
             if done.error:
                 raise MedhelmError(done.error)
             self._site.add(done.files, done.written)
-            problems += done.problems
-        return problems
+        return {name: done.problems for name, done in self._done.items()}
 
     def close(self) -> None:
         """Stop all workers."""
-        for asked in self._asked:
-            asked.cancel()
+        while self._next() is not None:
+            continue
         for worker in self._workers:
             worker.kill()
             worker.wait()
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
             assert worker.stdin is not None and worker.stdout is not None
-            worker.stdin.close()
+            with suppress(BrokenPipeError):
+                worker.stdin.close()
             worker.stdout.close()
-        if self._pool is not None:
-            self._pool.shutdown()
 
     def _task(self, runs: Sequence[GradedRun]) -> Task:
-        before = self._site.before.files if self._site.before else {}
         return Task(
             site=str(self._site.path),
             results=str(self._results),
             runs=tuple((str(r.path), r.folder) for r in runs),
-            known=before,
+            known=self._site.before.files if self._site.before else {},
         )
 
-    def _ask(self, task: Task) -> Done:
-        worker = self._idle.get()
-        assert worker.stdin is not None and worker.stdout is not None
+    def _next(self) -> tuple[str, Task] | None:
         try:
-            worker.stdin.write(msgspec.json.encode(task) + b"\n")
-            worker.stdin.flush()
-            answer = worker.stdout.readline()
-        except (BrokenPipeError, ValueError):
+            return self._tasks.get_nowait()
+        except Empty:
+            return None
+
+    def _feed(self, worker: subprocess.Popen[bytes]) -> None:
+        """Give one worker a task after the other."""
+        assert worker.stdin is not None and worker.stdout is not None
+        while (task := self._next()) is not None:
             answer = b""
-        self._idle.put(worker)
-        if not answer:
-            stopped = "a process that writes run pages has ended; start the same command again"
-            return Done(files={}, written=0, problems=(), error=stopped)
-        return msgspec.json.decode(answer, type=Done)
+            with suppress(BrokenPipeError, ValueError):
+                worker.stdin.write(msgspec.json.encode(task[1]) + b"\n")
+                worker.stdin.flush()
+                answer = worker.stdout.readline()
+            if not answer:
+                stopped = "a process that writes run pages has ended; start the same command again"
+                self._done[task[0]] = Done(files={}, written=0, problems=(), error=stopped)
+                return
+            self._done[task[0]] = msgspec.json.decode(answer, type=Done)
 
 
 def _work(task: Task) -> Done:

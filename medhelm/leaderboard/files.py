@@ -16,6 +16,7 @@ import msgspec
 
 from medhelm.durable import why
 from medhelm.errors import UsageError
+from medhelm.leaderboard.pages import Problem
 
 SCHEMA: Literal["medhelm.build/1"] = "medhelm.build/1"
 _NAME = "build.json"
@@ -48,6 +49,15 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     macro_average: float | None
 
 
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Run pages that are written together."""
+
+    inputs: str
+    """Hash of what they were made of."""
+    problems: tuple[Problem, ...] = ()
+    """What of it could not be read; said again as long as the pages are kept."""
+
+
 class Build(msgspec.Struct, frozen=True, kw_only=True):
     """`build.json`."""
 
@@ -56,8 +66,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     built_at: str
     inputs: str
     """Hash of all that the site was made of."""
-    groups: dict[str, str]
-    """Group of run pages -> hash of what they were made of."""
+    groups: dict[str, Group]
+    """Run pages of one benchmark and scoring, by the hash in their names."""
     scores: tuple[Score, ...]
     ranks: tuple[Rank, ...]
     files: dict[str, str]

@@ -147,6 +147,25 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
     """(benchmark, key). Content: `BenchmarkPage`."""
     runs: tuple[tuple[str, str, str], ...]
     """(benchmark, model, key). Content: `RunPage`."""
+    made: str
+    """Key of how and when each run was made. Content: a list of `RunLine`."""
+
+
+class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be known to make a run again, and when it was made."""
+
+    benchmark: str
+    model: str
+    seed: int
+    repeats: int
+    state: str
+    dataset_sha256: str
+    prompt_sha256: str
+    answered_from: str
+    answered_until: str
+    graded_at: str
+    medhelm: str
+    """Version that graded it, with the commit where it is known."""
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):

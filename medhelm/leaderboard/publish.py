@@ -18,6 +18,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, why
 from medhelm.errors import RecordError
+from medhelm.leaderboard.pages import RunLine
 from medhelm.schema import BenchmarkCard, ModelSpec, RunRecord, UsageTotals
 from medhelm.tables.table import Value
 
@@ -124,6 +125,24 @@ def _price(model: ModelSpec) -> str | None:
 def provenance(record: RunRecord) -> list[tuple[str, str]]:
     """Return versions, dates and machine class of a run."""
     return [(k, v) for k, v in sorted(record.provenance.items()) if _PROVENANCE.fullmatch(k)]
+
+
+def run_line(record: RunRecord) -> RunLine:
+    """Return what must be known to make a run again, and when it was made."""
+    spec, known = record.spec, dict(provenance(record))
+    return RunLine(
+        benchmark=spec.benchmark,
+        model=spec.model.name,
+        seed=spec.seed,
+        repeats=spec.repeats,
+        state=record.state,
+        dataset_sha256=spec.dataset_sha256,
+        prompt_sha256=spec.prompt_sha256,
+        answered_from=known.get("answered_from", ""),
+        answered_until=known.get("answered_until", ""),
+        graded_at=known.get("graded_at", ""),
+        medhelm=" ".join(filter(None, (known.get("version.medhelm"), known.get("git_commit")))),
+    )
 
 
 def served(record: RunRecord) -> list[tuple[str, int]]:

@@ -19,7 +19,7 @@ from medhelm.leaderboard import publish
 from medhelm.leaderboard.benchmark_pages import write_benchmark
 from medhelm.leaderboard.collect import Collected, Wanted, collect
 from medhelm.leaderboard.crew import Crew
-from medhelm.leaderboard.files import Rank, Score, SiteFolder
+from medhelm.leaderboard.files import Group, Rank, Score, SiteFolder
 from medhelm.leaderboard.pages import (
     SCHEMA,
     BenchmarkLine,
@@ -83,8 +83,7 @@ class _Made:
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    groups: dict[str, str] = field(default_factory=dict)
-    """Group of run pages -> fingerprint of their runs."""
+    groups: dict[str, Group] = field(default_factory=dict)
 
 
 def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
@@ -104,12 +103,15 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
             publish.publishing_key(wanted.results)  # made once, before workers look for it
         crew = Crew(site, wanted.results)
         try:
-            crew.start(_changed_groups(site, found, made))
+            changed = _changed_groups(site, found, made)
+            crew.start(changed)
             for scoring, cells in found.cells.items():
                 _write_scoring(site, scoring, cells, registry, options, made)
-            made.problems += crew.finish()
+            for group, problems in crew.finish().items():
+                made.groups[group] = msgspec.structs.replace(made.groups[group], problems=problems)
         finally:
             crew.close()
+        made.problems += [p for group in made.groups.values() for p in group.problems]
         built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         site.put_data("site", _site_page(site, found, registry, options, made, built_at))
         removed = site.finish(
@@ -122,6 +124,8 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
                 "ranks": made.ranks,
             }
         )
+    elif site.before is not None:
+        made.problems += [p for group in site.before.groups.values() for p in group.problems]
     shown = [c.run for cells in found.cells.values() for c in cells]
     return Built(
         index=out / "index.html",
@@ -208,28 +212,36 @@ def _write_scoring(
         benchmarks.append((benchmark, key))
         runs += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
     made.views += write_views(site, scoring, study, packaged_suites())
+    lines = [publish.run_line(cell.record) for cell in cells]
     made.scorings.append(
         ScoringPages(
-            scoring=scoring, tables=tuple(keys), benchmarks=tuple(benchmarks), runs=tuple(runs)
+            scoring=scoring,
+            tables=tuple(keys),
+            benchmarks=tuple(benchmarks),
+            runs=tuple(runs),
+            made=site.put_data(f"made-{scoring}", msgspec.json.encode(lines)),
         )
     )
     made.scores += _scores(scoring, tables["benchmarks"], study)
     made.ranks += _ranks(scoring, tables["overall"])
 
 
-def _changed_groups(site: SiteFolder, found: Collected, made: _Made) -> list[list[GradedRun]]:
+def _changed_groups(site: SiteFolder, found: Collected, made: _Made) -> dict[str, list[GradedRun]]:
     """Return the runs of each benchmark whose run pages are to be written; the others are kept."""
     groups: dict[str, list[GradedRun]] = {}
     for scoring, cells in found.cells.items():
         for cell in cells:
             groups.setdefault(short_hash(scoring, cell.run.benchmark), []).append(cell.run)
-    changed = []
-    for group, runs in groups.items():
-        made.groups[group] = fingerprint(runs)
-        is_same = site.before is not None and site.before.groups.get(group) == made.groups[group]
-        starts = [f"data/{kind}-{group}" for kind in ("run", "answers", "text")]
-        if not (is_same and site.keep(starts)):
-            changed.append(runs)
+    before = site.before.groups if site.before else {}
+    changed = {}
+    for name, runs in groups.items():
+        made.groups[name] = Group(inputs=fingerprint(runs))
+        known = before.get(name)
+        starts = [f"data/{kind}-{name}" for kind in ("run", "answers", "text")]
+        if known is not None and known.inputs == made.groups[name].inputs and site.keep(starts):
+            made.groups[name] = known
+        else:
+            changed[name] = runs
     return changed
 
 

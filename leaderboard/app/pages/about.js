@@ -116,6 +116,34 @@
     return places;
   }
 
+  // Runs: seeds and dates ------------------------------------------------------------------------
+
+  function runRow(view, run) {
+    const answered = run.answered_from ? [medhelm.time(run.answered_from), " to ", medhelm.time(run.answered_until)] : medhelm.dash();
+    return [
+      medhelm.link(medhelm.runHash(view, run.benchmark, run.model), null, [medhelm.name(run.model), " on ", medhelm.name(run.benchmark)]),
+      medhelm.count(run.seed), medhelm.count(run.repeats), medhelm.name(run.state), answered, run.graded_at ? medhelm.time(run.graded_at) : medhelm.dash(),
+      h("span", { class: "hash" }, medhelm.shown(run.medhelm, 100)),
+    ];
+  }
+
+  // There may be hundreds: read when asked for.
+  function runs(view) {
+    const place = h("div", null);
+    const heads = [["run", false], ["seed", true], ["repeats", true], ["state", false], ["answered", false], ["graded", false], ["medhelm", false]];
+    const fold = h("details", { id: "runs" }, h("summary", null, "Seeds, dates and versions of every run"), place);
+    fold.addEventListener("toggle", async () => {
+      if (!fold.open || place.childNodes.length) return;
+      try {
+        const lines = await medhelm.load(medhelm.scorings.get(view.scoring).made);
+        place.replaceChildren(medhelm.plainTable("Seeds, dates and versions of every run", heads, lines.map((run) => runRow(view, run))));
+      } catch (error) {
+        place.replaceChildren(h("p", { class: "note bad", role: "alert" }, medhelm.shown(error.message, 500)));
+      }
+    });
+    return fold;
+  }
+
   // Reproduce, cite, download -------------------------------------------------------------------
 
   function reproduce() {
@@ -204,6 +232,7 @@
       h("h2", { id: "settings" }, "Versions and settings"),
       h("h3", null, "Benchmarks, data and prompts"),
       places.versions,
+      runs(view),
       tableSettings(overall),
       problems(),
     ];
