@@ -30,7 +30,8 @@
     return found;
   }
 
-  /** Return a text of the data for a chart, whose labels would else read some tags. */
+  /** Return a text of the data for a chart, whose labels would else read some tags. Labels of ours use
+   * <br> only: bold would be an inline style, which the policy of the page refuses with an error. */
   medhelm.plotText = (text, limit = 60) =>
     medhelm.plain(text, limit).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 

@@ -159,7 +159,7 @@
     return (ink) => ({
       data: histograms.map((own, i) => ({
         type: "bar", x: centres, y: own.counts, width: width * 0.92, yaxis: i ? `y${i + 1}` : "y", marker: { color: byModel.has(own.model) ? ink.accent : ink["line-strong"] }, showlegend: false, textposition: "none",
-        hovertext: own.counts.map((count, bin) => `<b>${medhelm.plotText(own.model)}</b><br>${ranges[bin]}: ${medhelm.many(count, "instance")}`), hoverinfo: "text",
+        hovertext: own.counts.map((count, bin) => `${medhelm.plotText(own.model)}<br>${ranges[bin]}: ${medhelm.many(count, "instance")}`), hoverinfo: "text",
       })),
       layout: { ...axes(ink), annotations: names(ink), xaxis: { title: { text: medhelm.plotText(page.metrics.length ? page.metrics[0][0] : "score") }, range: [page.bins[0], page.bins[page.bins.length - 1]], anchor: histograms.length > 1 ? `y${histograms.length}` : "y" }, bargap: 0, margin: { l: 48, r: 16, t: 8, b: 52 } },
     });

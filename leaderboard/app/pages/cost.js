@@ -35,7 +35,7 @@
   function hover(table, row, by, kind, isFront) {
     const text = (name) => medhelm.valueText(table.column(name), table.get(row, name));
     return [
-      `<b>${medhelm.plotText(table.get(row, "model"))}</b>`,
+      `${medhelm.plotText(table.get(row, "model"))}`,
       `win rate ${text(by.name)} [${text(by.low)}, ${text(by.high)}]`,
       `cost ${text(kind.total)} USD`,
       isFront ? "on the Pareto front" : "",
@@ -90,7 +90,7 @@
     const places = ordered.map((_, i) => i);
     const bar = (name, column, color) => ({
       type: "bar", orientation: "h", name, y: places, x: ordered.map((row) => table.get(row, column)), marker: { color },
-      hovertext: ordered.map((row) => `<b>${medhelm.plotText(table.get(row, "model"))}</b><br>${name}: ${medhelm.valueText(table.column(column), table.get(row, column))} USD`), hoverinfo: "text", textposition: "none",
+      hovertext: ordered.map((row) => `${medhelm.plotText(table.get(row, "model"))}<br>${name}: ${medhelm.valueText(table.column(column), table.get(row, column))} USD`), hoverinfo: "text", textposition: "none",
     });
     return (ink) => ({
       data: [bar("answers", kind.own, ink.accent), bar("judges", kind.jury, ink.second)],

@@ -62,7 +62,7 @@
         type: "scatter", mode: "markers", name, x: values, y: own, showlegend: true,
         error_x: { type: "data", symmetric: false, array: reach(column.high, 1), arrayminus: reach(column.low, -1), color, thickness: 1.4, width: 4 },
         marker: { symbol, size: 10, color: isStandIn ? ink.surface : color, line: { color, width: 2 } },
-        hovertext: own.map((i) => `<b>${medhelm.plotText(benchmarkTitle(table.get(ordered[i], "benchmark")))}</b><br>${medhelm.plotText(medhelm.withInterval(table, ordered[i], measure.name))}`), hoverinfo: "text",
+        hovertext: own.map((i) => `${medhelm.plotText(benchmarkTitle(table.get(ordered[i], "benchmark")))}<br>${medhelm.plotText(medhelm.withInterval(table, ordered[i], measure.name))}`), hoverinfo: "text",
       };
     };
     return {
@@ -170,14 +170,14 @@
       return {
         type: "scatter", mode: "markers", name: `without ${medhelm.plotText(judge, 32)}`, y: models.map((_, i) => i), x: rows.map((row) => (row ? table.get(row, "score") : null)),
         marker: { symbol: `${LEFT_OUT_MARKS[(place + 1) % LEFT_OUT_MARKS.length]}-open`, size: 9, color: [ink.second, ink.third, ink.faint][place % 3], line: { width: 2 } },
-        hovertext: rows.map((row, i) => `<b>${names[i]}</b><br>without ${medhelm.plotText(judge)}: ${row ? text(row) : "–"}`), hoverinfo: "text",
+        hovertext: rows.map((row, i) => `${names[i]}<br>without ${medhelm.plotText(judge)}: ${row ? text(row) : "–"}`), hoverinfo: "text",
       };
     };
     return {
       height: Math.max(240, 150 + 32 * models.length),
       plot: (ink) => ({
         data: [
-          { type: "scatter", mode: "markers", name: "all judges", y: models.map((_, i) => i), x: models.map((row) => table.get(row, "score")), marker: { symbol: "circle", size: 12, color: ink.accent }, hovertext: models.map((row, i) => `<b>${names[i]}</b><br>all judges: ${text(row)}`), hoverinfo: "text" },
+          { type: "scatter", mode: "markers", name: "all judges", y: models.map((_, i) => i), x: models.map((row) => table.get(row, "score")), marker: { symbol: "circle", size: 12, color: ink.accent }, hovertext: models.map((row, i) => `${names[i]}<br>all judges: ${text(row)}`), hoverinfo: "text" },
           ...judgeNames.map((judge, place) => rest(judge, place)(ink)),
         ],
         layout: { xaxis: { title: { text: "jury score" } }, yaxis: { tickvals: models.map((_, i) => i), ticktext: names, range: [-0.7, models.length - 0.3] }, margin: { l: 60, r: 24, t: 16, b: 56 }, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 } },
@@ -228,7 +228,7 @@
           type: "scatter", mode: "markers", showlegend: false, x: values, y: known.map((_, i) => i),
           error_x: { type: "data", symmetric: false, array: reach("boot_high", 1), arrayminus: reach("boot_low", -1), color: ink.faint, thickness: 1.4, width: 4 },
           marker: { size: 11, symbol: known.map((row) => (table.get(row, "measure") === "clinicians" ? "diamond" : "circle")), color: known.map((row) => (table.get(row, "measure") === "clinicians" ? ink.second : ink.accent)) },
-          hovertext: known.map((row) => `<b>${medhelm.plotText(table.get(row, "measure"))}</b><br>ICC(3,k) ${medhelm.valueText(column, table.get(row, "icc"))}${ends(row)}`), hoverinfo: "text",
+          hovertext: known.map((row) => `${medhelm.plotText(table.get(row, "measure"))}<br>ICC(3,k) ${medhelm.valueText(column, table.get(row, "icc"))}${ends(row)}`), hoverinfo: "text",
         }],
         layout: { xaxis: { title: { text: "ICC(3,k) with clinicians" }, range: [Math.min(0, ...known.map((row) => Math.max(LEAST_ICC, table.get(row, "boot_low") ?? table.get(row, "icc")))) - 0.05, 1.02] }, yaxis: { tickvals: known.map((_, i) => i), ticktext: known.map((row) => medhelm.plotText(table.get(row, "measure"), 36)), range: [-0.7, known.length - 0.3] }, margin: { l: 60, r: 24, t: 12, b: 56 } },
       }),

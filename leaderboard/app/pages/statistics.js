@@ -36,7 +36,7 @@
 
   function observed(scores, benchmarks) {
     const found = ranked(scores);
-    const points = benchmarks.flatMap((name, place) => gaps(scores, found.get(name) || []).map(([gap, text]) => ({ gap, text: `<b>${medhelm.plotText(title(name))}</b><br>${text}`, place })));
+    const points = benchmarks.flatMap((name, place) => gaps(scores, found.get(name) || []).map(([gap, text]) => ({ gap, text: `${medhelm.plotText(title(name))}<br>${text}`, place })));
     return points;
   }
 
@@ -49,7 +49,7 @@
     return (ink) => ({
       data: [
         { type: "scatter", mode: "markers", name: "difference of two models", cliponaxis: false, x: points.map((p) => p.gap), y: points.map((p) => p.place), text: points.map((p) => p.text), hoverinfo: "text", marker: { size: 7, color: ink.accent, opacity: 0.45 } },
-        { type: "scatter", mode: "markers", name: "MDE", x: rows.map((row) => mde.get(row, "mde")), y: places, text: rows.map((row) => `<b>${medhelm.plotText(title(mde.get(row, "benchmark")))}</b><br>MDE ${text(row, "mde")}, SD ${text(row, "mde_sd")}<br>median ${text(row, "mde_median")}, n ${medhelm.count(mde.get(row, "n"))}`), hoverinfo: "text",
+        { type: "scatter", mode: "markers", name: "MDE", x: rows.map((row) => mde.get(row, "mde")), y: places, text: rows.map((row) => `${medhelm.plotText(title(mde.get(row, "benchmark")))}<br>MDE ${text(row, "mde")}, SD ${text(row, "mde_sd")}<br>median ${text(row, "mde_median")}, n ${medhelm.count(mde.get(row, "n"))}`), hoverinfo: "text",
           marker: { symbol: "line-ns", size: 16, color: ink.second, line: { color: ink.second, width: 3 } } },
         { type: "scatter", mode: "markers", name: "MDE, clustered", x: rows.map((row) => mde.get(row, "mde_clustered")), y: places, text: rows.map((row) => `${medhelm.plotText(title(mde.get(row, "benchmark")))}: clustered MDE ${text(row, "mde_clustered")}`), hoverinfo: "text", marker: { symbol: "diamond-open", size: 10, color: ink.third, line: { width: 2 } } },
       ],
@@ -176,7 +176,7 @@
           type: "bar", orientation: "h", name: `rank ${rank}`, y: places, x: rows.map((row) => (row ? 100 * ranks.get(row, "share") : 0)),
           marker: { color: colour.background, line: { color: ink.surface, width: 1 } },
           text: rows.map((row) => (row && ranks.get(row, "share") >= 0.08 ? String(rank) : "")), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: colour.color },
-          hovertext: rows.map((row, i) => `<b>${medhelm.plotText(models[i])}</b><br>rank ${rank}: ${row ? medhelm.valueText(column, ranks.get(row, "share")) : medhelm.DASH} of the draws`), hoverinfo: "text",
+          hovertext: rows.map((row, i) => `${medhelm.plotText(models[i])}<br>rank ${rank}: ${row ? medhelm.valueText(column, ranks.get(row, "share")) : medhelm.DASH} of the draws`), hoverinfo: "text",
         };
       }),
       layout: { barmode: "stack", bargap: 0.3, xaxis: { title: { text: "share of the draws, %" }, range: [0, 100] }, yaxis: medhelm.namesAxis(models), margin: { l: 60, r: 24, t: 40, b: 56 } },
