@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,10 @@ _GO = """hash => new Promise((done) => {
   document.addEventListener("medhelm:placed", () => done(), { once: true });
   location.hash = hash;
 })"""
+
+_MARK = """turn => document.addEventListener("medhelm:placed", () => {
+  document.documentElement.dataset.turn = turn;
+}, { once: true })"""
 
 # Text as it is read: what is hidden from the eye alone counts, what is hidden from all does not.
 _GRID = """table => {
@@ -78,6 +83,7 @@ class Reader:
     address: str
     faults: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    _turn: int = 0
 
     def __post_init__(self) -> None:
         own = self.address.rsplit("/", 1)[0] + "/"
@@ -113,6 +119,20 @@ class Reader:
         """Go to another address of the site that is open."""
         self.page.evaluate(_GO, at(*path, **query))
         return self.wait()
+
+    @contextmanager
+    def changes(self) -> Iterator[None]:
+        """Wait until what is done inside has changed the page."""
+        self._turn += 1
+        self.page.evaluate(_MARK, self._turn)
+        yield
+        self.page.locator(f"html[data-turn='{self._turn}']").wait_for(state="attached")
+        self.wait()
+
+    def choose(self, label: str, value: str) -> None:
+        """Choose an option of a control."""
+        with self.changes():
+            self.page.get_by_label(label, exact=True).select_option(value)
 
     def wait(self) -> Page:
         """Wait until the page stands, its charts drawn and its files read."""
@@ -271,4 +291,5 @@ def opens(browser: Browser) -> Iterator[Opens]:
     yield give
     for context in contexts:
         context.close()
-    assert [fault for reader in readers for fault in reader.faults] == []
+    if faults := [fault for reader in readers for fault in reader.faults]:
+        pytest.fail("\n".join(faults))

@@ -136,11 +136,11 @@ def write_full(folder: Path) -> Path:
             quorum=1,
         ),
     )
+    for model in MODELS[:3]:  # before the others, whose log then stands: a run has one
+        write_one(results, "triage", model, metric=HELM)
     for name in BENCHMARKS:
         for model in MODELS:
             write_one(results, name, model)
-    for model in MODELS[:3]:
-        write_one(results, "triage", model, metric=HELM)
     return results
 
 
