@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -17,6 +16,7 @@ from medhelm.registry import Registry
 from medhelm.schema import DataClass
 
 if TYPE_CHECKING:
+    from medhelm.leaderboard.collect import Wanted
     from medhelm.leaderboard.site import Built
     from medhelm.tables.table import Table
 
@@ -99,24 +99,29 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
     from medhelm.leaderboard.site import SiteOptions, build_site
 
     options = {"title": args.title} if args.title else {}
+    wanted = Wanted(
+        results=Path(args.results_dir),
+        data=args.data,
+        latest=args.latest,
+        benchmarks=args.benchmark or (),
+        models=args.model or (),
+        access=args.access or (),
+    )
     return build_site(
-        Wanted(
-            results=Path(args.results_dir),
-            data=args.data,
-            latest=args.latest,
-            benchmarks=args.benchmark or (),
-            models=args.model or (),
-            access=args.access or (),
-        ),
+        wanted,
         Path(args.out),
         registry,
         SiteOptions(
-            settings=settings(args), agreement=_agreement(args), command=_command(args), **options
+            settings=settings(args),
+            agreement=_agreement(args, wanted),
+            command=_command(args),
+            **options,
         ),
     )
 
 
-def _agreement(args: argparse.Namespace) -> Table | None:
+def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
+    from medhelm.leaderboard.collect import benchmarks_of
     from medhelm.tables.agreement import agreement_table
     from medhelm.tables.rated import load_rated
     from medhelm.tables.ratings import read_ratings
@@ -128,11 +133,11 @@ def _agreement(args: argparse.Namespace) -> Table | None:
     ratings = read_ratings([Path(p) for p in args.ratings], Path(args.key) if args.key else None)
     rated = load_rated(
         ratings,
-        Path(args.results_dir),
-        data=args.data,
-        latest=args.latest,
-        benchmarks=args.benchmark or (),
-        models=args.model or (),
+        wanted.results,
+        data=wanted.data,
+        latest=wanted.latest,
+        benchmarks=benchmarks_of(wanted) if wanted.access else wanted.benchmarks,
+        models=wanted.models,
     )
     return agreement_table(rated, settings(args), with_judges=True)
 
@@ -143,8 +148,14 @@ def _command(args: argparse.Namespace) -> str:
     for name in ("access", "benchmark", "model"):
         if chosen := getattr(args, name):
             words += [f"--{name}", *chosen]
+    if args.title:
+        words += ["--title", args.title]
     if args.ratings:
         words += ["--ratings", "RATINGS.csv"]
+    if args.key:
+        words += ["--key", "KEY.json"]
+    if args.plugin:
+        words += ["--plugin", "PLUGIN.py"]
     if args.data:
         words += ["--data", args.data]
     words += ["--latest"] * args.latest
@@ -155,8 +166,11 @@ def _command(args: argparse.Namespace) -> str:
 
 def report(built: Built) -> None:
     """Print what a build did and how to open the site."""
+    from medhelm.tables.formats import clean
+
     for problem in built.problems[:_MANY]:
-        print(f"medhelm: not on the site: {problem.where}: {problem.what}", file=sys.stderr)
+        said = clean(f"{problem.where}: {problem.what}")  # names may hold a terminal's commands
+        print(f"medhelm: not on the site: {said}", file=sys.stderr)
     if (more := len(built.problems) - _MANY) > 0:
         print(f"medhelm: and {more} more, named on the site's page About", file=sys.stderr)
     done = f"{built.written} files written" if built.written else "nothing has changed"

@@ -38,7 +38,7 @@ def write_benchmark(
     page = _page(
         record,
         panel,
-        embedded=_embedded(registry, record),
+        embedded=embedded(registry, record),
         scores=replace(scores, rows=tuple(own), title=f"Scores on {benchmark}"),
         edges=edges.tolist(),
     )
@@ -105,7 +105,7 @@ def _page(
     )
 
 
-def _embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | None]]:
+def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | None]]:
     """Return what answers without a model score, where the manifest is of the same data."""
     spec, metric = record.spec, record.grading.metrics[0].name
     with suppress(MedhelmError):  # a benchmark whose plugin is not here has no manifest

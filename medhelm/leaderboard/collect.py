@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.leaderboard import publish
 from medhelm.leaderboard.pages import Problem
 from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
 from medhelm.schema import DataClass, Scoring
@@ -50,7 +51,7 @@ class Collected:
 def collect(wanted: Wanted) -> Collected:
     """Return the runs to show; raises UsageError where there is none, UnknownName."""
     problems: list[Problem] = []
-    runs = _wanted(_graded(wanted, problems), wanted)
+    runs = _sound(_wanted(_graded(wanted, problems), wanted), problems)
     data = wanted.data or _kind(runs)
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
@@ -73,28 +74,47 @@ def collect(wanted: Wanted) -> Collected:
     return Collected(cells=cells, problems=tuple(problems), data=data)
 
 
+def benchmarks_of(wanted: Wanted) -> list[str]:
+    """Return the names of the benchmarks that may be on the site; raises UnknownName."""
+    return sorted({run.benchmark for run in _wanted(_graded(wanted, []), wanted)})
+
+
 def _kind(runs: Sequence[GradedRun]) -> Data:
     return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
 
 
 def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
-    """Return every grading that can be read."""
-    runs = []
+    """Return every grading that can be read, under the strictest class of its benchmark's data."""
+    runs: list[GradedRun] = []
     for path in find_gradings(wanted.results):
         folder = path.relative_to(wanted.results).as_posix()
         try:
             record = read_record(path)
         except RecordError:
             what = _DAMAGED.format("its summary.json cannot be read")
-            # nobody can tell the class of its data, so that its name is kept back where one is asked
-            where = "a run" if wanted.access else folder
-            problems.append(Problem(where=where, what=what))
+            _name_unread(wanted, folder, what, problems)
             continue
-        if fault := record_fault(record):
-            problems.append(Problem(where=folder, what=_DAMAGED.format(f"it {fault}")))
+        runs.append(GradedRun(path, folder, record))
+    return publish.strictest(runs)
+
+
+def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:
+    """Say that a folder is damaged; where runs are chosen, name only what surely was chosen."""
+    if wanted.benchmarks and folder.split("/")[1] not in wanted.benchmarks:
+        return
+    is_chosen = not (wanted.access or wanted.models)  # nobody can tell of what class or model it is
+    problems.append(Problem(where=folder if is_chosen else "a run", what=what))
+
+
+def _sound(runs: Sequence[GradedRun], problems: list[Problem]) -> list[GradedRun]:
+    """Return the runs whose record can be used."""
+    found = []
+    for run in runs:
+        if fault := record_fault(publish.named(run).record):
+            problems.append(Problem(where=run.folder, what=_DAMAGED.format(f"it {fault}")))
         else:
-            runs.append(GradedRun(path, folder, record))
-    return runs
+            found.append(run)
+    return found
 
 
 def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
@@ -125,9 +145,8 @@ def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Prob
         try:
             spec = read_plan(path).spec
         except RecordError:
-            if not wanted.access:  # else nobody can tell whether it may be named
-                what = _DAMAGED.format("its spec.json cannot be read")
-                problems.append(Problem(where=folder, what=what))
+            what = _DAMAGED.format("its spec.json cannot be read")
+            _name_unread(wanted, folder, what, problems)
             continue
         if (
             wanted.access
@@ -153,8 +172,11 @@ def _choose(
             by_benchmark[run.benchmark].append(run)
     found: list[GradedRun] = []
     for benchmark, own in sorted(by_benchmark.items()):
+        by_path = {run.path: run for run in own}
+        shown = [publish.named(run) for run in own]
         try:
-            found += choose_runs(own, data=data, scoring=scoring, latest=latest).runs
+            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest).runs
+            found += [by_path[run.path] for run in chosen]
         except UsageError as e:
             problems.append(Problem(where=f"{benchmark}, scoring={scoring}", what=f"left out: {e}"))
     return found
@@ -162,7 +184,9 @@ def _choose(
 
 def _read(run: GradedRun, problems: list[Problem]) -> Cell | None:
     try:
-        return read_cell(run, read_scores(run.path, COLUMNS, run.record.provenance.get(STAMP)))
+        cell = read_cell(run, read_scores(run.path, COLUMNS, run.record.provenance.get(STAMP)))
+        scores = {publish.metric_name(name): own for name, own in cell.scores.items()}
+        return Cell(publish.named(run), scores)
     except RecordError:
         what = _DAMAGED.format("its scores.parquet cannot be read")
         problems.append(Problem(where=run.folder, what=what))

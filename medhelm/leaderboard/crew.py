@@ -1,7 +1,7 @@
 """Run pages of many benchmarks, written by other processes while this one computes tables.
 
-A worker is `python -m medhelm.leaderboard.crew`: one JSON task a line in, one JSON answer a line
-out. Small sites need none.
+A worker runs `work`: one JSON task a line in, one JSON answer a line out. Small sites need none, and
+what a worker leaves undone this process does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 from medhelm.errors import MedhelmError
 from medhelm.leaderboard.files import SiteFolder
 from medhelm.leaderboard.pages import Problem
-from medhelm.leaderboard.run_pages import write_runs
-from medhelm.records import read_record
+from medhelm.leaderboard.run_pages import file_starts, write_runs
+from medhelm.schema import RunRecord
 from medhelm.tables.selection import GradedRun
 
 _FEW = 20_000
@@ -33,8 +33,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str
     results: str
-    runs: tuple[tuple[str, str], ...]
-    """(grading folder, its path below the results folder)."""
+    runs: tuple[tuple[str, str, RunRecord], ...]
+    """(grading folder, its path below the results folder, its record as it is published)."""
     known: dict[str, str]
     """Files of the build that stands there, by path; those of this benchmark."""
 
@@ -62,17 +62,16 @@ class Crew:
     def start(self, groups: Mapping[str, Sequence[GradedRun]]) -> None:
         """Begin to write the pages of these benchmarks, by the names of their groups."""
         for name, runs in groups.items():
-            self._tasks.put((name, self._task(runs)))
+            self._tasks.put((name, self._task(name, runs)))
         answers = sum(
             r.record.instances * r.record.spec.repeats for g in groups.values() for r in g
         )
         count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
         for _ in range(count):
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "medhelm.leaderboard.crew"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
+            try:
+                worker = self._hire()
+            except OSError:  # no memory or no process to spare
+                break
             self._workers.append(worker)
             self._threads.append(Thread(target=self._feed, args=(worker,), daemon=True))
             self._threads[-1].start()
@@ -82,10 +81,10 @@ class Crew:
 
         Raises MedhelmError where something could not be written.
         """
-        while (task := self._next()) is not None:
-            self._done[task[0]] = _work(task[1])
+        self._work_here()
         for thread in self._threads:
             thread.join()
+        self._work_here()  # what a worker that was killed has left
         for done in self._done.values():
             if done.error:
                 raise MedhelmError(done.error)
@@ -107,12 +106,29 @@ class Crew:
                 worker.stdin.close()
             worker.stdout.close()
 
-    def _task(self, runs: Sequence[GradedRun]) -> Task:
+    def _hire(self) -> subprocess.Popen[bytes]:
+        """Start a worker that imports what this process would; the site stays locked while it lives."""
+        paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", "from medhelm.leaderboard.crew import work; work()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": paths},
+            pass_fds=self._site.locks,
+            start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
+        )
+
+    def _work_here(self) -> None:
+        while (task := self._next()) is not None:
+            self._done[task[0]] = _work(task[1])
+
+    def _task(self, name: str, runs: Sequence[GradedRun]) -> Task:
         return Task(
             site=str(self._site.path),
             results=str(self._results),
-            runs=tuple((str(r.path), r.folder) for r in runs),
-            known=self._site.before.files if self._site.before else {},
+            runs=tuple((str(r.path), r.folder, r.record) for r in runs),
+            known=self._site.known(file_starts(name)),
         )
 
     def _next(self) -> tuple[str, Task] | None:
@@ -126,13 +142,12 @@ class Crew:
         assert worker.stdin is not None and worker.stdout is not None
         while (task := self._next()) is not None:
             answer = b""
-            with suppress(BrokenPipeError, ValueError):
+            with suppress(OSError, ValueError):
                 worker.stdin.write(msgspec.json.encode(task[1]) + b"\n")
                 worker.stdin.flush()
                 answer = worker.stdout.readline()
-            if not answer:
-                stopped = "a process that writes run pages has ended; start the same command again"
-                self._done[task[0]] = Done(files={}, written=0, problems=(), error=stopped)
+            if not answer.endswith(b"\n"):  # it was killed
+                self._tasks.put(task)
                 return
             self._done[task[0]] = msgspec.json.decode(answer, type=Done)
 
@@ -140,12 +155,12 @@ class Crew:
 def _work(task: Task) -> Done:
     site = SiteFolder(Path(task.site))
     site.know(task.known)
-    runs = [GradedRun(Path(p), folder, read_record(Path(p))) for p, folder in task.runs]
+    runs = [GradedRun(Path(path), folder, record) for path, folder, record in task.runs]
     problems = write_runs(site, runs, Path(task.results))
     return Done(files=dict(site.files), written=site.written, problems=tuple(problems))
 
 
-def main() -> None:
+def work() -> None:
     """Do tasks until there are no more."""
     for line in sys.stdin.buffer:
         try:
@@ -154,10 +169,3 @@ def main() -> None:
             done = Done(files={}, written=0, problems=(), error=str(e))
         sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
         sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:  # the process that started this one says so
-        sys.exit(130)

@@ -1,10 +1,13 @@
 """The folder of a site: what has not changed is not written, what is no longer made is removed.
 
 `build.json` at its root lists every file with its hash; nothing else in the folder is touched.
+While a build writes it holds a lock on an empty file, which is there until the folder is whole: where
+it was left behind, the next build looks at what really stands there.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -20,6 +23,11 @@ from medhelm.leaderboard.pages import Problem
 
 SCHEMA: Literal["medhelm.build/1"] = "medhelm.build/1"
 _NAME = "build.json"
+_LOCK = ".building"
+_OURS = re.compile(
+    r"index\.html|app/(pages/)?[\w.-]+\.(js|css|svg)|data/[\w-]+\.js|tables/\w+/\w+\.(csv|json)"
+)
+_TORN = re.compile(r"\..+\.\d+\.tmp")
 _SAFE = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*")
 
 
@@ -101,21 +109,63 @@ class SiteFolder:
         self._known: Mapping[str, str] = {}
         self._files: dict[str, str] = {}
         self._folders: set[Path] = set()
+        self._is_whole = True
+        self._lock = -1
 
     def open(self) -> None:
-        """Look at what stands there; raises UsageError where it is no site of ours."""
+        """Lock the folder and look at what stands there; `close` ends that.
+
+        Raises UsageError where it is no site of ours, or where another build writes it.
+        """
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise UsageError(f"{self.path} is a file; name a folder with --out")
-            self.before = read_build(self.path)
-            if self.before is None and self.path.exists() and any(self.path.iterdir()):
+            was_cut = (self.path / _LOCK).exists()
+            has_build = was_cut or read_build(self.path) is not None
+            if not has_build and self.path.exists() and any(self.path.iterdir()):
                 raise UsageError(
                     f"{self.path} holds other files and no {_NAME}; name an empty folder with --out"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
-            self._known = self.before.files if self.before else {}
+            self._lock = _take_lock(self.path)
+            if was_cut:
+                self._is_whole = False
+                self._known = self._found()
+            else:
+                self.before = read_build(self.path)
+                self._known = self.before.files if self.before else {}
         except OSError as e:
+            self.close()
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
+
+    @property
+    def locks(self) -> tuple[int, ...]:
+        """The descriptor of the lock, which another writer of this build is to hold too."""
+        return (self._lock,) if self._lock >= 0 else ()
+
+    def begin(self) -> None:
+        """From here until `finish` the folder is between two builds."""
+        self._is_whole = False
+
+    def close(self) -> None:
+        """Give the folder back; where a build was cut short that is seen by the next one."""
+        if self._lock >= 0:
+            if self._is_whole:
+                (self.path / _LOCK).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    def _found(self) -> dict[str, str]:
+        """Return the files of ours that stand there after a cut build; remove torn ones."""
+        found = {}
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            if _TORN.fullmatch(path.name) and _OURS.fullmatch(_of_torn(name)):
+                path.unlink()
+            elif _OURS.fullmatch(name) and path.is_file() and not path.is_symlink():
+                with path.open("rb") as handle:
+                    found[name] = hashlib.file_digest(handle, "sha256").hexdigest()
+        return found
 
     def is_whole(self) -> bool:
         """Return whether every file of the build that stands there is there."""
@@ -149,6 +199,10 @@ class SiteFolder:
         """The files put or kept so far: path -> sha256."""
         return self._files
 
+    def known(self, starts: Sequence[str]) -> dict[str, str]:
+        """Return the files that stand there and whose names start so: path -> sha256."""
+        return {name: d for name, d in self._known.items() if name.startswith(tuple(starts))}
+
     def add(self, files: Mapping[str, str], written: int) -> None:
         """Take in what another writer has put."""
         self._files |= files
@@ -156,7 +210,7 @@ class SiteFolder:
 
     def keep(self, starts: Sequence[str]) -> bool:
         """Keep the files whose names start so as they stand; return whether all are there."""
-        own = {name: d for name, d in self._known.items() if name.startswith(tuple(starts))}
+        own = self.known(starts)
         if not own or not all((self.path / name).is_file() for name in own):
             return False
         self._files |= own
@@ -192,9 +246,38 @@ class SiteFolder:
             whole = msgspec.convert({**build, "files": self._files}, Build)
             text = msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
             self._replace(self.path / _NAME, text)
+            self._is_whole = True
         except OSError as e:
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
         return len(stale)
+
+
+def _of_torn(name: str) -> str:
+    """Return what `folder/.file.PID.tmp` was to become."""
+    folder, _, file = name.rpartition("/")
+    return f"{folder}/{file[1:-4].rpartition('.')[0]}".lstrip("/")
+
+
+def _take_lock(site: Path) -> int:
+    """Return the descriptor of a site's lock; raises UsageError where another build holds it."""
+    path = site / _LOCK
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise UsageError(
+                f"another build writes the site {site}; wait for it to end, or name another folder"
+            ) from None
+        except OSError:
+            return lock  # a file system without locks: nobody can be kept out
+        try:
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
+        except FileNotFoundError:
+            pass
+        os.close(lock)  # the build that held it has ended and removed it
 
 
 def as_script(key: str, json: bytes) -> bytes:

@@ -12,15 +12,19 @@ import hashlib
 import hmac
 import re
 import shlex
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from medhelm.durable import AtomicFile, why
 from medhelm.errors import RecordError
 from medhelm.leaderboard.pages import RunLine
-from medhelm.schema import BenchmarkCard, ModelSpec, RunRecord, UsageTotals
-from medhelm.tables.table import Value
+from medhelm.schema import BenchmarkCard, DataClass, ModelSpec, RunRecord, UsageTotals
+from medhelm.tables.selection import GradedRun
+from medhelm.tables.table import Table, Value
 
 KEY_FILE = "publishing.key"
 """Lies in the results folder: without it nobody can tell an instance from its published hash."""
@@ -29,7 +33,10 @@ _PROVENANCE = re.compile(
     r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
     r"|answer_seconds|asked_again|not_judged"
 )
-_PATH = re.compile(r"[/~.\\]|[A-Za-z]:[/\\]|file:")
+_PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
+"""A path, or an address with its scheme."""
+_MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
+_KEY_BYTES = 32
 
 
 def has_text(card: BenchmarkCard) -> bool:
@@ -42,6 +49,60 @@ def instruction(card: BenchmarkCard) -> str | None:
     return card.instruction if card.data_class == "public" else None
 
 
+def strictest(runs: Iterable[GradedRun]) -> list[GradedRun]:
+    """Return the runs with the strictest class of data that any run of their benchmark states.
+
+    A benchmark that was public by mistake stays closed while runs of both kinds are stored.
+    """
+    runs, order = list(runs), get_args(DataClass)
+    rank: dict[str, int] = {}
+    is_free: dict[str, bool] = {}
+    for run in runs:
+        card = run.record.card
+        rank[card.name] = max(rank.get(card.name, 0), order.index(card.data_class))
+        is_free[card.name] = is_free.get(card.name, True) and card.redistributable
+    return [
+        _with_card(r, order[rank[r.record.card.name]], is_free[r.record.card.name]) for r in runs
+    ]
+
+
+def _with_card(run: GradedRun, data_class: DataClass, redistributable: bool) -> GradedRun:
+    card = run.record.card
+    if (card.data_class, card.redistributable) == (data_class, redistributable):
+        return run
+    card = msgspec.structs.replace(card, data_class=data_class, redistributable=redistributable)
+    return replace(run, record=msgspec.structs.replace(run.record, card=card))
+
+
+def metric_name(name: str) -> str:
+    """Return the name of a metric; of one whose script or weights lie here without their path."""
+    found = _MODULE.fullmatch(name)
+    if found is None or not _PATH.match(found[2]):
+        return name
+    last = re.split(r"[/\\]", found[2].rstrip("/\\"))[-1]
+    return f"{found[1]}{last}{found[3]}"
+
+
+def named(run: GradedRun) -> GradedRun:
+    """Return a run whose metrics bear the names that are published."""
+    record = run.record
+    if all(metric_name(m.name) == m.name for m in record.grading.metrics):
+        return run
+    change = msgspec.structs.replace
+    metrics = tuple(change(m, name=metric_name(m.name)) for m in record.grading.metrics)
+    results = tuple(change(r, metric=metric_name(r.metric)) for r in record.results)
+    grading = change(record.grading, metrics=metrics)
+    return replace(run, record=change(record, grading=grading, results=results))
+
+
+def agreement(table: Table, results: Path) -> Table:
+    """Return the table of agreement without notes that name folders of this machine."""
+    paths = {str(results), str(results.resolve())}
+    rows = tuple({**row, "measure": metric_name(str(row["measure"]))} for row in table.rows)
+    notes = tuple(n for n in table.notes if not any(path in n for path in paths))
+    return replace(table, rows=rows, notes=notes)
+
+
 def publishing_key(results: Path) -> bytes:
     """Return the secret by which ids of a results folder are hashed; makes it on first use.
 
@@ -52,15 +113,23 @@ def publishing_key(results: Path) -> bytes:
         if not path.exists():
             with AtomicFile(path) as handle:
                 handle.write(hashlib.sha256(_random()).hexdigest().encode() + b"\n")
-        return path.read_bytes().strip()
+        key = path.read_bytes().strip()
     except OSError as e:
         raise RecordError(f"cannot keep the secret of published hashes {path}: {why(e)}") from None
+    if len(key) < _KEY_BYTES:  # else hashes could be found by trying all record numbers
+        raise RecordError(f"{path} is damaged; remove it, and published hashes will be others")
+    return key
 
 
 def _random() -> bytes:
     import secrets
 
     return secrets.token_bytes(32)
+
+
+def key_mark(key: bytes) -> str:
+    """Return what tells one secret from another and nothing of it."""
+    return hmac.new(key, b"mark", "sha256").hexdigest()[:16]
 
 
 def hashed_id(key: bytes, benchmark: str, instance_id: str) -> str:
@@ -103,8 +172,8 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
 
 
 def plain_name(name: str) -> str:
-    """Return a model's id at its endpoint, or that it is a file's path."""
-    return "a local file" if _PATH.match(name) else name
+    """Return a model's id at its endpoint, or that it is a path or an address."""
+    return "a path or an address, not published" if _PATH.match(name) else name
 
 
 def _sha(value: object) -> str | None:

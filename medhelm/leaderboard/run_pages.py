@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
+from medhelm import __version__
 from medhelm.errors import RecordError
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.files import SiteFolder
-from medhelm.leaderboard.pages import JudgeLine, Problem, RunPage
+from medhelm.leaderboard.pages import SCHEMA, JudgeLine, Problem, RunPage
 from medhelm.leaderboard.texts import (
     BenchmarkTexts,
     Line,
@@ -38,14 +41,22 @@ def run_key(scoring: str, benchmark: str, model: str) -> str:
     return f"run-{short_hash(scoring, benchmark)}-{short_hash(model)}"
 
 
-def fingerprint(runs: Iterable[GradedRun]) -> str:
-    """Return a hash of all that the pages of these runs are made of."""
-    found = hashlib.sha256()
+def file_starts(group: str) -> list[str]:
+    """Return how the names of all files begin that are written for a benchmark and scoring."""
+    return [f"data/{kind}-{group}" for kind in ("run", "answers", "text")]
+
+
+def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
+    """Return a hash of all that the pages of these runs are made of.
+
+    `secret`: the mark of the key of published hashes, empty where none is published.
+    """
+    found = hashlib.sha256(f"{SCHEMA} {__version__} {secret}".encode())
     for own in runs:
         folder = own.path.parents[1]
         files = [own.path / "scores.parquet", folder / "responses.jsonl"]
         files += sorted(folder.glob("judges/*/grades.jsonl"))
-        found.update((own.path / "summary.json").read_bytes())
+        found.update(msgspec.json.encode(own.record))
         found.update(repr([own.folder, *map(_stat, files)]).encode())
     return found.hexdigest()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from medhelm import __version__
 from medhelm.config import packaged_suites
 from medhelm.errors import UsageError
 from medhelm.leaderboard import publish
-from medhelm.leaderboard.benchmark_pages import write_benchmark
+from medhelm.leaderboard.benchmark_pages import embedded, write_benchmark
 from medhelm.leaderboard.collect import Collected, Wanted, collect
 from medhelm.leaderboard.crew import Crew
 from medhelm.leaderboard.files import Group, Rank, Score, SiteFolder
@@ -34,7 +34,7 @@ from medhelm.leaderboard.pages import (
     View,
     page_table,
 )
-from medhelm.leaderboard.run_pages import fingerprint, run_key, short_hash
+from medhelm.leaderboard.run_pages import file_starts, fingerprint, run_key, short_hash
 from medhelm.leaderboard.views import write_views
 from medhelm.registry import Registry
 from medhelm.schema import BenchmarkCard
@@ -91,20 +91,30 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
 
     A folder that is no site of ours is refused. Where nothing has changed nothing is written.
     """
+    if options.agreement is not None:
+        options = replace(options, agreement=publish.agreement(options.agreement, wanted.results))
     site = SiteFolder(out)
-    site.open()
+    try:
+        site.open()
+        return _build(site, wanted, registry, options)
+    finally:
+        site.close()
+
+
+def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
     found = collect(wanted)
-    inputs = _inputs(found, options)
+    secret = _secret(found, wanted.results)
+    look = dict(_look())
+    inputs = _inputs(found, registry, options, look, secret)
     made = _Made(problems=list(found.problems))
     removed = 0
     if site.before is None or site.before.inputs != inputs or not site.is_whole():
-        _write_look(site)
-        if any(not publish.has_text(c.record.card) for own in found.cells.values() for c in own):
-            publish.publishing_key(wanted.results)  # made once, before workers look for it
+        site.begin()
+        for name, content in look.items():
+            site.put(name, content)
         crew = Crew(site, wanted.results)
         try:
-            changed = _changed_groups(site, found, made)
-            crew.start(changed)
+            crew.start(_changed_groups(site, found, made, secret))
             for scoring, cells in found.cells.items():
                 _write_scoring(site, scoring, cells, registry, options, made)
             for group, problems in crew.finish().items():
@@ -112,23 +122,12 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
         finally:
             crew.close()
         made.problems += [p for group in made.groups.values() for p in group.problems]
-        built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        site.put_data("site", _site_page(site, found, registry, options, made, built_at))
-        removed = site.finish(
-            {
-                "medhelm": __version__,
-                "built_at": built_at,
-                "inputs": inputs,
-                "groups": made.groups,
-                "scores": made.scores,
-                "ranks": made.ranks,
-            }
-        )
+        removed = _write_first_page(site, found, registry, options, made, inputs)
     elif site.before is not None:
         made.problems += [p for group in site.before.groups.values() for p in group.problems]
     shown = [c.run for cells in found.cells.values() for c in cells]
     return Built(
-        index=out / "index.html",
+        index=site.path / "index.html",
         models=len({run.model for run in shown}),
         benchmarks=len({run.benchmark for run in shown}),
         runs=len(shown),
@@ -138,39 +137,55 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
     )
 
 
-def _inputs(found: Collected, options: SiteOptions) -> str:
+def _secret(found: Collected, results: Path) -> str:
+    """Return the mark of the key of published hashes; empty where none is published."""
+    cells = (cell for own in found.cells.values() for cell in own)
+    if all(publish.has_text(cell.record.card) for cell in cells):
+        return ""
+    return publish.key_mark(publish.publishing_key(results))
+
+
+def _inputs(
+    found: Collected,
+    registry: Registry,
+    options: SiteOptions,
+    look: Mapping[str, bytes],
+    secret: str,
+) -> str:
     """Return a hash of all that the site is made of."""
     digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
+    digest.update(repr([packaged_suites(), registry.taxonomy]).encode())
     digest.update(msgspec.json.encode(found.problems))
     for cells in found.cells.values():
-        digest.update(fingerprint(cell.run for cell in cells).encode())
-    for name, content in _look():
+        digest.update(fingerprint((cell.run for cell in cells), secret).encode())
+        digest.update(repr([embedded(registry, cell.record) for cell in _firsts(cells)]).encode())
+    for name, content in look.items():
         digest.update(name.encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()
+
+
+def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
+    """Return one cell of each benchmark."""
+    return {cell.run.benchmark: cell for cell in cells}.values()
 
 
 # The look --------------------------------------------------------------------------------------
 
 
 def _look() -> Iterator[tuple[str, bytes]]:
-    """Yield the files that are the same in every site, the chart library's script apart."""
+    """Yield the files that are the same in every site; raises UsageError without a chart library."""
     root = resources.files("medhelm_leaderboard")
     yield "index.html", (root / "index.html").read_bytes()
     for folder in ("app", "app/pages"):
         for entry in sorted((root / folder).iterdir(), key=lambda e: e.name):
             if entry.is_file() and entry.name.endswith((".js", ".css", ".svg")):
                 yield f"{folder}/{entry.name}", entry.read_bytes()
-
-
-def _write_look(site: SiteFolder) -> None:
-    for name, content in _look():
-        site.put(name, content)
     spec = find_spec("plotly")  # importing it takes longer than building a small site
     if spec is None or spec.origin is None:
         raise UsageError("the package plotly is not installed; `pip install plotly`")
     script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     try:
-        site.put("app/plotly.min.js", script.read_bytes())
+        yield "app/plotly.min.js", script.read_bytes()
     except FileNotFoundError:
         raise UsageError(
             f"the package plotly has no {script.name}; install it again with `pip install plotly`"
@@ -226,7 +241,9 @@ def _write_scoring(
     made.ranks += _ranks(scoring, tables["overall"])
 
 
-def _changed_groups(site: SiteFolder, found: Collected, made: _Made) -> dict[str, list[GradedRun]]:
+def _changed_groups(
+    site: SiteFolder, found: Collected, made: _Made, secret: str
+) -> dict[str, list[GradedRun]]:
     """Return the runs of each benchmark whose run pages are to be written; the others are kept."""
     groups: dict[str, list[GradedRun]] = {}
     for scoring, cells in found.cells.items():
@@ -235,10 +252,11 @@ def _changed_groups(site: SiteFolder, found: Collected, made: _Made) -> dict[str
     before = site.before.groups if site.before else {}
     changed = {}
     for name, runs in groups.items():
-        made.groups[name] = Group(inputs=fingerprint(runs))
+        is_open = publish.has_text(runs[0].record.card)
+        made.groups[name] = Group(inputs=fingerprint(runs, "" if is_open else secret))
         known = before.get(name)
-        starts = [f"data/{kind}-{name}" for kind in ("run", "answers", "text")]
-        if known is not None and known.inputs == made.groups[name].inputs and site.keep(starts):
+        is_same = known is not None and known.inputs == made.groups[name].inputs
+        if known is not None and is_same and site.keep(file_starts(name)):
             made.groups[name] = known
         else:
             changed[name] = runs
@@ -276,6 +294,29 @@ def _ranks(scoring: str, table: Table) -> Iterator[Rank]:
 
 
 # The first page --------------------------------------------------------------------------------
+
+
+def _write_first_page(
+    site: SiteFolder,
+    found: Collected,
+    registry: Registry,
+    options: SiteOptions,
+    made: _Made,
+    inputs: str,
+) -> int:
+    """Write what names all other files; return how many of before are gone."""
+    built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    site.put_data("site", _site_page(site, found, registry, options, made, built_at))
+    return site.finish(
+        {
+            "medhelm": __version__,
+            "built_at": built_at,
+            "inputs": inputs,
+            "groups": made.groups,
+            "scores": made.scores,
+            "ranks": made.ranks,
+        }
+    )
 
 
 def _site_page(

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.jury.panel import judge_folder
+from medhelm.leaderboard import publish
 from medhelm.leaderboard.files import SiteFolder
 from medhelm.leaderboard.pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
 from medhelm.records import STAMP
@@ -69,11 +71,13 @@ def read_lines(run: GradedRun) -> Lines:
     main, has_parts = record.grading.metrics[0].name, bool(record.grading.parts)
     found: dict[tuple[str, int], list[MetricLine]] = defaultdict(list)
     about: dict[tuple[str, int], tuple[str, str]] = {}
+    public = cache(publish.metric_name)
     for batch in read_scores(run.path, _SCORES, record.provenance.get(STAMP)):
         columns = [batch.column(name).to_pylist() for name in _SCORES]
-        for instance, repeat, metric, value, outcome, read, reason, more in zip(
+        for instance, repeat, name, value, outcome, read, reason, more in zip(
             *columns, strict=True
         ):
+            metric = public(name)
             line = MetricLine(metric=metric, value=value, outcome=outcome, reason=reason or "")
             key = (instance, repeat)
             if metric == main:
