@@ -1,0 +1,276 @@
+"""Builds that are cut short, run at once, or follow a change of anything but the runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from medhelm.errors import UsageError
+from medhelm.leaderboard import crew, run_pages
+from medhelm.leaderboard import site as site_module
+from medhelm.leaderboard.collect import Wanted
+from medhelm.leaderboard.files import SiteFolder, read_build
+from medhelm.leaderboard.site import SiteOptions, build_site
+from medhelm.records import find_gradings, read_record
+from medhelm.registry import load_registry
+from medhelm.tables.table import Settings
+from tests.leaderboard.casting import build, fresh
+from tests.quiz import environment
+
+DATED = ("build.json", "data/site.js")
+
+
+def content(site: Path) -> dict[str, bytes]:
+    """Return every file but those with the time of the build."""
+    files = {p.relative_to(site).as_posix(): p for p in site.rglob("*") if p.is_file()}
+    return {name: p.read_bytes() for name, p in files.items() if name not in DATED}
+
+
+def change(results: Path) -> None:
+    """Take one run away and give another one another card."""
+    shutil.rmtree(find_gradings(results)[0].parents[1])
+    for grading in find_gradings(results):
+        if "/open/lab__one/" in grading.as_posix():
+            record = read_record(grading)
+            card = msgspec.structs.replace(record.card, licence="CC0", title="Other")
+            raw = msgspec.json.encode(msgspec.structs.replace(record, card=card))
+            (grading / "summary.json").write_bytes(raw)
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, results: Path, site: Path, after: int) -> None:
+    """Build until so many files are written, then stop as Ctrl-C does, and leave a torn file."""
+    real, left = SiteFolder._replace, [after]
+
+    def stop(self: SiteFolder, path: Path, content: bytes) -> None:
+        if not left[0]:
+            (path.parent / f".{path.name}.12345.tmp").write_bytes(content[: len(content) // 2])
+            raise KeyboardInterrupt
+        left[0] -= 1
+        real(self, path, content)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SiteFolder, "_replace", stop)
+        build(results, site)
+
+
+@pytest.mark.parametrize("after", [0, 3, 30])
+def test_a_first_build_that_was_cut_is_gone_on_with(
+    results: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    cut(monkeypatch, results, tmp_path / "site", after)
+    build(results, tmp_path / "site")
+    assert content(tmp_path / "site") == content(site)
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+@pytest.mark.parametrize("after", [1, 12])
+def test_a_renewal_that_was_cut_is_made_whole(
+    results: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+    goes_back: bool,
+) -> None:
+    old, new = fresh(results, tmp_path / "old"), fresh(results, tmp_path / "new")
+    change(new)
+    build(old, tmp_path / "site")
+    (tmp_path / "site" / "data" / "mine.txt").write_text("mine")
+    cut(monkeypatch, new, tmp_path / "site", after)
+    then = old if goes_back else new
+    build(then, tmp_path / "site")
+    (tmp_path / "site" / "data" / "mine.txt").unlink()  # a file of somebody else was let be
+    build(then, tmp_path / "whole")
+    assert content(tmp_path / "site") == content(tmp_path / "whole")
+    assert build(then, tmp_path / "site").written == 0
+
+
+def test_two_builds_at_once(results: Path, tmp_path: Path) -> None:
+    build(results, tmp_path / "site")
+    other = SiteFolder(tmp_path / "site")
+    other.open()
+    with pytest.raises(UsageError, match="another build writes the site"):
+        build(results, tmp_path / "site")
+    other.close()
+    assert build(results, tmp_path / "site").written == 0
+    assert not (tmp_path / "site" / ".building").exists()
+
+
+def test_what_fails_before_anything_is_written_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no graded run"):
+        build(tmp_path / "results", tmp_path / "site")
+    assert not list((tmp_path / "site").iterdir())
+
+
+def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -> None:
+    """With workers, from a script on the standard input, in a folder that holds a `queue.py`."""
+    place = tmp_path / "a folder"
+    place.mkdir()
+    (place / "queue.py").write_text("raise SystemExit('imported from the folder of the command')")
+    script = (
+        "import sys; sys.path.remove('') if '' in sys.path else None\n"
+        "from pathlib import Path\n"
+        "import medhelm.leaderboard.crew as crew\n"
+        "from tests.leaderboard.casting import build\n"
+        "crew._FEW = 0\n"
+        "crew.os.cpu_count = lambda: 3\n"
+        f"build(Path({str(results)!r}), Path('my site'))\n"
+        "print('built')\n"
+    )
+    env = environment() | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+    def start() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-"], cwd=place, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdin is not None
+        process.stdin.write(script.encode())
+        process.stdin.close()
+        return process
+
+    with start() as killed:
+        while not (place / "my site" / "data").exists():
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+    for _ in range(100):  # workers that outlive it hold the site until they are done
+        with start() as again:
+            assert again.stdout is not None
+            if again.stdout.read() == b"built\n":
+                break
+        time.sleep(0.1)
+    build(results, tmp_path / "whole")
+    assert content(place / "my site") == content(tmp_path / "whole")
+
+
+# What else a site is made of -----------------------------------------------------------------------
+
+
+def test_pages_of_another_version_are_not_kept(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    build(results, site)
+    before = read_build(site)
+    for module in (site_module, run_pages):
+        monkeypatch.setattr(module, "__version__", "99")
+    build(results, site)
+    after = read_build(site)
+    assert before is not None and after is not None and before.groups.keys() == after.groups.keys()
+    assert all(before.groups[name].inputs != group.inputs for name, group in after.groups.items())
+
+
+def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    build(results, site)
+    (tmp_path / "plotly" / "package_data").mkdir(parents=True)
+    (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
+    spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))
+    monkeypatch.setattr(site_module, "find_spec", lambda _: spec)
+    assert build(results, site).written
+    assert (site / "app" / "plotly.min.js").read_text() == "'newer'"
+    registry = load_registry()
+    kept = registry.taxonomy.categories[:1]
+    taxonomy = msgspec.structs.replace(registry.taxonomy, categories=kept)
+    changed = replace(registry, taxonomy=taxonomy)
+    options = SiteOptions(settings=Settings(draws=50))
+    assert build_site(Wanted(results=results), site, changed, options).written
+
+
+# Workers -------------------------------------------------------------------------------------------
+
+
+Hire = Callable[[crew.Crew], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """Have every build use two workers; returns those that were started."""
+    monkeypatch.setattr(crew, "_FEW", 0)
+    monkeypatch.setattr("medhelm.leaderboard.crew.os.cpu_count", lambda: 3)
+    real, hired = crew.Crew._hire, list[subprocess.Popen[bytes]]()
+
+    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+        hired.append(real(self))
+        return hired[-1]
+
+    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    return hired
+
+
+def test_workers_write_what_one_process_writes(
+    results: Path, site: Path, tmp_path: Path, many: list[subprocess.Popen[bytes]]
+) -> None:
+    build(results, tmp_path / "site")
+    assert len(many) == 2 and content(tmp_path / "site") == content(site)
+    assert all(worker.returncode is not None for worker in many)
+
+
+@pytest.mark.parametrize(
+    "does",
+    ["pass", "import sys; sys.stdin.readline()", "import sys; sys.stdin.readline(); print('{', end='')"],
+)  # fmt: skip
+def test_a_worker_that_ends_early_is_made_up_for(
+    results: Path,
+    site: Path,
+    tmp_path: Path,
+    many: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+    does: str,
+) -> None:
+    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "-c", does]
+        many.append(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return many[-1]
+
+    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    build(results, tmp_path / "site")
+    assert len(many) == 2 and content(tmp_path / "site") == content(site)
+
+
+def test_no_process_to_spare(
+    results: Path, site: Path, tmp_path: Path, many: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+        raise BlockingIOError
+
+    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    build(results, tmp_path / "site")
+    assert content(tmp_path / "site") == content(site)
+
+
+def test_an_error_leaves_no_worker_behind(
+    results: Path,
+    tmp_path: Path,
+    many: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise UsageError("the disk is full")
+
+    monkeypatch.setattr(site_module, "_write_scoring", fail)
+    with pytest.raises(UsageError, match="the disk is full"):
+        build(results, tmp_path / "site")
+    assert len(many) == 2 and all(worker.returncode is not None for worker in many)
+
+
+def test_a_worker_is_told_of_the_files_of_its_task_only(results: Path, tmp_path: Path) -> None:
+    build(results, tmp_path / "site")
+    folder = SiteFolder(tmp_path / "site")
+    folder.open()
+    names = list(json.loads((tmp_path / "site" / "build.json").read_text())["groups"])
+    known = folder.known(run_pages.file_starts(names[0]))
+    folder.close()
+    assert known and all(names[0] in name for name in known)
