@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from medhelm.extract import is_code as is_code
     from medhelm.extract import visible_text as visible_text
     from medhelm.hookspecs import hookimpl as hookimpl
+    from medhelm.noharm.menu import Labelled as Labelled
+    from medhelm.noharm.menu import case_instance as case_instance
+    from medhelm.noharm.menu import label_case as label_case
     from medhelm.rouge import rouge_scores as rouge_scores
     from medhelm.schema import Benchmark as Benchmark
     from medhelm.schema import Criterion as Criterion
@@ -67,6 +70,7 @@ _HOMES = {
         "visible_text",
     ),
     "hookspecs": ("hookimpl",),
+    "noharm.menu": ("Labelled", "case_instance", "label_case"),
     "rouge": ("rouge_scores",),
     "sql_compare": ("is_ordered", "same_query", "same_rows"),
     "sql_sandbox": ("QueryResult", "Sandbox", "open_sandbox"),

@@ -80,6 +80,7 @@ def metric_ref(metric: Metric, parts: Sequence[str] = ()) -> MetricRef:
         floor=metric.floor,
         higher_is_better=metric.higher_is_better,
         aggregation="mean_of_parts" if is_split else metric.aggregation,
+        interval=metric.interval,
     )
 
 

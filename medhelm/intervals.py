@@ -190,6 +190,22 @@ def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, str]:
+    """Return the exact interval of a rate of `events` in n trials, and its name.
+
+    Clopper-Pearson 1934: the beta quantiles of (1 - confidence) / 2 and its complement. Where no
+    event was seen, the rule of three: 3 / n at 95 %, -ln(1 - confidence) / n in general.
+    """
+    from scipy.special import betaincinv
+
+    if events == 0:
+        return 0.0, min(1.0, -math.log(1 - confidence) / n), "rule of three"
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(events, n - events + 1, tail))
+    high = 1.0 if events == n else float(betaincinv(events + 1, n - events, 1 - tail))
+    return low, high, "clopper-pearson"
+
+
 def _count(clusters: Ints) -> int:
     """Return how many different codes there are."""
     return int(np.count_nonzero(np.bincount(clusters)))
@@ -216,6 +232,7 @@ def score_interval(
     span: tuple[float, float],
     is_mean: bool,
     confidence: float,
+    is_exact: bool = False,
 ) -> Interval:
     """Return the interval of a score from values (n,), their cluster codes, and bootstrap draws.
 
@@ -224,13 +241,17 @@ def score_interval(
     it gets Wilson's interval (of effective trials where clustered), since normal and bootstrap
     intervals are too short there and have no width at 0 and 1. All else gets the bootstrap, graded
     values that happen to lie at the ends of their scale too: a jury that says 5 of every answer
-    has not tossed coins. One cluster, or a bootstrap without width, gives no interval.
+    has not tossed coins. `is_exact`: a rate
+    of independent instances gets Clopper-Pearson's whatever their number. One cluster, or a bootstrap without width, gives no interval.
     """
     count = _count(clusters)
     if count < 2:
         return Interval(None, None, "none (one cluster)" if len(values) > 1 else "none (n < 2)")
     top = int(np.count_nonzero(values == 1.0))
     is_rate = is_mean and span == (0.0, 1.0) and bool(((values == 0.0) | (values == 1.0)).all())
+    if is_rate and is_exact and count == len(values):
+        low, high, method = exact_rate(top, len(values), confidence)
+        return Interval(low, high, method)
     if is_rate and (len(values) < SMALL or min(top, len(values) - top) < NEAR_BORDER):
         is_clustered = count < len(values)
         trials = effective_trials(values, clusters, confidence) if is_clustered else len(values)

@@ -54,7 +54,7 @@ FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "trunca
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
 """Why a response ended: by itself, at the budget, by a refusal, or it never came."""
 
-AnswerKind = Literal["choice", "number", "labels", "text"]
+AnswerKind = Literal["choice", "number", "labels", "text", "actions"]
 """What an answer looks like; the baselines act on it."""
 
 Scoring = Literal["fixed", "helm"]
@@ -108,6 +108,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the part of a benchmark of several."""
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
+    menu: dict[str, str] = {}
+    """Actions that are labelled one by one: id -> text; the question shows them."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -213,6 +215,8 @@ class Metric(ABC):
     """Key of `stats.AGGREGATIONS`: how the sums of `Score.stats` make the run's value."""
     source: str = ""
     """The paper or the code that defines it."""
+    interval: Literal["auto", "exact"] = "auto"
+    """exact: a rate of rare events, which gets Clopper-Pearson's interval."""
     is_slow: bool = False
     """Whether one score takes milliseconds; such metrics are computed on all cores."""
 
@@ -396,7 +400,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """First N by a seeded hash of the ids; not part of the request hash."""
 
 
-class MetricRef(msgspec.Struct, frozen=True, kw_only=True):
+class MetricRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A metric as tables need it: everything but its code."""
 
     name: str
@@ -407,6 +411,7 @@ class MetricRef(msgspec.Struct, frozen=True, kw_only=True):
     floor: float
     higher_is_better: bool
     aggregation: str
+    interval: Literal["auto", "exact"] = "auto"
 
 
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "medhelm"
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
-    2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "privacy"}
+    2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
     | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"}
     | {"sql_compare", "sql_sandbox", "sql_worker"},
     3: {"bertscore", "evaluate_metric", "grading", "protocols", "registry", "tables"},

@@ -76,7 +76,7 @@ def test_list_benchmarks(shell: Shell) -> None:
     found = shell.json("list", "benchmarks")
     assert found["schema"] == "medhelm.list/1"
     by_name = {b["name"]: b for b in found["benchmarks"]}
-    assert set(by_name) == BUNDLED and len(BUNDLED) == 35
+    assert set(by_name) == BUNDLED and len(BUNDLED) == 36
     assert by_name["headqa"]["instances"] == 2675
     assert by_name["headqa"]["subcategory"] == "Providing Clinical Knowledge Support"
     assert all(b["has_samples"] and not b["has_full_data"] for b in by_name.values())
@@ -110,7 +110,7 @@ def test_list_metrics_suites_coverage(shell: Shell) -> None:
     assert "exact_match" in shell("list", "metrics")
     suites = {s["name"]: s["benchmarks"] for s in shell.json("list", "suites")["suites"]}
     assert set(suites["medhelm_core"]) == CORE
-    assert set(suites["medhelm"]) == BUNDLED
+    assert set(suites["medhelm"]) == BUNDLED - {"noharm"}
     assert CORE < set(suites["medhelm_public"]) < BUNDLED
     assert "medhelm_core" in shell("list", "suites")
     total = shell.json("list", "coverage")["coverage"][-1]
@@ -122,7 +122,7 @@ def test_list_metrics_suites_coverage(shell: Shell) -> None:
 def test_list_taxonomy_shows_what_has_a_benchmark_and_what_has_none(shell: Shell) -> None:
     text = shell("list", "taxonomy")
     (covered,) = [line for line in text.splitlines() if "(planning_treatments)" in line]
-    assert covered.endswith(": medec, mtsamples")
+    assert covered.endswith(": medec, mtsamples, noharm")
     assert "no benchmark" not in text
     tree = shell.json("list", "taxonomy")["taxonomy"]
     assert len(tree) == 5

@@ -44,7 +44,7 @@ def cell(table: Table, **wanted: Any) -> Mapping[str, Any]:
 def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     write_suite(tmp_path, models=3, benchmarks=5, instances=40)
     results = load_results(tmp_path)
-    sizes = {name: len(table.rows) for name, table in results.tables.items() if name != "jury"}
+    sizes = {name: len(table.rows) for name, table in results.tables.items() if table.rows}
     assert sizes == {
         "overall": 3,
         "benchmarks": 15,
@@ -63,7 +63,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 8
+    assert len(tables) == len(list(tables)) == 9
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 
@@ -451,7 +451,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
     assert command(tables_command, *argv) == 0
     document = msgspec.json.decode(capsys.readouterr().out, type=Document)
     assert document.table == name and document.settings["draws"] == 50
-    assert bool(document.rows) == (name != "jury")  # nobody rated these runs
+    assert bool(document.rows) == (name not in ("jury", "harm"))  # neither rated nor labelled
 
 
 def test_options_reach_the_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -569,3 +569,15 @@ def test_a_mean_over_parts_without_one_of_them_is_flagged(tmp_path: Path) -> Non
     rows = {r["model"]: r for r in load_results(tmp_path).typed("benchmarks").rows}
     assert "parts" not in str(rows["whole"]["flags"]).split()
     assert "parts" in str(rows["half"]["flags"]).split() and rows["half"]["score_all"] == 1.0
+
+
+def test_a_model_that_fits_no_benchmark_narrows_no_metric(tmp_path: Path) -> None:
+    second = msgspec.structs.replace(EXACT, name="second")
+    for model, values in (("a", [1.0, 0.0, 1.0]), ("b", [0.0, 1.0, 1.0]), ("c", [1.0, None, 1.0])):
+        both = [*items(values), *items(values, metric="second")]
+        write_run(tmp_path, "x", model, both, metrics=[EXACT, second])
+    rows = load_results(tmp_path).typed("benchmarks", metrics="all").rows
+    assert {(r["metric"], r["n"]) for r in rows if r["model"] != "c"} == {
+        ("exact_match", 3),
+        ("second", 3),
+    }

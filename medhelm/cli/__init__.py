@@ -29,6 +29,7 @@ COMMANDS = {
     "agreement": "clinicians' ratings against the jury, and the sheet to rate on",
     "gold-quality": "which golds of a benchmark a judge finds unreasonable",
     "data": "fetch, verify and locate the benchmarks' data",
+    "schema": "the JSON Schema of files that users write",
     "new": "write a benchmark or metric to start from",
 }
 

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from medhelm.tables.results import Results
     from medhelm.tables.table import Settings, Table
 
-_NAMES = ("overall", "benchmarks", "jury", "categories", "mde", "cost", "pairs", "ranks", "slices")
+_NAMES = (
+    "overall",
+    "benchmarks",
+    "jury",
+    "categories",
+    "mde",
+    "cost",
+    "pairs",
+    "ranks",
+    "harm",
+    "slices",
+)
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 _SUFFIXES = {
     ".txt": "terminal",

@@ -2,15 +2,15 @@
 
 What each writes, by kind of answer:
 
-| baseline | choice | number | labels | text |
-|---|---|---|---|---|
-| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly |
-| `first_option` | A | 0 | the first label | the first label, else "None." |
-| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters |
-| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question |
-| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences |
-| `empty` | nothing | nothing | nothing | nothing |
-| `oracle` | the gold letter | the gold | all gold labels | the gold |
+| baseline | choice | number | labels | text | actions |
+|---|---|---|---|---|---|
+| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly | a label drawn evenly for each |
+| `first_option` | A | 0 | the first label | the first label, else "None." | all appropriate |
+| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | the label that is right most often, for each |
+| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those appropriate of whose words the case has at least half |
+| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences | the first half of the menu appropriate |
+| `empty` | nothing | nothing | nothing | nothing | nothing |
+| `oracle` | the gold letter | the gold | all gold labels | the gold | the gold |
 
 "The text" is the context and the question; "like" counts shared words, and the earliest of equals
 wins. `majority` and `oracle` read the gold of the test set: they are shown, never ranked.
@@ -20,10 +20,11 @@ Draws depend on the seed and the instance's id only, never on the order of insta
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from medhelm.errors import UnknownName
 from medhelm.schema import AnswerKind, Benchmark, Instance, InstanceModel, ModelSpec
@@ -66,6 +67,7 @@ class MajorityModel:
         self._golds: Counter[str] = Counter()
         self._top = ""
         self._common = ""
+        self._labels: Counter[str] = Counter()
 
     def prepare(self, instances: Iterator[Instance]) -> None:
         """Count the golds of all instances."""
@@ -73,6 +75,8 @@ class MajorityModel:
         further: Counter[str] = Counter()
         count = 0
         for count, instance in enumerate(instances, start=1):  # noqa: B007 - used below
+            if instance.menu:
+                self._labels.update(json.loads(instance.references[0])["labels"].values())
             golds.update(gold for gold in instance.references[:1] if len(gold) <= _LONGEST_COUNTED)
             further.update(set(instance.references[1:]) - set(instance.references[:1]))
         labels = golds + further
@@ -85,6 +89,9 @@ class MajorityModel:
         if instance.choices:
             letters = LETTERS[: len(instance.choices)]
             return max(letters, key=lambda letter: self._golds[letter])
+        if instance.menu:
+            is_mostly_right = self._labels["Appropriate"] > self._labels["Inappropriate"]
+            return _labels(instance, instance.menu if is_mostly_right else ())
         if benchmark.answer == "labels" and self._common:
             return self._common
         return self._top
@@ -151,6 +158,8 @@ def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str
         case "text":
             found = sentences(_text(instance))
             return rng.choice(found) if found else ""
+        case "actions":
+            return _labels(instance, [i for i in instance.menu if rng.random() < 0.5])
 
 
 def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
@@ -163,6 +172,8 @@ def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) 
             return benchmark.labels[0] if benchmark.labels else ""
         case "text":
             return benchmark.labels[0] if benchmark.labels else "None."
+        case "actions":
+            return _labels(instance, instance.menu)
 
 
 def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
@@ -171,6 +182,9 @@ def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> st
         return _first_number(_by_likeness(instance))
     if kind == "text":
         return next(iter(_by_likeness(instance)), "")
+    if kind == "actions":
+        case = _words(instance.context)
+        return _labels(instance, [i for i, t in instance.menu.items() if _share(t, case) >= 0.5])
     words = _words(_text(instance))
     if kind == "choice":
         shares = [_share(choice, words) for choice in instance.choices]
@@ -194,6 +208,8 @@ def _lead(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
             return benchmark.labels[_first_mentioned(benchmark.labels, text)]
         case "text":
             return " ".join(sentences(text)[:_LEAD_SENTENCES])
+        case "actions":
+            return _labels(instance, [*instance.menu][: len(instance.menu) // 2])
 
 
 def _first_mentioned(names: Sequence[str], text: str) -> int:
@@ -201,6 +217,13 @@ def _first_mentioned(names: Sequence[str], text: str) -> int:
     lower = text.lower()
     places = [(lower.find(name.lower()), index) for index, name in enumerate(names) if name]
     return min(((place, index) for place, index in places if place >= 0), default=(0, 0))[1]
+
+
+def _labels(instance: Instance, endorsed: Collection[str]) -> str:
+    """Return the label of every action of a menu as JSON."""
+    right = set(endorsed)
+    labels = {i: "Appropriate" if i in right else "Inappropriate" for i in instance.menu}
+    return json.dumps({"labels": labels})
 
 
 def _empty(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:

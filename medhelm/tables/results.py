@@ -14,7 +14,7 @@ from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
 from medhelm.schema import RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
-from medhelm.tables import jury, pairs, power, slices, spending, tabulate
+from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
 from medhelm.tables.notes import NOT_GRADED
@@ -26,7 +26,18 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-TABLES = ("overall", "benchmarks", "jury", "categories", "mde", "cost", "pairs", "ranks", "slices")
+TABLES = (
+    "overall",
+    "benchmarks",
+    "jury",
+    "categories",
+    "mde",
+    "cost",
+    "pairs",
+    "ranks",
+    "harm",
+    "slices",
+)
 
 _MANY = 5
 _BATCH = 4096
@@ -76,7 +87,7 @@ class Results:
         """Return a table with its columns, notes and settings.
 
         `name`: overall, benchmarks (`metrics="all"` for secondary ones too), jury, categories,
-        mde, cost, pairs, ranks, or slices (by the metadata key `by`). Raises UnknownName, UsageError.
+        mde, cost, pairs, ranks, harm, or slices (by the metadata key `by`). Raises UnknownName, UsageError.
         """
         study = self.study(settings)
         if name == "benchmarks":
@@ -91,6 +102,7 @@ class Results:
             "cost": spending.cost,
             "pairs": pairs.pairs,
             "ranks": pairs.ranks,
+            "harm": harm.harm,
         }
         if name not in makers:
             raise UnknownName("table", name, TABLES, f"tables are: {', '.join(TABLES)}")

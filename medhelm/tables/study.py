@@ -210,6 +210,7 @@ def _estimate(
             draws,
             span=(panel.metric.minimum, panel.metric.maximum),
             is_mean=is_mean,
+            is_exact=panel.metric.interval == "exact",
             confidence=settings.confidence,
         ),
         draws=draws,
@@ -333,7 +334,7 @@ class Study:
             return main
         cells = self.cells[benchmark]
         ref = next(m for c in cells.values() for m in c.record.grading.metrics if m.name == metric)
-        return make_panel(cells, ref, self.ranked)
+        return make_panel(cells, ref, self.rankable)
 
     def metrics(self, benchmark: str) -> list[str]:
         """Return names of the metrics of a benchmark, the main one first."""

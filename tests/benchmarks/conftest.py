@@ -18,7 +18,7 @@ SAMPLES = HOME / "samples"
 NAMES = sorted(
     path.stem
     for path in HOME.iterdir()
-    if path.suffix in (".py", ".yaml") and path.name != "__init__.py"
+    if path.suffix in (".py", ".yaml") and path.stem not in ("__init__", "noharm")
 )
 """All benchmarks that come with medhelm."""
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"

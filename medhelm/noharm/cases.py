@@ -1,0 +1,181 @@
+"""A case and its actions, as a JSONL file holds them; nothing that follows from them by rule.
+
+Raters give each action 1 to 9: 1-3 inappropriate, 4-6 uncertain, 7-9 appropriate. What a rating
+means for the score is derived (`derive`), never stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from medhelm.errors import DataError
+
+SCHEMA: Literal["medhelm.noharm/1"] = "medhelm.noharm/1"
+
+Category = Literal[
+    "medication",
+    "diagnostic",
+    "procedure",
+    "monitoring",
+    "referral",
+    "counselling",
+    "escalation",
+    "follow-up",
+    "disposition",
+    "lifestyle",
+    "other",
+]
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+Status = Literal["present", "absent", "unknown"]
+
+RATERS = 3
+_CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
+_ACTION = re.compile(r"[A-Za-z]\w{0,15}")
+
+
+class RedFlag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A high-stakes feature, and whether the case has it."""
+
+    text: str
+    status: Status
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One next step of the menu."""
+
+    id: str
+    """A letter, then letters, digits and underscores: `a1`."""
+    text: str
+    """In neutral words: nothing that tells whether it is right."""
+    category: Category
+    ratings: tuple[int, int, int]
+    """Of two specialists and one generalist, 1 to 9."""
+    references: tuple[str, ...] = ()
+    """Guidelines that the ratings rest on."""
+    is_implausible: bool = msgspec.field(default=False, name="implausible")
+    """Whether no clinician would consider it."""
+
+
+class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A broad action and the specific ones that it holds."""
+
+    broad: str
+    specific: tuple[str, ...]
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One consultation with its menu of actions."""
+
+    schema: Literal["medhelm.noharm/1"] = SCHEMA
+    code: str
+    """`NOHARM-CARD-ACS-001`; stable."""
+    specialty: str
+    vignette: str
+    question: str
+    """What the referring clinician asks."""
+    knowns: tuple[str, ...] = ()
+    unknowns: tuple[str, ...] = ()
+    red_flags: tuple[RedFlag, ...] = ()
+    actions: tuple[Action, ...]
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Groups of actions of which one is enough."""
+    best_alternatives: tuple[tuple[str, ...], ...] = ()
+    """Members of such groups that are the best choice; no effect on any score."""
+    broad: tuple[Broad, ...] = ()
+    references: tuple[str, ...] = ()
+    """Guidelines, by name and year."""
+
+
+def parse_case(raw: bytes | str, where: str) -> Case:
+    """Return a case from JSON; raises DataError naming the case, the field and what is wrong."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise DataError(f"{where}: not readable JSON ({e})") from None
+    return to_case(value, where)
+
+
+def to_case(value: Any, where: str) -> Case:
+    """Return a case from plain values; raises DataError naming the case, the field and what is wrong."""
+    code = value.get("code") if isinstance(value, dict) else None
+    own = f"{where}: case {code}" if isinstance(code, str) and _CODE.fullmatch(code) else where
+    try:
+        case = msgspec.convert(value, Case)
+    except msgspec.ValidationError as e:
+        raise DataError(f"{own}: {_plain(str(e), value)}") from None
+    for fault in faults(case):
+        raise DataError(f"{own}: {fault}")
+    return case
+
+
+def _plain(message: str, value: Any) -> str:
+    """Return msgspec's message with the action's id in place of its number."""
+    what, _, path = message.partition(" - at ")
+    found = re.match(r"`\$\.actions\[(\d+)\]", path)
+    if found is None:
+        return message.replace("$.", "")
+    action = value["actions"][int(found[1])]
+    own = action.get("id") if isinstance(action, dict) else None
+    name = repr(own) if isinstance(own, str) and _ACTION.fullmatch(own) else f"number {found[1]}"
+    field = path.strip("`").partition("]")[2].lstrip(".")
+    return f"action {name}{f', field {field}' if field else ''}: {what}"
+
+
+def faults(case: Case) -> Iterator[str]:
+    """Yield what is wrong with a case beyond the types of its fields."""
+    if not _CODE.fullmatch(case.code):
+        yield f"field code: {case.code[:40]!r} is not of the form NOHARM-CARD-ACS-001"
+    for name in ("specialty", "vignette", "question"):
+        if not getattr(case, name).strip():
+            yield f"field {name} is empty"
+    if not case.actions:
+        yield "field actions is empty"
+    ids = {action.id for action in case.actions}
+    for repeated, n in Counter(action.id for action in case.actions).items():
+        if n > 1:
+            yield f"action {repeated!r} stands {n} times"
+    for action in case.actions:
+        if not _ACTION.fullmatch(action.id):
+            yield f"action {action.id[:20]!r}, field id: a letter, then letters, digits or _"
+        if not action.text.strip():
+            yield f"action {action.id!r}, field text is empty"
+        for rating in action.ratings:
+            if not 1 <= rating <= 9:
+                yield f"action {action.id!r}, field ratings: {rating} is not from 1 to 9"
+    for field, groups in (
+        ("alternatives", case.alternatives),
+        ("best_alternatives", case.best_alternatives),
+        ("broad", [(link.broad, *link.specific) for link in case.broad]),
+    ):
+        yield from _group_faults(field, groups, ids)
+    yield from _relation_faults(case)
+
+
+def _group_faults(field: str, groups: Iterable[tuple[str, ...]], ids: set[str]) -> Iterator[str]:
+    for group in groups:
+        for unknown in [i for i in group if i not in ids]:
+            yield f"field {field}: there is no action {unknown[:20]!r}"
+        if len(set(group)) < len(group):
+            yield f"field {field}: an action stands twice in {', '.join(group)}"
+        if len(group) < (1 if field == "best_alternatives" else 2):
+            yield f"field {field}: a group needs two actions, {', '.join(group) or 'one'} is not"
+
+
+def _relation_faults(case: Case) -> Iterator[str]:
+    counted = Counter(i for group in case.alternatives for i in group)
+    for action, n in counted.items():
+        if n > 1:
+            yield f"field alternatives: action {action!r} is in {n} groups; it may be in one"
+    for best in case.best_alternatives:
+        if not any(set(best) <= set(group) for group in case.alternatives):
+            yield f"field best_alternatives: {', '.join(best)} are not in one alternative group"
+    for broad, n in Counter(link.broad for link in case.broad).items():
+        if n > 1:
+            yield f"field broad: action {broad!r} stands {n} times; list its specifics together"

@@ -1,0 +1,97 @@
+"""A case as a benchmark's instance, and a reply to it as a score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from medhelm.noharm.cases import Case, to_case
+from medhelm.noharm.derive import action_class, consensus
+from medhelm.noharm.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
+from medhelm.noharm.score import CaseScore, score_case
+from medhelm.schema import Instance, Response
+
+_KEY = "case"
+
+
+def case_instance(row: Mapping[str, Any]) -> Instance:
+    """Return the instance of a case: what a model is shown, and the rubric that it never sees.
+
+    Raises DataError naming the case and the field that is wrong.
+    """
+    case = to_case(dict(row), "a case")
+    labels = {a.id: APPROPRIATE if _is_right(case, a.id) else INAPPROPRIATE for a in case.actions}
+    return Instance(
+        id=case.code,
+        context=_context(case),
+        question=f"{case.question}\n\nActions:\n"
+        + "\n".join(f"{a.id}. {a.text}" for a in case.actions),
+        menu={a.id: a.text for a in case.actions},
+        references=(msgspec.json.encode({"labels": labels}).decode(),),
+        answer_key={_KEY: msgspec.json.encode(case).decode()},
+        metadata={"specialty": case.specialty},
+    )
+
+
+def _is_right(case: Case, name: str) -> bool:
+    (action,) = (a for a in case.actions if a.id == name)
+    return action_class(consensus(action)) == "appropriate"
+
+
+def _context(case: Case) -> str:
+    parts = [case.vignette]
+    parts += ["Known:\n" + _listed(case.knowns)] * bool(case.knowns)
+    parts += ["Not known:\n" + _listed(case.unknowns)] * bool(case.unknowns)
+    flags = [f"{flag.text} ({flag.status})" for flag in case.red_flags]
+    parts += ["Red flags:\n" + _listed(flags)] * bool(flags)
+    return "\n\n".join(parts)
+
+
+def _listed(items: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A reply to a case: its labels and what they score."""
+
+    labels: Labels
+    score: CaseScore
+
+
+def label_case(instance: Instance, response: Response) -> Labelled | None:
+    """Return what a reply labels and scores; None where no labels can be read out of it."""
+    case = stored_case(instance)
+    labels = read_labels(response.text, tuple(instance.menu))
+    return None if labels is None else Labelled(labels, score_case(case, labels.endorsed))
+
+
+def stored_case(instance: Instance) -> Case:
+    """Return the case behind an instance that `case_instance` made."""
+    return _parse(instance.answer_key[_KEY])
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> Case:
+    return msgspec.json.decode(text, type=Case)
+
+
+def label_schema(instance: Instance) -> dict[str, Any]:
+    """Return the JSON Schema of a reply that labels every action of a menu."""
+    label = {"type": "string", "enum": [APPROPRIATE, INAPPROPRIATE]}
+    inner = {
+        "type": "object",
+        "properties": {name: label for name in instance.menu},
+        "required": [*instance.menu],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"labels": inner},
+        "required": ["labels"],
+        "additionalProperties": False,
+    }
