@@ -31,12 +31,23 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWS = 50
 PATIENCE_MS = 15_000
 
-# A page that is left in the middle of a change would be read in the middle of it.
-_GO = """hash => new Promise((done) => {
+_READY = """const ready = () => new Promise((done, fail) => {
+  const busy = "main[aria-busy], .pane[aria-busy], .plot:not([data-drawn]), #versions:not([data-filled])";
+  const end = Date.now() + %d;
+  const look = () => {
+    const unfinished = document.querySelector(busy);
+    if (document.documentElement.dataset.ready && !unfinished) done();
+    else if (Date.now() > end) fail(new Error(`not ready: ${unfinished ? unfinished.outerHTML.slice(0, 200) : ""}`));
+    else setTimeout(look, 5);
+  };
+  look();
+});"""
+
+_GO = """const go = (hash) => new Promise((done) => {
   if (location.hash === hash) return done();
   document.addEventListener("medhelm:placed", () => done(), { once: true });
   location.hash = hash;
-})"""
+});"""
 
 _MARK = """turn => document.addEventListener("medhelm:placed", () => {
   document.documentElement.dataset.turn = turn;
@@ -117,8 +128,11 @@ class Reader:
 
     def go(self, *path: str, **query: str) -> Page:
         """Go to another address of the site that is open."""
-        self.page.evaluate(_GO, at(*path, **query))
-        return self.wait()
+        ready = _READY % PATIENCE_MS
+        self.page.evaluate(
+            f"hash => {{ {ready} {_GO} return go(hash).then(ready); }}", at(*path, **query)
+        )
+        return self.page
 
     @contextmanager
     def changes(self) -> Iterator[None]:
@@ -136,14 +150,7 @@ class Reader:
 
     def wait(self) -> Page:
         """Wait until the page stands, its charts drawn and its files read."""
-        self.page.locator("html[data-ready=true]").wait_for(state="attached")
-        for unfinished in (
-            "main[aria-busy]",
-            ".pane[aria-busy]",
-            ".plot:not([data-drawn])",
-            "#versions:not([data-filled])",
-        ):
-            self.page.locator(unfinished).first.wait_for(state="detached")
+        self.page.evaluate(f"() => {{ {_READY % PATIENCE_MS} return ready(); }}")
         return self.page
 
     def loaded(self, kind: str) -> list[str]:

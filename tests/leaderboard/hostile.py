@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,6 +81,7 @@ JUDGES = (NAMES[3], NAMES[9])
 def as_shown(text: str) -> str:
     """Return a text as the pages show it: what cannot be seen has its code point in its place."""
     found: list[str] = []
+    text = re.sub("[\u0300-\u036f]{9,}", lambda m: f"combining marks ×{len(m[0])}", text)
     for place, char in enumerate(text):
         is_hidden = unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in "\n\r\t"
         is_joiner = char == "\u200d" and text[place - 1 : place] > "\u2600"
