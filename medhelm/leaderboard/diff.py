@@ -8,7 +8,7 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.leaderboard.files import Build, Rank, Score, read_build
 from medhelm.stats import TIE
-from medhelm.tables.column_kinds import number, text
+from medhelm.tables.column_kinds import count, number, text
 from medhelm.tables.table import Row, Table, make_table
 
 COLUMNS = (
@@ -24,6 +24,8 @@ COLUMNS = (
     number("old_high", "upper end of the old interval"),
     number("new_low", "lower end of the new interval"),
     number("new_high", "upper end of the new interval"),
+    count("old_n", "compared instances behind the old score"),
+    count("new_n", "compared instances behind the new score"),
     text("was", "what decided the old score, where it is another now", "was"),
     text("now", "what decides the new score", "now"),
 )
@@ -34,12 +36,21 @@ def diff(old: Path, new: Path) -> Table:
     before, after = (_build(site) for site in (old, new))
     rows = [*_scores(before, after), *_ranks(before, after)]
     said = f"{old} of {before.built_at}, {new} of {after.built_at}."
+    moved = _moved(before, after)
+    notes = [said]
+    if not rows:
+        notes = [f"{'No score, rank or version' if moved else 'Nothing'} has changed: {said}"]
+    if moved:
+        notes.append(
+            f"Intervals differ where scores do not, {moved:,} of {len(after.scores):,}: other "
+            "draws, seed or confidence, or other models resampled with them."
+        )
     return make_table(
         "diff",
         "Changes from the old build to the new one",
         COLUMNS,
         rows,
-        [said if rows else f"Nothing has changed: {said}"],
+        notes,
         {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm},
     )
 
@@ -62,15 +73,28 @@ def _scores(before: Build, after: Build) -> Iterator[Row]:
             row: Row = dict(zip(("scoring", "benchmark", "model", "metric"), key, strict=True))
             row["change"] = change
             if a is not None:
-                row |= {"old": a.value, "old_low": a.low, "old_high": a.high, "was": a.version}
+                row |= {"old": a.value, "old_low": a.low, "old_high": a.high, "old_n": a.n}
+                row["was"] = a.version
             if b is not None:
-                row |= {"new": b.value, "new_low": b.low, "new_high": b.high, "now": b.version}
+                row |= {"new": b.value, "new_low": b.low, "new_high": b.high, "new_n": b.n}
+                row["now"] = b.version
             if a is not None and b is not None:
                 if a.version == b.version:
                     del row["was"], row["now"]
                 if a.value is not None and b.value is not None:
                     row["difference"] = b.value - a.value
             yield row
+
+
+def _moved(before: Build, after: Build) -> int:
+    """Return how many scores are as they were with another interval."""
+    old = {(s.scoring, s.benchmark, s.model, s.metric): s for s in before.scores}
+    pairs = ((old.get((s.scoring, s.benchmark, s.model, s.metric)), s) for s in after.scores)
+    return sum(
+        not _change(a, b) and (_differ(a.low, b.low) or _differ(a.high, b.high))
+        for a, b in pairs
+        if a is not None
+    )
 
 
 def _change(a: Score | None, b: Score | None) -> str:

@@ -315,7 +315,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no text, where there is none."""
 
 
-class InstanceLine(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One instance of a benchmark whose text may be published."""
 
     id: str
@@ -330,7 +330,7 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True):
     """(role, content) as models are asked; empty where only baselines ran."""
 
 
-class JudgeReply(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one judge said of an answer."""
 
     judge: str
@@ -340,7 +340,7 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Raw replies, repairs included."""
 
 
-class MetricLine(msgspec.Struct, frozen=True, kw_only=True):
+class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one metric said of an answer."""
 
     metric: str
@@ -349,7 +349,7 @@ class MetricLine(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class AnswerLine(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One answer of a model."""
 
     text: str

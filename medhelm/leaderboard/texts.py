@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,8 +38,7 @@ Shards = tuple[tuple[int, str], ...]
 """(first line, key of the data file), in order."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """What metrics said of one answer, the main metric first."""
 
     extracted: str

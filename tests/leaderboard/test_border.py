@@ -78,7 +78,7 @@ def test_the_strictest_class_of_a_benchmark_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("evaluate:/home/CANARY/mine", "evaluate:mine"),
+        ("evaluate:/opt/CANARY/mine", "evaluate:mine"),
         ("evaluate:./CANARY/mine#key@0..100", "evaluate:mine#key@0..100"),
         ("evaluate:~/CANARY/mine.py", "evaluate:mine.py"),
         ("evaluate:C:\\CANARY\\mine", "evaluate:mine"),
@@ -92,7 +92,7 @@ def test_a_metric_whose_script_lies_here_is_named_without_its_path(name: str, sh
 
 def test_no_path_of_a_metric_gets_out(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    local: MetricRef = msgspec.structs.replace(EXACT, name="evaluate:/home/CANARY/mine#f1")
+    local: MetricRef = msgspec.structs.replace(EXACT, name="evaluate:/opt/CANARY/mine#f1")
     for model, version in (("a", "1"), ("b", "1"), ("c", "2")):
         for benchmark in ("x", "mixed") if model != "c" else ("mixed",):
             rows = [

@@ -5,8 +5,12 @@ from __future__ import annotations
 import http.client
 import signal
 import socket
+import struct
 import subprocess
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,9 +18,13 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
+from medhelm.leaderboard.collect import Wanted
 from medhelm.leaderboard.diff import diff
 from medhelm.leaderboard.files import as_script
 from medhelm.leaderboard.serve import open_server
+from medhelm.leaderboard.site import SiteOptions, build_site
+from medhelm.registry import load_registry
+from medhelm.tables.table import Settings
 from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import build, js_string
 from tests.quiz import command, environment
@@ -62,9 +70,32 @@ def test_diff_of_the_same_build_is_empty(
     assert "is no built site" in capsys.readouterr().err
 
 
-def get(port: int, path: str) -> tuple[int, dict[str, str], bytes]:
+def test_diff_tells_of_other_settings_and_other_instances(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    wider = SiteOptions(settings=Settings(draws=50, confidence=0.8))
+    wanted = Wanted(results=tmp_path / "results-old")
+    build_site(wanted, tmp_path / "other", load_registry(), wider)
+    table = diff(two[0], tmp_path / "other")
+    assert not table.rows and "No score, rank or version has changed" in table.notes[0]
+    assert "Intervals differ where scores do not" in table.notes[1]
+    write_run(tmp_path / "more", "x", "a", items([1.0, 0.0]))
+    write_run(tmp_path / "more", "x", "b", items([1.0, 1.0, 0.0, 0.0]))
+    write_run(tmp_path / "fewer", "x", "a", items([1.0, 0.0, 1.0, 0.0]))
+    write_run(tmp_path / "fewer", "x", "b", items([1.0, 1.0, 0.0, 0.0]))
+    for name in ("more", "fewer"):
+        build(tmp_path / name, tmp_path / f"site-{name}")
+    rows = diff(tmp_path / "site-more", tmp_path / "site-fewer").rows
+    (same,) = [r for r in rows if (r["change"], r["model"]) == ("score", "a")]
+    assert same["difference"] == 0  # one half of two instances, then one half of four
+    assert (same["old_n"], same["new_n"]) == (2, 4)
+
+
+def get(
+    port: int, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("GET", path)
+    connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     found = answer.status, dict(answer.getheaders()), answer.read()
     connection.close()
@@ -73,12 +104,8 @@ def get(port: int, path: str) -> tuple[int, dict[str, str], bytes]:
 
 def test_the_server_gives_files_of_the_site_only(site: Path) -> None:
     (site / "secret.txt").write_text("SECRET")
-    with open_server(site, 0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            assert server.server_address[0] == "127.0.0.1"
-            port = server.server_port
+    try:
+        with served(site) as port:
             status, headers, body = get(port, "/")
             assert status == 200 and b"<html" in body
             assert "script-src 'self';" in headers["Content-Security-Policy"]
@@ -86,10 +113,64 @@ def test_the_server_gives_files_of_the_site_only(site: Path) -> None:
             assert get(port, "/data/site.js?x=1")[0] == 200
             for path in ("/secret.txt", "/data/", "/../results", "/%2e%2e/x", "/build.json/.."):
                 assert get(port, path)[0] == 404, path
+    finally:
+        (site / "secret.txt").unlink()
+    with open_server(site, 0) as server:
+        assert server.server_address[0] == "127.0.0.1"
+
+
+@contextmanager
+def served(site: Path) -> Iterator[int]:
+    """Serve a site and yield the port."""
+    with open_server(site, 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
         finally:
             server.shutdown()
             thread.join()
-            (site / "secret.txt").unlink()
+
+
+def test_other_requests(site: Path) -> None:
+    with served(site) as port:
+        status, headers, body = get(port, "/app/plotly.min.js", "HEAD")
+        assert (status, body) == (200, b"") and int(headers["Content-Length"]) > 1_000_000
+        assert get(port, "/", "POST")[0] == 501
+        since = get(port, "/")[1]["Last-Modified"]
+        assert get(port, "/", **{"If-Modified-Since": since})[0] == 304
+        assert get(port, "/", Host=f"localhost:{port}")[0] == 200
+        status, _, body = get(port, "/data/site.js", Host=f"evil.example:{port}")
+        assert status == 403 and b"medhelmData" not in body
+
+
+def test_a_site_that_is_renewed_while_it_is_served(tmp_path: Path) -> None:
+    results, site = tmp_path / "results", tmp_path / "site"
+    write_run(results, "x", "a", items([1.0, 0.0]))
+    build(results, site)
+    with served(site) as port:
+        known = {p.name for p in (site / "data").iterdir()}
+        write_run(results, "y", "a", items([1.0, 0.0]))
+        build(results, site)
+        new = {p.name for p in (site / "data").iterdir()} - known
+        assert new and all(get(port, f"/data/{name}")[0] == 200 for name in new)
+        (site / "build.json").write_text("{")
+        assert get(port, "/")[0] == 404
+
+
+def test_a_browser_that_goes_away_is_no_fault(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(site) as port:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port)) as gone:
+                reset = struct.pack("ii", 1, 0)
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                gone.sendall(b"GET /app/plotly.min.js HTTP/1.0\r\n\r\n")
+                gone.recv(100)
+        assert get(port, "/")[0] == 200
+        time.sleep(0.2)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_port_in_use_and_a_folder_without_a_site(site: Path, tmp_path: Path) -> None:
