@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -25,7 +26,7 @@ from tests.leaderboard.hostile import TITLE, write_hostile
 from tests.leaderboard.worlds import write_demo, write_full, write_ratings
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Locator, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWS = 50
@@ -76,14 +77,22 @@ class World:
     light: Path
     """The same site with a chart library that draws nothing: reading the real one takes seconds."""
 
-    def load(self, **more: Any) -> Results:
-        """Return the results as the tables read them."""
-        return load_results(self.results, **more)
-
-    def table(self, name: str, metrics: Any = "main", rank_by: Any = "paper", **more: Any) -> Table:
+    def table(
+        self,
+        name: str,
+        metrics: Any = "main",
+        rank_by: Any = "paper",
+        scoring: Any = "fixed",
+        benchmarks: Iterable[str] = (),
+    ) -> Table:
         """Return a table of the results, made without the site."""
-        settings = Settings(draws=DRAWS, rank_by=rank_by)
-        return self.load(**more).typed(name, settings, metrics=metrics)
+        found = _load(self.results, scoring, tuple(benchmarks))
+        return found.typed(name, Settings(draws=DRAWS, rank_by=rank_by), metrics=metrics)
+
+
+@cache
+def _load(results: Path, scoring: Any, benchmarks: tuple[str, ...]) -> Results:
+    return load_results(results, scoring=scoring, benchmarks=benchmarks)
 
 
 @dataclass
@@ -121,8 +130,16 @@ class Reader:
         dialog.dismiss()
 
     def open(self, *path: str, **query: str) -> Page:
-        """Load the site anew at an address."""
+        """Show an address afresh: loads the site unless it is there, with nothing left of before."""
+        if not self.page.url.startswith(self.address):
+            return self.load(*path, **query)
+        self.go("-")
+        return self.go(*path, **query)
+
+    def load(self, *path: str, **query: str) -> Page:
+        """Load the site anew at an address, as one who follows a link from elsewhere."""
         self.page.goto("about:blank")
+        self.requests.clear()
         self.page.goto(self.address + at(*path, **query))
         return self.wait()
 
@@ -278,25 +295,56 @@ def browser(chromium: str) -> Iterator[Browser]:
 Opens = Callable[..., Reader]
 
 
-@pytest.fixture
-def opens(browser: Browser) -> Iterator[Opens]:
-    """Return `opens(world, ...)`, which gives a page; at the end none may have a fault."""
-    contexts: list[BrowserContext] = []
-    readers: list[Reader] = []
+class Pages:
+    """The pages of one module: loading the site takes longer than most tests, so that they stay."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._readers: list[Reader] = []
+        self.used: list[Reader] = []
 
     def give(
-        world: World | str, width: int = 1280, *, has_charts: bool = False, **more: Any
+        self,
+        world: World | str,
+        *,
+        width: int = 1280,
+        scheme: Literal["light", "dark"] = "light",
+        has_charts: bool = False,
     ) -> Reader:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **more)
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
+        """Return a page of a site that the test does not hold already; charts are left out if they may."""
         if isinstance(world, World):
             world = ((world.site if has_charts else world.light) / "index.html").as_uri()
-        readers.append(Reader(context.new_page(), world))
-        return readers[-1]
+        free = (r for r in self._readers if r.address == world and r not in self.used)
+        reader = next(free, None) or self._make(world)
+        reader.page.set_viewport_size({"width": width, "height": 900})
+        reader.page.emulate_media(media="screen", color_scheme=scheme)
+        reader.page.mouse.move(0, 0)
+        self.used.append(reader)
+        return reader
 
-    yield give
-    for context in contexts:
-        context.close()
-    if faults := [fault for reader in readers for fault in reader.faults]:
+    def _make(self, address: str) -> Reader:
+        page = self._browser.new_context().new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        self._readers.append(Reader(page, address))
+        return self._readers[-1]
+
+
+Opens = Callable[..., Reader]
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Pages:
+    """Keep the pages of a module."""
+    return Pages(browser)
+
+
+@pytest.fixture
+def opens(pages: Pages) -> Iterator[Opens]:
+    """Return `opens(world, ...)`, which gives a page; at the end none may have a fault."""
+    yield pages.give
+    faults = [fault for reader in pages.used for fault in reader.faults]
+    for reader in pages.used:
+        reader.faults.clear()
+    pages.used.clear()
+    if faults:
         pytest.fail("\n".join(faults))

@@ -84,11 +84,12 @@ def test_every_page_of_the_demo_opens(opens: Opens, demo: World) -> None:
 
 
 def test_the_first_view_of_another_address_than_the_overview(opens: Opens, full: World) -> None:
-    page = opens(full).open("benchmark", "triage", metric="exact_match")
+    reader = opens(full)
+    page = reader.load("benchmark", "triage", metric="exact_match")
     assert page.locator("h1").inner_text() == "Triage of chest pain"
-    page = opens(full).open("nowhere")
+    page = reader.load("nowhere")
     assert page.locator("h1").inner_text() == "No such page"
-    page = opens(full).open("run", "triage", "lab/none")
+    page = reader.load("run", "triage", "lab/none")
     assert "no run of this model" in page.locator("main").inner_text()
 
 
@@ -99,7 +100,7 @@ def test_a_file_that_is_missing_is_named(opens: Opens, full: World) -> None:
     lost.unlink()  # a link: the site itself keeps it
     try:
         reader = opens(full)
-        page = reader.open("statistics")
+        page = reader.load("statistics")
         said = page.get_by_role("alert").inner_text()
         assert lost.name in said and "missing or damaged" in said
         assert any("ERR_FILE_NOT_FOUND" in fault for fault in reader.faults)

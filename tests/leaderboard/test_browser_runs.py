@@ -139,7 +139,7 @@ def test_a_search_can_be_stopped_and_taken_up_again(opens: Opens, full: World) -
     held: list[Any] = []
     # Before the page is there, since what is on disk is not intercepted later.
     reader.page.route("**/data/text-*-2.js", lambda route: held.append(route))
-    page = reader.open("run", "notes", ONE.name)
+    page = reader.load("run", "notes", ONE.name)
     (run,) = reader.loaded("run")
     files = data_of(full.site, run.removesuffix(".js"))
     total = len(files["answers"]) + len(files["texts"])
@@ -158,6 +158,7 @@ def test_a_search_can_be_stopped_and_taken_up_again(opens: Opens, full: World) -
     page.get_by_role("button", name="Search all").click()
     page.get_by_text("1 of 160 answers with").wait_for()
     assert listed(page) == ["notes-159"]
+    page.unroute_all()
 
 
 # Paging and files --------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def test_paging(opens: Opens, full: World) -> None:
 
 def test_only_the_files_of_the_open_instance_are_read(opens: Opens, full: World) -> None:
     reader = opens(full)
-    page = reader.open("run", "notes", ONE.name)
+    page = reader.load("run", "notes", ONE.name)
     files = data_of(full.site, reader.loaded("run")[0].removesuffix(".js"))
     texts, answers_ = ([f"{key}.js" for _, key in files[k]] for k in ("texts", "answers"))
     assert len(texts) >= 4 and len(answers_) >= 3
@@ -269,10 +270,11 @@ def test_a_link_opened_cold_shows_the_same_instance(opens: Opens, full: World) -
     other = second.page
     other.goto(page.url)
     second.wait()
+    assert len(second.loaded("answers")) == 1
     assert opened(other) == "notes-077" == other.locator("#list [aria-current] bdi").inner_text()
     assert pane(other).inner_text() == pane(page).inner_text()
     assert listed(other) == listed(page)
-    other = opens(full).open("run", "notes", ONE.name, instance="nobody")
+    other = second.load("run", "notes", ONE.name, instance="nobody")
     assert "does not have: nobody" in other.locator("#unknown").inner_text()
 
 
@@ -333,10 +335,11 @@ def test_two_models_side_by_side(opens: Opens, full: World) -> None:
 
 def test_side_by_side_where_one_has_no_answer(opens: Opens, full: World) -> None:
     path = ("run", "mishaps", ONE.name)
-    page = opens(full).open(*path, **{"with": TWO.name, "instance": "mishaps-017"})
+    reader = opens(full)
+    page = reader.open(*path, **{"with": TWO.name, "instance": "mishaps-017"})
     answer = page.get_by_role("region", name=f"Answer of {TWO.name}", exact=True)
     assert "no answer to this instance" in answer.inner_text()
-    page = opens(full).open(*path, **{"with": "lab/nobody"})
+    page = reader.open(*path, **{"with": "lab/nobody"})
     assert page.get_by_text("a second model that has no run").is_visible()
 
 
@@ -348,7 +351,7 @@ def test_closed_benchmarks_show_scores_and_hashes_only(
     opens: Opens, full: World, name: str
 ) -> None:
     reader = opens(full)
-    page = reader.open("run", name, ONE.name)
+    page = reader.load("run", name, ONE.name)
     ids = listed(page)
     assert len(ids) == 6 and all(len(i) == 16 and int(i, 16) >= 0 for i in ids)
     assert "scores and hashes only" in page.locator("#no-text").inner_text()
