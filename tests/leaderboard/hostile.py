@@ -73,6 +73,8 @@ RUNNING = {0, 2, 3, 4, 5, 9, 11, 12}
 
 NAMES = tuple(text[:300] for text in ATTACKS)
 TITLE = ATTACKS[2] + " our models"
+RANKED = tuple(NAMES[i] for i in (0, 2, 3, 5, 7, 9, 22, 24, 25, 26, 27, 31))
+"""Names of models that are compared in pairs and in charts; the others read the gold."""
 FIRST, SECOND = (ModelSpec(name=name, provider="openai") for name in (NAMES[2], NAMES[22]))
 PRICE = Price(input=1.0, output=2.0, date=NAMES[0])
 JUDGES = (NAMES[3], NAMES[9])
@@ -97,7 +99,9 @@ def write_hostile(folder: Path) -> Path:
     for place, name in enumerate(NAMES):
         for model in (FIRST, SECOND):
             _thin(results, f"card{place:02d}", model, place, name)
-        _thin(results, "wide", ModelSpec(name=name, provider="openai", price=PRICE), place)
+        provider = "openai" if name in RANKED else "baseline"
+        spec = ModelSpec(name=name, provider=provider, model="oracle", price=PRICE)
+        _thin(results, "wide", spec, place)
     return results
 
 
