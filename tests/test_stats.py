@@ -75,7 +75,7 @@ def test_macro_f1_leaves_out_labels_that_never_occur() -> None:
 
 @pytest.mark.parametrize("name", stats.AGGREGATIONS)
 def test_aggregations_broadcast_over_draws(name: str) -> None:
-    k = {"mean": 2, "mean_of_parts": 6, "macro_f1": 6}.get(name, 3)
+    k = {"mean": 2, "ratio": 2, "mean_of_parts": 6, "macro_f1": 6, "noharm_overall": 6}.get(name, 3)
     sums = np.random.default_rng(3).integers(1, 9, size=(5, 7, k)).astype(float)
     whole = stats.AGGREGATIONS[name](sums)
     assert whole.shape == (5, 7)

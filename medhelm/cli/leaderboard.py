@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -196,14 +197,11 @@ def show_demo(registry: Registry) -> None:
 def _serve(args: argparse.Namespace) -> int:
     from medhelm.leaderboard.serve import HOST, open_server
 
-    with open_server(Path(args.site), args.port) as server:
+    with open_server(Path(args.site), args.port) as server, suppress(KeyboardInterrupt):
         print(
             f"Serving {args.site} on http://{HOST}:{server.server_port}/ until Ctrl-C", flush=True
         )
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
+        server.serve_forever()
     return 0
 
 
