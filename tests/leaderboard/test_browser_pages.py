@@ -332,7 +332,9 @@ def test_the_list_of_benchmarks(opens: Opens, full: World) -> None:
     assert set(rows) == {v["title"] for v in BENCHMARKS.values()} | {"open", *CLOSED}
     assert rows["private"][3] == "private" and rows["private"][-1] == "no"
     assert rows["Triage of chest pain"][1] == "Clinical Decision Support"
-    assert rows["Triage of chest pain"][5:] == ["40", "5", "yes"]
+    assert rows["Triage of chest pain"][4:] == ["exact_match", "40", "5", "yes"]
+    happened = next(r for r in full.table("benchmarks").rows if r["benchmark"] == "mishaps")
+    assert rows["Everything that can happen"][5] == str(happened["n"]) == "10"
     page.get_by_role("searchbox").fill("visits")
     table.get_by_role("rowheader", name="Triage").wait_for(state="detached")
     assert {row[0] for row in grid(table)[1:]} == {"Coding of visits", "Notes of visits"}

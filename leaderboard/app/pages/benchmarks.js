@@ -26,11 +26,22 @@
     return found;
   }
 
-  /** Return the list as a page table, from site.js and the table of the MDE, which knows n. */
-  function listTable(scoring, lines, mde) {
+  /** Return a row of each benchmark that knows its main metric and n: that of a ranked model, if there is one. */
+  function known(scores) {
+    const found = new Map();
+    for (const row of scores ? scores.rows : []) {
+      const name = scores.get(row, "benchmark");
+      if (!scores.get(row, "is_main") || scores.get(row, "n") === null) continue;
+      if (!found.has(name) || scores.get(found.get(name), "status") !== "ranked") found.set(name, row);
+    }
+    return found;
+  }
+
+  /** Return the list as a page table, from site.js and the table of scores. */
+  function listTable(scoring, lines, scores) {
     const runs = runsOf(scoring);
-    const facts = new Map(mde ? mde.rows.map((row) => [mde.get(row, "benchmark"), row]) : []);
-    const fact = (name, what) => (facts.has(name) ? mde.get(facts.get(name), what) : null);
+    const facts = known(scores);
+    const fact = (name, what) => (facts.has(name) ? scores.get(facts.get(name), what) : null);
     const rows = lines.map((b) => [b.name, b.title, medhelm.categoryTitle(b.category), medhelm.subcategoryTitle(b.subcategory), b.access, fact(b.name, "metric"), fact(b.name, "n"), runs.get(b.name) || 0, b.has_text]);
     return medhelm.reader({ name: "benchmark_list", title: "Benchmarks of this site", columns: COLUMNS, rows, notes: [], settings: [] });
   }
@@ -48,12 +59,12 @@
     return h("div", { class: "field" }, h("label", { for: "search" }, "Search"), input);
   }
 
-  function list(view, mde, chosen) {
+  function list(view, scores, chosen) {
     const words = view.get("q").toLowerCase().split(/\s+/).filter(Boolean);
     const lines = medhelm.site.benchmarks.filter((b) => chosen.has(b.name) && matches(b, words));
     medhelm.say(medhelm.many(lines.length, "benchmark"));
     if (!lines.length) return medhelm.nothing("No benchmark passes the filters.");
-    const table = listTable(view.scoring, lines, mde);
+    const table = listTable(view.scoring, lines, scores);
     const title = (row) => [
       medhelm.link(medhelm.benchmarkHash(view, table.get(row, "benchmark")), null, medhelm.name(table.get(row, "title"))), " ",
       medhelm.offlineJury.has(table.get(row, "benchmark")) ? medhelm.badge("warn", "offline jury", "rated by rules that stand in for judges") : null,
@@ -66,10 +77,10 @@
 
   async function render(view) {
     const found = medhelm.viewOf(view);
-    const [page, mde] = await Promise.all([found ? medhelm.load(found.key) : null, medhelm.scorings.size ? medhelm.tableOf(view.scoring, "mde") : null]);
+    const [page, scores] = await Promise.all([found ? medhelm.load(found.key) : null, medhelm.scorings.size ? medhelm.tableOf(view.scoring, "benchmarks") : null]);
     const place = h("div", null);
     const chosen = new Set(page ? page.benchmarks : []);
-    const show = () => place.replaceChildren(list(view, mde, chosen));
+    const show = () => place.replaceChildren(list(view, scores, chosen));
     show();
     return [
       h("h1", null, "Benchmarks"),

@@ -174,7 +174,7 @@
         const colour = medhelm.scaleColour(1 - place / Math.max(1, models.length - 1));
         return {
           type: "bar", orientation: "h", name: `rank ${rank}`, y: places, x: rows.map((row) => (row ? 100 * ranks.get(row, "share") : 0)),
-          marker: { color: colour.background, line: { color: ink.surface, width: 1 } },
+          marker: { color: colour.background, line: { color: ink["line-strong"], width: 1 } }, // The ends of the scale are like the page, dark or light.
           text: rows.map((row) => (row && ranks.get(row, "share") >= 0.08 ? String(rank) : "")), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: colour.color },
           hovertext: rows.map((row, i) => `${medhelm.plotText(models[i])}<br>rank ${rank}: ${row ? medhelm.valueText(column, ranks.get(row, "share")) : medhelm.DASH} of the draws`), hoverinfo: "text",
         };
