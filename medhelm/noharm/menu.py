@@ -78,20 +78,3 @@ def stored_case(instance: Instance) -> Case:
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Case:
     return msgspec.json.decode(text, type=Case)
-
-
-def label_schema(instance: Instance) -> dict[str, Any]:
-    """Return the JSON Schema of a reply that labels every action of a menu."""
-    label = {"type": "string", "enum": [APPROPRIATE, INAPPROPRIATE]}
-    inner = {
-        "type": "object",
-        "properties": {name: label for name in instance.menu},
-        "required": [*instance.menu],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"labels": inner},
-        "required": ["labels"],
-        "additionalProperties": False,
-    }
