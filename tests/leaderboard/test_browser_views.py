@@ -362,3 +362,7 @@ def test_pairs_tell_their_interval_and_p(opens: Opens, full: World) -> None:
     assert said["Difference"] == f"{row['difference']:+.3f} [{low}, {high}]"
     assert said["p, Holm"] == spelled(pairs, row, "p_holm")
     assert said["Benchmarks"] == str(row["n_benchmarks"])
+    ground = "all => all.map((e) => [e.textContent, getComputedStyle(e).backgroundColor])"
+    for text, colour in page.locator(".spot.strong").evaluate_all(ground):
+        red, _, blue = (int(v) for v in colour[4:-1].split(","))
+        assert (blue > red) == text.startswith("+")  # blue is better, orange is worse
