@@ -317,7 +317,7 @@ class Pages:
         free = (r for r in self._readers if r.address == world and r not in self.used)
         reader = next(free, None) or self._make(world)
         reader.page.set_viewport_size({"width": width, "height": 900})
-        reader.page.emulate_media(media="screen", color_scheme=scheme)
+        reader.page.emulate_media(media="screen", color_scheme=scheme, reduced_motion="reduce")
         reader.page.mouse.move(0, 0)
         self.used.append(reader)
         return reader

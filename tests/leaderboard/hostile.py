@@ -27,6 +27,7 @@ from medhelm.schema import (
     Response,
     RunRecord,
     Usage,
+    UsageTotals,
 )
 from tests.build_runs import EXACT, Item, write_run
 from tests.leaderboard.casting import scripted, write_data
@@ -211,7 +212,8 @@ def _thin(
     safe = msgspec.structs.replace(model, name=f"m{NAMES.index(model.name)}")
     rows = [Item(id=f"{benchmark}-{i}", value=float((place + i) % 2)) for i in range(2)]
     exchanges = [_exchange(Instance(id=row.id, context="a case"), "an answer") for row in rows]
-    grading = write_run(results, benchmark, safe, rows, exchanges=exchanges)
+    usage = UsageTotals(requests=2, input_tokens=10_000 * (place + 1), output_tokens=100)
+    grading = write_run(results, benchmark, safe, rows, exchanges=exchanges, usage=usage)
     record = read_record(grading)
     spec = msgspec.structs.replace(record.spec, model=model)
     record = msgspec.structs.replace(record, spec=spec)

@@ -44,9 +44,7 @@ def test_pictures(
     reader = opens(full, width=width, scheme=scheme, has_charts=True)
     for page_name, (path, query) in PATHS.items():
         page = reader.open(*path, **query)
-        page.wait_for_timeout(200)  # a page fades in
         shot = page.screenshot(full_page=True, path=folder / f"{page_name}.png")
         assert len(shot) > 20_000, page_name  # an empty page is far smaller
     page = opens(demo, width=width, scheme=scheme).open()
-    page.wait_for_timeout(200)
     page.screenshot(full_page=True, path=folder / "demo-overview.png")
