@@ -137,6 +137,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int
     sampling: Sampling = Sampling()
     seed: int | None = None
+    json_schema: dict[str, Any] | None = None
+    """JSON Schema of the object that the answer must be, where the endpoint holds answers to one;
+    None: free text."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -372,6 +375,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sampling: Sampling = Sampling()
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
+    json_schema: bool = False
+    """Whether the endpoint holds answers to a JSON Schema that a request carries."""
     extra_body: dict[str, Any] = {}
     """Further fields of the request's JSON body (chat template options and the like)."""
     timeout_s: float = 120.0
