@@ -11,7 +11,7 @@ import os
 import threading
 import zlib
 from array import array
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,31 +221,43 @@ class RunFolder(AppendLog):
 
 def _mend(log: Path, quarantine: Path) -> Scan:
     """Drop a torn last line, move damaged lines aside, and collect the answered keys."""
-    if not log.exists():
-        return Scan(set(), set(), 0, 0)
     answered: set[int] = set()
     failed: set[int] = set()
-    damaged: list[tuple[int, int]] = []
-    torn = 0
-    start = 0
     decode = msgspec.json.Decoder(_Line).decode
+
+    def take(line: bytes, start: int) -> bool:
+        parsed = _read_line(line, decode)
+        if parsed is not None:
+            (answered if parsed.response.is_answered else failed).add(parsed.key)
+        return parsed is not None
+
+    torn, damaged = mend_log(log, quarantine, take)
+    return Scan(answered, failed - answered, torn, damaged)
+
+
+def mend_log(log: Path, quarantine: Path, take: Callable[[bytes, int], bool]) -> tuple[int, int]:
+    """Return how many torn (0 or 1) and damaged lines were taken out of a log.
+
+    `take` is given every whole line with its place in the file and says whether it can be read;
+    it is given no line twice, and places hold only where nothing was damaged.
+    """
+    if not log.exists():
+        return 0, 0
+    damaged: list[tuple[int, int]] = []
+    start = torn = 0
     with open(log, "rb") as lines:
         for line in lines:
-            end = start + len(line)
             if not line.endswith(b"\n"):
                 torn = 1
                 break
-            parsed = _read_line(line, decode)
-            if parsed is None:
-                damaged.append((start, end))
-            else:
-                (answered if parsed.response.is_answered else failed).add(parsed.key)
-            start = end
+            if not take(line, start):
+                damaged.append((start, start + len(line)))
+            start += len(line)
     if damaged:
         move_aside(log, quarantine, damaged, start)
     elif torn:
         os.truncate(log, start)
-    return Scan(answered, failed - answered, torn, len(damaged))
+    return torn, len(damaged)
 
 
 def _read_line(line: bytes, decode: Any) -> _Line | None:

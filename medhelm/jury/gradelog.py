@@ -9,7 +9,6 @@ judge is replaced asks only the new one.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -22,7 +21,7 @@ from medhelm.jury.verdicts import Verdict
 from medhelm.runlog import (
     AppendLog,
     exchange_key,
-    move_aside,
+    mend_log,
     with_checksum,
     without_checksum,
 )
@@ -99,26 +98,15 @@ class GradeLog(AppendLog):
         return final
 
     def _mend(self) -> set[int]:
-        if not self.log_path.exists():
-            return set()
         final: set[int] = set()
-        damaged: list[tuple[int, int]] = []
-        start, is_torn = 0, False
-        with open(self.log_path, "rb") as lines:
-            for line in lines:
-                if is_torn := not line.endswith(b"\n"):
-                    break
-                judgement = _read(line)
-                if judgement is None:
-                    damaged.append((start, start + len(line)))
-                elif judgement.is_final:
-                    final.add(judgement.key)
-                start += len(line)
-        if damaged:
-            quarantine = self.log_path.with_name("quarantine.jsonl")
-            move_aside(self.log_path, quarantine, damaged, start)
-        elif is_torn:
-            os.truncate(self.log_path, start)
+
+        def take(line: bytes, _: int) -> bool:
+            judgement = _read(line)
+            if judgement is not None and judgement.is_final:
+                final.add(judgement.key)
+            return judgement is not None
+
+        mend_log(self.log_path, self.log_path.with_name("quarantine.jsonl"), take)
         return final
 
     def append(self, judgement: Judgement) -> None:
