@@ -35,13 +35,13 @@ def read_file(path: Path) -> _Rows:
     return READERS[path.suffix](path)
 
 
-def read_csv(path: Path) -> _Rows:
+def read_csv(path: Path, separator: str = ",") -> _Rows:
     """Yield records with every cell as text; a record must be as long as the header."""
     csv.field_size_limit(_MAX_CELL)
     number = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            records = csv.reader(file, strict=True)
+            records = csv.reader(file, delimiter=separator, strict=True)
             header = next(records, None)
             if header is None:
                 return

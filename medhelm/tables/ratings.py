@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from medhelm.data.readers import read_csv
 from medhelm.durable import why
 from medhelm.errors import DataError
 from medhelm.schema import Rubric
+from medhelm.tables.spreadsheet import read_filled
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
@@ -84,21 +84,14 @@ def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[Rating]
 
 
 def _read(path: Path, key: Path | None) -> Iterator[Rating]:
-    try:
-        _check_commas(path)
-        rows = list(read_csv(path))
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
+    rows = read_filled(path)
     is_blinded = bool(rows) and "item" in rows[0][1]
     needed = ("rater", "item") if is_blinded else ("rater", *_NAMES)
     if rows:
         check_columns(path.name, rows[0][1], needed)
     items = _items(path, key) if is_blinded else {}
-    for number, row in rows:
+    for number, cells in rows:
         where = f"{path.name}, row {number}"
-        cells = {name: str(text).strip() for name, text in row.items()}
-        if not any(cells.values()):
-            continue
         if is_blinded:
             if cells["item"] not in items:
                 raise DataError(
@@ -118,15 +111,6 @@ def _read(path: Path, key: Path | None) -> Iterator[Rating]:
             benchmark, model, instance = (cells[name] for name in _NAMES)
             answer = Answer(benchmark, model, instance, repeat)
             yield Rating(where, cells["rater"], answer, "", "repeat" in cells, cells)
-
-
-def _check_commas(path: Path) -> None:
-    """Raise DataError for the semicolons or tabs that some spreadsheets write."""
-    with path.open("rb") as file:
-        header = file.readline()
-    for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
-        if header.count(mark) > header.count(b","):
-            raise DataError(f"{path.name}: columns are separated by {name}; save it with commas")
 
 
 def check_columns(file: str, there: Collection[str], needed: Collection[str]) -> None:

@@ -6,19 +6,15 @@ order that says nothing; what they stand for is in the key, a file of its own.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 import numpy as np
 
-from medhelm.durable import AtomicFile, why
 from medhelm.errors import PrivacyRefused, RecordError, UsageError
 from medhelm.jury.metric import NAME as JURY
 from medhelm.records import instance_key, order_key, read_plan
@@ -27,14 +23,13 @@ from medhelm.schema import Exchange, RunRecord, Scoring
 from medhelm.tables.rated import RunScores, check_one_jury, graded_runs, read_run
 from medhelm.tables.ratings import Key, KeyItem, key_path
 from medhelm.tables.selection import Data, choose_runs, is_ranked
+from medhelm.tables.spreadsheet import guard, refuse_present, to_csv, write_whole
 
 PER_BENCHMARK = 30
 THIRDS = 3
 
 _CASE = ("item", "rater", "benchmark", "task", "context", "question", "answer")
 _NOT_RATED = "n/a"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would read as the start of a formula."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +76,7 @@ def write_sheet(
     to rate or a file is in the way, RecordError where one cannot be written.
     """
     key = key_path(path)
-    for file in (path, key):
-        if file.exists():
-            raise UsageError(f"{file} is there already and may hold ratings; name another file")
+    refuse_present(path, key)
     runs, damaged = graded_runs(results_dir)
     if not benchmarks:
         runs = [r for r in runs if r.record.grading.jury is not None]
@@ -104,8 +97,10 @@ def write_sheet(
     if not drawn:
         raise UsageError("no answer has a score of the jury: there is nothing to rate")
     items, lines = _fill(drawn, seed)
-    _write(path, _to_csv(lines, _criteria(scores)))
-    _write(key, msgspec.json.format(msgspec.json.encode(Key(seed=seed, items=items)), indent=1))
+    write_whole(path, to_csv([*_CASE, *_criteria(scores)], lines, _NOT_RATED))
+    write_whole(
+        key, msgspec.json.format(msgspec.json.encode(Key(seed=seed, items=items)), indent=1)
+    )
     counts: dict[str, int] = defaultdict(int)
     for candidate in drawn:
         counts[candidate.own.run.benchmark] += 1
@@ -181,10 +176,10 @@ def _fill(
                 "item": name,
                 "rater": "",
                 "benchmark": run.record.card.title or run.benchmark,
-                "task": _text(run.record.card.instruction),
-                "context": _text(exchange.instance.context),
-                "question": _text(exchange.instance.question),
-                "answer": _text(exchange.response.text),
+                "task": guard(run.record.card.instruction),
+                "context": guard(exchange.instance.context),
+                "question": guard(exchange.instance.question),
+                "answer": guard(exchange.response.text),
                 **{c: "" for c in own},
             }
         )
@@ -211,29 +206,5 @@ def _exchanges(drawn: Iterable[_Candidate]) -> dict[tuple[str, int, int], Exchan
     return found
 
 
-def _text(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
 def _criteria(scores: Iterable[RunScores]) -> list[str]:
     return list(dict.fromkeys(c.name for own in scores for c in own.terms.rubric.criteria))
-
-
-def _to_csv(lines: Iterable[Mapping[str, str]], criteria: Sequence[str]) -> bytes:
-    """Return the sheet, with a mark by which spreadsheets know UTF-8."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [*_CASE, *criteria], restval=_NOT_RATED, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return out.getvalue().encode("utf-8-sig")
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle: BinaryIO
-        with AtomicFile(path) as handle:
-            handle.write(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None

@@ -1,0 +1,70 @@
+"""CSV files that people fill in spreadsheets: no cell is a formula, and whatever separator the
+spreadsheet has put in is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from medhelm.data.readers import read_csv
+from medhelm.durable import AtomicFile, why
+from medhelm.errors import DataError, RecordError, UsageError
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet would read as the start of a formula."""
+
+_SEPARATORS = (",", ";", "\t")
+"""Spreadsheets write semicolons where the comma is the decimal mark."""
+
+
+def guard(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]], absent: str = "") -> bytes:
+    """Return a sheet, with a mark by which spreadsheets know UTF-8; `absent` fills what a line lacks."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, restval=absent, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue().encode("utf-8-sig")
+
+
+def refuse_present(*files: Path) -> None:
+    """Raise UsageError where one of the files is there: it may hold ratings."""
+    for file in files:
+        if file.exists():
+            raise UsageError(f"{file} is there already and may hold ratings; name another file")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole and readable by its owner alone; raises RecordError where it cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle: BinaryIO
+        with AtomicFile(path) as handle:
+            handle.write(content)
+    except OSError as e:
+        raise RecordError(f"cannot write {path}: {why(e)}") from None
+
+
+def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Return rows with their numbers, cells stripped; rows without any text are left out.
+
+    Raises DataError for a file that is not readable, not CSV or not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.readline().decode("utf-8", "replace")
+        separator = max(_SEPARATORS, key=header.count)
+        rows = [
+            (number, {name.strip(): str(text).strip() for name, text in row.items()})
+            for number, row in read_csv(path, separator)
+        ]
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {why(e)}") from None
+    return [(number, cells) for number, cells in rows if any(cells.values())]
