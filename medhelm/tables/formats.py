@@ -10,13 +10,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.layout import SPARE, shown
+from medhelm.tables.layout import BARE, SPARE, shown
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.table import Column, Table, Value, to_document
 
@@ -30,6 +31,8 @@ _MISSING = {
     ("compare", "benchmark"): "overall",
     ("cost", "model"): "all models",
     ("categories", "subcategory"): "all",
+    ("harm", "model"): "all models",
+    ("harm", "specialty"): "(none)",
     ("slices", "value"): "(none)",
 }
 """What stands for a missing value where it is not a dash."""
@@ -245,6 +248,10 @@ def _fitting(table: Table, width: int) -> list[Column]:
     """Return the columns of a grid: no groups, spare ones dropped until the others fit."""
     columns = [c for c in shown(table) if c.name not in table.group]
     needs = {c.name: _needed(table, c) for c in columns}
+    for name in BARE.get(table.name, ()):
+        if name in needs and sum(needs[c.name] + _GAP for c in columns) > width:
+            columns = [replace(c, interval=None) if c.name == name else c for c in columns]
+            needs[name] = _needed(table, next(c for c in columns if c.name == name))
     spare = list(SPARE.get(table.name, ()))
     while spare and sum(needs[c.name] + _GAP for c in columns) > width:
         columns = [c for c in columns if c.name != spare[0]]

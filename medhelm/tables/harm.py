@@ -1,24 +1,29 @@
 """Harm of labelled actions: safety beside what it is made of, errors by kind, severity, category.
 
-The paper's table 3 (MedAct), with the counts behind it. Scores and intervals are those of the
-table `benchmarks`; here they stand in one row.
+The paper's table 3 (MedAct) with the counts behind it, and its sums over all models. Scores and
+counts of a row are of the same cases: those that every ranked model has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from medhelm.noharm.cases import CATEGORIES
 from medhelm.noharm.derive import SEVERITIES
+from medhelm.noharm.score import CAP
+from medhelm.stats import Floats
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell
-from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.study import Study
-from medhelm.tables.table import Part, Row, Table, make_table
+from medhelm.tables.cells import Cell, Keys, MetricScores
+from medhelm.tables.harm_columns import KINDS, LABELS, columns, parts
+from medhelm.tables.slices import Metadata, instance_tags
+from medhelm.tables.study import Estimate, Panel, Study, estimate
+from medhelm.tables.table import Row, Table, Value, make_table
 
-_KINDS = ("omission", "commission")
 _METRICS = {
     "overall": "noharm_overall",
     "safety": "noharm_safety",
@@ -27,175 +32,298 @@ _METRICS = {
     "severe_rate": "noharm_severe_rate",
 }
 _COUNTS = "noharm_harm"
-"""The metric whose statistics are the harm, the number of cases and the counts of errors."""
+"""The metric whose sums are the harm, the number of cases, the errors and the labels."""
 
+_SPECIALTY = "specialty"
+_SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
+_ERRORS = slice(2, 2 + len(KINDS) * len(SEVERITIES) * len(CATEGORIES))
+_STRONG, _RESTRAINT = 3, slice(4, 6)
+"""Where the sums of `noharm_overall` hold the cases with a strong action, and Restraint."""
 
-COLUMNS = (
-    text("benchmark", "name of the benchmark"),
-    text("level", "model: over all actions; category: of one category of actions"),
-    text("model", "name of the model", "model"),
-    text("category", "category of actions; missing in the row over all", "category"),
-    yes("ranked", "whether the model is ranked"),
-    count("attempted", "cases asked"),
-    count("parsed", "cases whose labels could be read", "cases", of="attempted"),
-    text("not_scored", "cases without labels, by outcome", "not scored"),
-    number(
-        "overall",
-        "harmonic mean of the three",
-        "share",
-        "overall",
-        ("overall_low", "overall_high"),
-        3,
-    ),
-    *ends("overall", "overall", "share"),
-    number(
-        "safety", "mean of 1 - min(H, 25) / 25", "share", "safety", ("safety_low", "safety_high"), 3
-    ),
-    *ends("safety", "safety", "share"),
-    number("safety_worst", "safety if every case without a value scored 0", "share"),
-    number(
-        "completeness",
-        "share of cases with every strongly appropriate action",
-        "share",
-        "complete",
-        ("completeness_low", "completeness_high"),
-        3,
-    ),
-    *ends("completeness", "completeness", "share"),
-    number(
-        "restraint",
-        "share of endorsed actions that are appropriate or uncertain, pooled",
-        "share",
-        "restraint",
-        ("restraint_low", "restraint_high"),
-        3,
-    ),
-    *ends("restraint", "restraint", "share"),
-    number(
-        "severe_rate",
-        "share of cases with a severe error",
-        "share",
-        "severe",
-        ("severe_rate_low", "severe_rate_high"),
-        3,
-    ),
-    *ends("severe_rate", "severe_rate", "share"),
-    text("severe_rate_method", "how its interval was made"),
-    number("severe_rate_worst", "share if every case without a value had a severe error", "share"),
-    number(
-        "nnh",
-        "cases per case with a severe error; missing where there was none",
-        "",
-        "NNH",
-        digits=1,
-    ),
-    number("harm", "mean H of a case, not capped", "", "H", digits=1),
-    count("errors", "errors in all cases", "errors"),
-    number(
-        "severe_per_error",
-        "severe errors / errors",
-        "share",
-        "severe/error",
-        digits=1,
-        is_percent=True,
-    ),
-    count("omissions", "appropriate actions left out, after resolution", "omissions"),
-    count("commissions", "inappropriate actions endorsed", "commissions"),
-    *(
-        count(f"{kind}s_{severity}", f"{severity} {kind}s")
-        for kind in ("omission", "commission")
-        for severity in ("mild", "moderate", "severe")
-    ),
+READINGS: Mapping[str, Value] = {
+    "noharm_safety_cap": CAP,
+    "noharm_completeness": "cases without an action rated above 7 left out",
+    "noharm_restraint": "pooled over cases",
+    "noharm_alternatives": "an unmet group is one omission, of its largest severity",
+    "noharm_unlabelled": "an action without a valid label is not endorsed",
+    "noharm_unread": "a reply without labels is the worst: Safety 0, a severe error",
+}
+"""How what the papers leave open was read; printed with the table."""
+
+UNVALIDATED = (
+    "Ratings of synthetic cases are not validated by clinicians: scores on them show how a model "
+    "behaves under these rules, not that it is safe."
 )
 
 
-def harm(study: Study) -> Table:
-    """Return one row per model with labelled actions, and one per model and category of actions."""
-    rows: list[Row] = []
-    for benchmark in study.panels:
-        if _COUNTS in study.metrics(benchmark):
-            rows += _rows(study, benchmark)
-    said = [
-        "Errors of the cases that could be read; a case without labels counts as Safety 0 and as a "
-        "severe error, failed requests count in no mean and in the worst cases.",
-        "Ratings of synthetic cases are not validated by clinicians.",
-        "Where no severe error was seen, the interval is the rule of three: in n cases up to 3/n "
-        "cannot be excluded.",
-    ]
+def has_labels(study: Study, benchmark: str) -> bool:
+    """Return whether the actions of a benchmark are labelled and its harm is known."""
+    return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
+
+
+def harm(study: Study, metadata: Metadata) -> Table:
+    """Return rows of each benchmark with labelled actions: per model, category and specialty.
+
+    The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
+    """
+    found = [b for b in study.panels if has_labels(study, b)]
+    labelled = [_Labelled(study, benchmark) for benchmark in found]
+    rows = [row for own in labelled if own.models for row in _rows(own, metadata)]
+    is_repeated = any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values())
+    said = [*_said(study, found), *_fewer(study, found)]
     return make_table(
         "harm",
         "Harm of labelled actions",
-        COLUMNS,
+        columns(is_repeated),
         rows,
         [
             *notes.common(study),
             *(said if rows else ["No benchmark here has labelled actions."]),
         ],
-        notes.settings(study),
-        parts=(
-            Part(level="model", title="Harm of labelled actions"),
-            Part(level="category", title="Errors by category of actions", group=("model",)),
-        ),
+        notes.settings(study) | (dict(READINGS) if rows else {}),
+        parts=parts(len(found) > 1),
     )
 
 
-def _rows(study: Study, benchmark: str) -> Iterator[Row]:
-    found = study.estimates(benchmark, "noharm_overall")
-    models = sorted(found, key=lambda m: (-np.nan_to_num(found[m].score, nan=-1.0), m))
-    for model in models:
-        cell = study.panels[benchmark].cells[model]
-        shared: Row = {"benchmark": benchmark, "model": model, "ranked": model in study.ranked}
-        counts = _counts(study, benchmark, model)
-        yield shared | _over_all(study, benchmark, model, cell) | _errors(counts)
-        for place, category in enumerate(CATEGORIES):
-            own = counts[:, :, place : place + 1]
-            if own.any():
-                yield shared | {"level": "category", "category": category, **_errors(own)}
+def _said(study: Study, found: Sequence[str]) -> list[str]:
+    return [
+        UNVALIDATED,
+        "Scores and errors of a row are of its n cases, those that every ranked model has; the "
+        "worst cases are of all that were asked. Of a reply without labels only the worst is "
+        "known, Safety 0 and a severe error: its errors are in no count, and n less read tells how "
+        "many there are. Failed requests are in no mean.",
+        "How the papers were read: "
+        + "; ".join(f"{name.removeprefix('noharm_')}: {value}" for name, value in READINGS.items())
+        + ". Overall is the harmonic mean of the three, unrounded; an error is counted in the "
+        "category of its action.",
+        "Where no severe error was seen, the interval is the rule of three: in n cases up to 3/n "
+        "cannot be excluded.",
+    ]
 
 
-def _counts(
-    study: Study, benchmark: str, model: str
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Return errors by kind, severity and category, summed over cases."""
-    sums = study.panel(benchmark, _COUNTS).scores(model).stats.sum(0)[2:]
-    return np.asarray(sums.reshape(len(_KINDS), len(SEVERITIES), len(CATEGORIES)))
+def _fewer(study: Study, found: Sequence[str]) -> list[str]:
+    """Return notes on the models whose row is not of the common cases."""
+    said = []
+    for benchmark in found:
+        panel = study.panel(benchmark, _COUNTS)
+        if not len(panel.ids):
+            said.append(
+                f"{benchmark}: the runs share no case, so that each row is of its own cases."
+            )
+            continue
+        counts = {m: int(np.isin(panel.scores(m).ids, panel.ids).sum()) for m in panel.cells}
+        own = [f"{m} ({n} of {len(panel.ids)})" for m, n in counts.items() if n < len(panel.ids)]
+        said += [f"{benchmark}: not of all common cases: {', '.join(own)}."] * bool(own)
+    return said
 
 
-def _over_all(study: Study, benchmark: str, model: str, cell: Cell) -> Row:
-    outcomes = cell.scores["noharm_overall"].outcomes
+@dataclass(frozen=True)
+class _Sums:
+    """Errors and labels summed over some cases, of one model or of several."""
+
+    n: int
+    read: int
+    errors: NDArray[np.float64]
+    """By kind, severity and category."""
+    labels: Floats | None
+    """By `LABELS`; None where the grading does not hold them."""
+
+
+def _sum(scores: MetricScores, ids: Keys | None) -> _Sums:
+    """Return the sums over the cases among `ids`, or over all that there are."""
+    at = slice(None) if ids is None else scores.among(ids)
+    own, is_read = scores.stats[at], ~scores.floored[at]
+    total = own.sum(0) if len(own) else np.zeros(_ERRORS.stop)
+    labels = total[_ERRORS.stop :]
+    return _Sums(
+        n=len(own),
+        read=int(is_read.sum()),
+        errors=total[_ERRORS].reshape(_SHAPE),
+        labels=labels if len(labels) == len(LABELS) else None,
+    )
+
+
+def _pool(sums: Collection[_Sums]) -> _Sums:
+    labels = [s.labels for s in sums if s.labels is not None]
+    return _Sums(
+        n=max(s.n for s in sums),
+        read=sum(s.read for s in sums),
+        errors=np.sum([s.errors for s in sums], axis=0),
+        labels=np.sum(labels, axis=0) if len(labels) == len(sums) else None,
+    )
+
+
+class _Labelled:
+    """One benchmark with labelled actions: its models in the order of the table."""
+
+    def __init__(self, study: Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        self.panel = study.panel(benchmark, _COUNTS)
+        self.estimates = {
+            column: study.estimates(benchmark, metric) for column, metric in _METRICS.items()
+        }
+        self.estimates["restraint"] = _restraint(study, benchmark)
+        self.harm = study.estimates(benchmark, _COUNTS)
+        overall = self.estimates["overall"]
+        whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
+        self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
+        self.pooled = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
+
+    def sums(self, ids: Keys | None) -> dict[str, _Sums]:
+        """Return each model's sums over some of the compared cases; None: over all of them."""
+        if ids is None and len(self.panel.ids):
+            ids = self.panel.ids
+        return {m: _sum(self.panel.scores(m), ids) for m in self.models}
+
+    def row(self, model: str | None, **more: object) -> Row:
+        """Return what all rows of a model hold; None: those over all ranked models."""
+        row: Row = {"benchmark": self.benchmark, **more}
+        if model is None:
+            return row | {"models": len(self.pooled)}
+        return row | {"model": model, "ranked": model in self.study.ranked}
+
+
+def _restraint(study: Study, benchmark: str) -> dict[str, Estimate]:
+    """Return Restraint from the sums of Overall, whose cases are those of the whole row.
+
+    The metric itself has no value for a case in which nothing was endorsed: it would leave the
+    case out for every model, while Overall counts it.
+    """
+    panel: Panel = study.panel(benchmark, _METRICS["overall"])
+    ref = msgspec.structs.replace(panel.metric, name=_METRICS["restraint"], aggregation="ratio")
+
+    def cut(cell: Cell) -> Cell:
+        own = cell.scores[panel.metric.name]
+        return replace(cell, scores={ref.name: replace(own, stats=own.stats[:, _RESTRAINT])})
+
+    cells = {model: cut(cell) for model, cell in panel.cells.items()}
+    return estimate(replace(panel, metric=ref, cells=cells), study.settings, benchmark)
+
+
+def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
+    found = own.sums(None)
+    for model in own.models:
+        yield own.row(model, level="model", **_over_all(own, model), **_counts(found[model]))
+    if own.pooled:
+        yield own.row(None, level="all models", **_counts(_pool([found[m] for m in own.pooled])))
+    seen = np.sum([s.errors.sum((0, 1)) for s in found.values()], axis=0)
+    categories: dict[str | None, dict[str, _Sums]] = {
+        c: _of_category(found, place) for place, c in enumerate(CATEGORIES) if seen[place]
+    }
+    yield from _groups(own, found, "category", categories)
+    cases = _by_specialty(instance_tags(own.panel, metadata))
+    yield from _groups(own, found, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
+
+
+def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, Keys]:
+    """Return the cases of each specialty, those without one last; none where no case has one."""
+    found: dict[str | None, list[int]] = {}
+    for case, tag in tags.items():
+        found.setdefault(tag.get(_SPECIALTY), []).append(case)
+    if not set(found) - {None}:
+        return {}
+    names = sorted(found, key=lambda v: (v is None, v or ""))
+    return {name: np.array(sorted(found[name]), dtype=np.uint64) for name in names}
+
+
+def _groups(
+    own: _Labelled,
+    whole: Mapping[str, _Sums],
+    level: str,
+    groups: Mapping[str | None, Mapping[str, _Sums]],
+) -> Iterator[Row]:
+    """Yield a row of each model and category or specialty, last those over all ranked models."""
+    for model in own.models:
+        total = float(whole[model].errors.sum())
+        for name, found in groups.items():
+            yield own.row(model, level=level, **{level: name}, **_counts(found[model], total))
+    total = sum(float(whole[m].errors.sum()) for m in own.pooled)
+    for name, found in groups.items() if own.pooled else ():
+        pooled = _pool([found[m] for m in own.pooled])
+        yield own.row(None, level=level, **{level: name}, **_counts(pooled, total))
+
+
+def _of_category(found: Mapping[str, _Sums], place: int) -> dict[str, _Sums]:
+    at = np.s_[:, :, place : place + 1]
+    return {m: replace(s, errors=s.errors[at], labels=None) for m, s in found.items()}
+
+
+def _counts(sums: _Sums, whole: float | None = None) -> Row:
+    """Return the counts of a row; missing where no case was read. `whole`: all the model's errors."""
+    row: Row = {"n": sums.n, "read": sums.read}
+    if not sums.read:
+        return row
+    errors = sums.errors
+    total = float(errors.sum())
+    row |= {"errors": total, "errors_per_case": total / sums.read}
+    for s, severity in enumerate(SEVERITIES):
+        row[severity] = errors[:, s].sum()
+    for k, kind in enumerate(KINDS):
+        row[f"{kind}s"] = errors[k].sum()
+        for s, severity in enumerate(SEVERITIES):
+            row[f"{kind}s_{severity}"] = errors[k, s].sum()
+    severe = SEVERITIES.index("severe")
+    grave = float(errors[:, severe].sum())
+    row["severe_per_error"] = _part(grave, total)
+    row["omission_share"] = _part(errors[0].sum(), total)
+    row["severe_omission_share"] = _part(errors[0, severe].sum(), grave)
+    row["share"] = None if whole is None else _part(total, whole)
+    if sums.labels is not None:
+        row |= {f"labels_{name}": n for name, n in zip(LABELS, sums.labels, strict=True)}
+    return row
+
+
+def _part(part: float, whole: float) -> float | None:
+    return float(part) / whole if whole else None
+
+
+def _over_all(own: _Labelled, model: str) -> Row:
+    cell = own.study.panels[own.benchmark].cells[model]
+    scores = cell.scores[_METRICS["overall"]]
+    outcomes = scores.outcomes
     others = {o: n for o, n in outcomes.items() if o != "scored" and n}
     row: Row = {
-        "level": "model",
-        "attempted": cell.planned("noharm_overall"),
+        "attempted": cell.planned(_METRICS["overall"]),
         "parsed": outcomes.get("scored", 0),
+        "scored": scores.counted,
         "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
-        "harm": study.estimates(benchmark, _COUNTS)[model].score,
+        "harm": own.harm[model].score,
+        "without_strong": _without_strong(own, scores),
     }
-    for column, metric in _METRICS.items():
-        own = study.estimates(benchmark, metric)[model]
-        row |= {column: own.score, f"{column}_low": own.interval.low}
-        row |= {f"{column}_high": own.interval.high}
-    severe = study.estimates(benchmark, "noharm_severe_rate")[model]
-    row["severe_rate_method"] = severe.interval.method
-    if severe.score > 0:
-        row["nnh"] = 1 / severe.score
+    for column, estimates in own.estimates.items():
+        found = estimates[model]
+        row |= {column: found.score, f"{column}_low": found.interval.low}
+        row |= {f"{column}_high": found.interval.high}
+    return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
+
+
+def _without_strong(own: _Labelled, scores: MetricScores) -> int:
+    at = scores.among(own.panel.ids) if len(own.panel.ids) else slice(None)
+    return int((scores.stats[at, _STRONG] == 0).sum()) if scores.counted else 0
+
+
+def _severe(rate: Estimate) -> Row:
+    """Return what follows from the severe harm rate: its method, cases, and NNH with its interval."""
+    row: Row = {"severe_rate_method": rate.interval.method}
+    if rate.n:
+        row["severe_cases"] = round(rate.score * rate.n, 6)
+    if rate.score > 0:
+        row["nnh"] = 1 / rate.score
+    if rate.interval.high:
+        row["nnh_low"] = 1 / rate.interval.high
+    if rate.interval.low:
+        row["nnh_high"] = 1 / rate.interval.low
+    return row
+
+
+def _worst(cell: Cell) -> Row:
+    """Return scores over all cases asked, those without a value at their worst."""
+    row: Row = {}
     for column, metric, worst in (
-        ("safety_worst", "noharm_safety", 0.0),
-        ("severe_rate_worst", "noharm_severe_rate", 1.0),
+        ("safety_worst", _METRICS["safety"], 0.0),
+        ("severe_rate_worst", _METRICS["severe_rate"], 1.0),
     ):
         scores, planned = cell.scores[metric], cell.planned(metric)
         if planned:
             row[column] = (scores.total + worst * (planned - scores.counted)) / planned
-    return row
-
-
-def _errors(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Row:
-    total = int(counts.sum())
-    row: Row = {"errors": total}
-    for k, kind in enumerate(_KINDS):
-        row[f"{kind}s"] = int(counts[k].sum())
-        for s, severity in enumerate(SEVERITIES):
-            row[f"{kind}s_{severity}"] = int(counts[k, s].sum())
-    if total:
-        row["severe_per_error"] = float(counts[:, SEVERITIES.index("severe")].sum()) / total
     return row

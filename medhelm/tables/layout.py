@@ -43,10 +43,24 @@ SPARE = {
         "jury_cost_upper_usd",
         "jury_cost_usd",
     ),
+    "harm": (
+        "not_scored",
+        "parsed",
+        "labels_invalid",
+        "labels_missing",
+        "read",
+        "share",
+        "models",
+        "omission_share",
+        "n",
+    ),
     "slices": ("share", "normalised"),
     "compare": ("correlation", "test", "n"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""
+
+BARE = {"harm": ("restraint", "completeness", "safety", "overall", "severe_rate")}
+"""Columns whose intervals a narrow terminal leaves out before any column, the first one first."""
 
 _KEPT = {
     "overall": frozenset({"win_rate", "macro_average"}),

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.profiles import read_profile
 from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
-from medhelm.schema import RunRecord, RunSpec, Scoring
+from medhelm.registry import Registry, load_registry
+from medhelm.schema import ModelSpec, RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
 from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
+from medhelm.tables.gate import gate, known_metrics, resolve
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
@@ -50,13 +53,16 @@ class Results:
         self,
         cells: Iterable[Cell],
         notes: Iterable[str] = (),
-        ungraded: Iterable[tuple[str, str]] = (),
+        ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
+        damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
     ) -> None:
         self._cells = tuple(cells)
         self.notes = tuple(notes)
         """What was left out, and why."""
-        self._ungraded = frozenset(ungraded)
+        self._ungraded = dict(ungraded or {})
         """Benchmark and model of stored runs without a grading."""
+        self._damaged = dict(damaged or {})
+        """Those of graded runs whose scores cannot be read."""
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -94,6 +100,8 @@ class Results:
             return tabulate.benchmarks(study, metrics)
         if name == "slices":
             return slices.slices(study, by, _metadata)
+        if name == "harm":
+            return harm.harm(study, _metadata)
         makers = {
             "overall": tabulate.overall,
             "jury": jury.jury,
@@ -102,7 +110,6 @@ class Results:
             "cost": spending.cost,
             "pairs": pairs.pairs,
             "ranks": pairs.ranks,
-            "harm": harm.harm,
         }
         if name not in makers:
             raise UnknownName("table", name, TABLES, f"tables are: {', '.join(TABLES)}")
@@ -116,6 +123,32 @@ class Results:
     def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
         """Return the paired comparison of two models; raises UnknownName."""
         return compare(self.study(settings), a, b)
+
+    def gate(
+        self,
+        profile: str | Path,
+        models: Iterable[str] | None = None,
+        settings: Settings | None = None,
+        registry: Registry | None = None,
+    ) -> Table:
+        """Return whether models reach the thresholds of a profile, a packaged name or a file.
+
+        `models=None`: all that read no gold. The worst verdict is `settings["verdict"]` of the
+        table. Raises UnknownName, UsageError.
+        """
+        own = read_profile(profile)
+        known = known_metrics(own, registry or load_registry(), self._cells)
+        unread = {key: ("not graded", spec) for key, spec in self._ungraded.items()}
+        unread |= {key: ("damaged", spec) for key, spec in self._damaged.items()}
+        return gate(
+            self._cells,
+            own,
+            resolve(own, known),
+            settings or Settings(),
+            models=None if models is None else list(models),
+            said=self.notes,
+            unread=unread,
+        )
 
     def study(self, settings: Settings | None = None) -> Study:
         """Return the panels and rankings under some settings, computed once for each."""
@@ -195,7 +228,7 @@ def load_results(
     )
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
-    return _read(chosen, damaged, said, {(s.benchmark, s.model.name) for s in stored})
+    return _read(chosen, damaged, said, {(s.benchmark, s.model.name): s.model for s in stored})
 
 
 def _ungraded(
@@ -252,18 +285,19 @@ def _read(
     chosen: ChosenRuns,
     damaged: list[str],
     said: Iterable[str] = (),
-    ungraded: Iterable[tuple[str, str]] = (),
+    ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
 ) -> Results:
-    cells = []
+    cells, unread = [], {}
     for run in chosen.runs:
         try:
             stamp = run.record.provenance.get(STAMP)
             cells.append(read_cell(run, read_scores(run.path, COLUMNS, stamp)))
         except RecordError as e:
             damaged.append(str(e))
+            unread[run.benchmark, run.model] = run.record.spec.model
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
-    return Results(cells, [*chosen.notes, *said, *_damage(damaged)], ungraded)
+    return Results(cells, [*chosen.notes, *said, *_damage(damaged)], ungraded, unread)
 
 
 def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:

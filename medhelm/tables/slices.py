@@ -23,7 +23,7 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
 
     Raises UsageError without a key and UnknownName for one that no instance has.
     """
-    tags = {b: _tags(panel, metadata) for b, panel in study.panels.items()}
+    tags = {b: instance_tags(panel, metadata) for b, panel in study.panels.items()}
     keys = sorted({key for found in tags.values() for tag in found.values() for key in tag})
     if not by:
         raise UsageError(f"slices need --by KEY; keys of these runs: {', '.join(keys) or 'none'}")
@@ -48,7 +48,7 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     )
 
 
-def _tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:
+def instance_tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:
     """Return the metadata of the compared instances, from the first run that has them all."""
     wanted = panel.ids.tolist()
     for model, cell in panel.cells.items():

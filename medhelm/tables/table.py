@@ -78,6 +78,8 @@ class Part:
     """What the rows' column `level` says."""
     title: str
     group: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Names of its columns, in order; empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +99,14 @@ class Table:
 
     def grids(self) -> list[Table]:
         """Return what text formats show: the table itself, or one table of each part with rows."""
+        known = {c.name: c for c in self.columns}
         found = [
             replace(
                 self,
                 title=part.title,
+                columns=tuple(known[name] for name in (part.group + part.columns))
+                if part.columns
+                else self.columns,
                 rows=tuple(r for r in self.rows if r["level"] == part.level),
                 group=part.group,
                 parts=(),
