@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.schema import Message, ModelSpec, Price, Response, Usage
+from medhelm.schema import Message, ModelSpec, Price, Request, Response, Usage
 
 _MILLION = 1_000_000
 _DENSE = bytes(c for c in range(33, 127) if not chr(c).isalpha())
@@ -33,6 +35,17 @@ def estimate_tokens(text: str | Sequence[Message]) -> int:
     dense = len(raw) - len(raw.translate(None, _DENSE))
     other = len(raw) - ascii_bytes
     return math.ceil((ascii_bytes - dense) / 4.5 + dense / 1.6 + other / 2.4)
+
+
+def request_tokens(request: Request) -> int:
+    """Return about how many input tokens a request is billed for: its messages and its schema.
+
+    Hosted services count a schema as input; servers of one's own mostly do not.
+    """
+    tokens = estimate_tokens(request.messages)
+    if request.json_schema is not None:
+        tokens += estimate_tokens(msgspec.json.encode(request.json_schema).decode())
+    return tokens
 
 
 def cost(usage: Usage, price: Price | None) -> float | None:

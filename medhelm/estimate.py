@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from medhelm.config import Job
-from medhelm.costs import estimate_tokens, upper_bound
+from medhelm.costs import estimate_tokens, request_tokens, upper_bound
 from medhelm.errors import RecordError
 from medhelm.extract import visible_text
 from medhelm.jury.gradelog import judgement_key, read_judgements
@@ -33,7 +33,7 @@ from medhelm.jury.rubrics import criteria_of
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, Selection, select
-from medhelm.protocols.completion import build_request
+from medhelm.protocols import build_request
 from medhelm.protocols.judging import is_judged
 from medhelm.records import Plan, find_gradings, judge_budget, order_key, read_record
 from medhelm.runlog import ANSWERED, exchange_keys, read_exchanges
@@ -343,7 +343,7 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
         judges.coming(instance, left, length.text, spec.max_output_tokens)
         if not is_embedded:
             request = build_request(run.benchmark, spec, instance, 0)
-            tokens_in += left * estimate_tokens(request.messages)
+            tokens_in += left * request_tokens(request)
             tokens_out += left * length.tokens
     limit = 0 if is_embedded else to_ask * spec.max_output_tokens
     expected = min(round(tokens_out), limit)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
@@ -24,9 +25,11 @@ from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model
 from medhelm.prompts import prompt_sha256, resolve_prompt
+from medhelm.protocols import as_asked
 from medhelm.records import grading_hash, order_key, request_hash, run_path
 from medhelm.registry import Registry
 from medhelm.schema import (
+    MADE_BY,
     Benchmark,
     BenchmarkCard,
     FileDataset,
@@ -76,6 +79,8 @@ class Selection:
     """Instances whose `order_key` is at most this; None: all."""
     parts: tuple[int, ...]
     """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
+    made: Mapping[str, int]
+    """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
 
 
 def plan_runs(
@@ -214,7 +219,7 @@ def _run(
         prompt_name=prompt.name,
         prompt_version=prompt.version,
         prompt_sha256=prompt_sha256(benchmark, job.model.system_prompt),
-        model=job.model,
+        model=as_asked(benchmark, job.model),
         max_output_tokens=output_budget(benchmark, job.model),
         repeats=job.repeats,
         seed=job.seed,
@@ -306,8 +311,15 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
     there is no instance.
     """
-    keys = (order_key(spec.seed, i.id) for i in dataset.instances())
-    ordered = array("Q", sorted(array("Q", keys)))
+    made: Counter[str] = Counter()
+
+    def keys() -> Iterator[int]:
+        for instance in dataset.instances():
+            if makers := instance.metadata.get(MADE_BY):
+                made.update(makers.split())
+            yield order_key(spec.seed, instance.id)
+
+    ordered = array("Q", sorted(array("Q", keys())))
     if not ordered:
         raise DataError(f"{spec.benchmark}: the data set has no instance")
     if any(map(eq, ordered, ordered[1:])) and (repeated := find_duplicate_ids(dataset)):
@@ -319,4 +331,4 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     size = max(_PART, -(-wanted // _PARTS))
     ends = [*range(size - 1, wanted - 1, size), wanted - 1]
     cut = ordered[wanted - 1] if wanted < len(ordered) else None
-    return Selection(wanted, cut, tuple(ordered[end] for end in ends))
+    return Selection(wanted, cut, tuple(ordered[end] for end in ends), dict(made))

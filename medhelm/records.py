@@ -83,12 +83,20 @@ def request_hash(spec: RunSpec) -> str:
     """
     decides: dict[str, Any] = {f: getattr(spec, f) for f in _SPEC_FIELDS}
     decides["model"] = model_identity(spec.model)
+    if spec.model.json_schema:  # only then, so that runs without it keep their name
+        decides["model"]["json_schema"] = True
     return _digest(decides)
 
 
 def model_identity(model: ModelSpec) -> dict[str, Any]:
     """Return what of a model decides its answers: all but names, prices and limits."""
     return {field: getattr(model, field) for field in _MODEL_FIELDS}
+
+
+def is_same_model(model: ModelSpec, name: str) -> bool:
+    """Return whether a name is that of a model, whoever serves it: `openai/gpt-4o`, `gpt-4o`."""
+    own = {n.rpartition("/")[2].lower() for n in (model.name, model.model) if n}
+    return name.rpartition("/")[2].lower() in own
 
 
 def grading_hash(grading: GradingSpec) -> str:

@@ -9,33 +9,38 @@ server, a full disk) stops that run alone; the log keeps all that was answered.
 from __future__ import annotations
 
 import asyncio
-import signal
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 import msgspec
 
 from medhelm.costs import Ledger, Reservation
 from medhelm.durable import why
-from medhelm.errors import Interrupted, MedhelmError, RecordError
+from medhelm.errors import MedhelmError, RecordError
 from medhelm.feeding import Log, Work, feed, opened, start_feeder
+from medhelm.interrupts import Interrupts
 from medhelm.judges import judge_answers
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
-from medhelm.protocols import completion
-from medhelm.records import Plan, order_key, read_plan, read_record, stored_jury, write_struct
+from medhelm.protocols import build_request, completion
+from medhelm.records import (
+    Plan,
+    is_same_model,
+    order_key,
+    read_plan,
+    read_record,
+    stored_jury,
+    write_struct,
+)
 from medhelm.runlog import RunFolder, Scan, exchange_keys, log_bytes
 from medhelm.schema import Exchange, Instance, InstanceModel, Model, Request, RunRecord
 from medhelm.scoring import score_run
 
-GRACE_S = 10.0
-"""Seconds that requests in flight get to finish after the first Ctrl-C."""
 _SYNC_S = 0.5
 _YIELD_EVERY = 64
 _ACTIVE_RUNS = 4
@@ -114,7 +119,7 @@ async def run_sweep(
     sweep = Sweep(pool, ledger, progress)
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(_keep_synced(sweep))
-    with _Interrupts(sweep, tasks):
+    with Interrupts(sweep.stop, pool, progress.message, tasks):
         try:
             endings = await asyncio.gather(*tasks)
         finally:
@@ -148,44 +153,6 @@ async def _keep_synced(sweep: Sweep) -> None:
                 await asyncio.to_thread(folder.sync)
             except RecordError as e:
                 sweep.stop(e)
-
-
-class _Interrupts:
-    """First Ctrl-C (or SIGTERM): send nothing more. Second, or the grace over: cancel."""
-
-    def __init__(self, sweep: Sweep, tasks: Sequence[asyncio.Task[Ending]]) -> None:
-        self._sweep, self._tasks = sweep, tasks
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> Self:
-        with suppress(ValueError, RuntimeError):  # not in the main thread: its owner decides
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._loop.add_signal_handler(number, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(ValueError, RuntimeError):
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._loop.remove_signal_handler(number)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _interrupt(self) -> None:
-        if self._timer is not None:
-            self._cancel()
-            return
-        self._sweep.stop(Interrupted("interrupted; everything answered so far is kept"))
-        self._sweep.pool.end()
-        self._sweep.progress.message(
-            f"stopping: waiting up to {GRACE_S:.0f} s for requests in flight; "
-            "Ctrl-C again cancels them"
-        )
-        self._timer = self._loop.call_later(GRACE_S, self._cancel)
-
-    def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
 
 
 def _as_ours(run: Run, error: BaseException) -> MedhelmError:
@@ -232,6 +199,12 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
                 f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
                 f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
             )
+        for name, n in selection.made.items():
+            if is_same_model(run.spec.model, name):
+                sweep.progress.message(
+                    f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated {n} "
+                    "instance(s) of the data; its score on them may be too high"
+                )
         write_struct(run.path / "spec.json", plan)
         sweep.progress.planned(
             run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
@@ -369,5 +342,5 @@ async def _requests(
         sweep.progress.advanced(run, exchange)
 
     for instance, repeat in to_ask:
-        request = completion.build_request(run.benchmark, run.spec, instance, repeat)
+        request = build_request(run.benchmark, run.spec, instance, repeat)
         yield request, partial(ask, instance, request)

@@ -315,6 +315,13 @@ def test_what_decides_requests_changes_the_hash(change: dict[str, object]) -> No
 
 def test_the_request_hash_is_pinned_because_a_change_asks_every_model_again() -> None:
     assert request_hash(SPEC) == "b0748ac10e97de7d"
+    held = msgspec.structs.replace(MODEL, json_schema=True)  # set only where a schema is sent
+    assert request_hash(msgspec.structs.replace(SPEC, model=held)) == "f63c503a39dc618e"
+
+
+def test_a_judge_is_the_same_whatever_its_config_says_of_schemas() -> None:
+    held = msgspec.structs.replace(MODEL, json_schema=True)
+    assert records.model_identity(held) == records.model_identity(MODEL)
 
 
 def test_growing_the_number_of_instances_only_adds(tmp_path: Path) -> None:

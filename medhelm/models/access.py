@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models.wire import Failure
+from medhelm.models.wire import SCHEMA_FIELDS, Failure
 from medhelm.schema import ModelSpec
 
 
@@ -81,6 +81,16 @@ _OWN_SETTING: Mapping[str, Mapping[str, str]] = {
 }
 """Fields of the body that are recorded as settings of their own, so `extra_body` may not set them."""
 
+_SCHEMA_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("response_format",),
+    "anthropic": ("output_config.format",),
+    "google": tuple(
+        f"generationConfig.{name}"
+        for name in ("responseMimeType", "responseSchema", "responseJsonSchema")
+    ),
+}
+"""The same, where the form of an answer is ours to ask for."""
+
 _TABLES = {"anthropic": ("output_config",), "google": ("generationConfig",)}
 """Fields into which our own settings are put."""
 
@@ -93,6 +103,7 @@ _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GIVE_KEY = "put it into an environment variable and name that in model.api_key_env"
 
+_NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
 _PARAM_FIX = {
     "max_tokens": "set token_limit_field: max_completion_tokens or a smaller max_output_tokens",
     "max_completion_tokens": "set token_limit_field: max_tokens or a smaller max_output_tokens",
@@ -100,6 +111,8 @@ _PARAM_FIX = {
     "top_p": "set sampling.top_p: null",
     "seed": "set send_seed: false",
     "model": "correct model",
+    **dict.fromkeys(SCHEMA_FIELDS.values(), _NO_SCHEMA),
+    "output_config": f"{_NO_SCHEMA} or sampling.reasoning_effort: null",
 }
 
 
@@ -207,7 +220,15 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             value = getattr(spec.price, name)
             if value is not None and not 0 <= value < math.inf:
                 yield f"price.{name}={value} must be USD per million tokens, 0 or more"
-    for name, setting in _OWN_SETTING.get(spec.provider, {}).items():
+    if spec.json_schema and spec.provider in ("hf", "baseline"):
+        yield (
+            f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"
+            f" {spec.provider!r} does not; leave it out"
+        )
+    own = dict(_OWN_SETTING.get(spec.provider, {}))
+    if spec.json_schema:
+        own |= dict.fromkeys(_SCHEMA_SETTINGS.get(spec.provider, ()), "model.json_schema")
+    for name, setting in own.items():
         outer, _, inner = name.partition(".")
         value = spec.extra_body.get(outer, {})
         if (outer in spec.extra_body and not inner) or (

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
 from medhelm.models.network import connect_s, find_proxy, tls_context
 from medhelm.models.wire import (
+    SCHEMA_FIELDS,
     Answer,
     Failure,
     Kind,
@@ -145,6 +146,9 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
         body["thinking"] = {"type": "enabled", "budget_tokens": int(effort)}
     elif effort is not None:
         body["output_config"] = {**body.get("output_config", {}), "effort": effort}
+    if (schema := request.json_schema) is not None:
+        wanted = {"type": "json_schema", "schema": schema}
+        body["output_config"] = {**body.get("output_config", {}), "format": wanted}
     return body
 
 
@@ -165,9 +169,10 @@ def read_message(payload: bytes) -> Answer | Failure:
     )
 
 
-def read_refusal(status: int, payload: bytes, sent: Collection[str]) -> Failure:
+def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
     """Return what an HTTP status other than success means; the server's prose is not kept."""
-    failure = read_failure(status, payload)
+    has_schema = "format" in sent.get("output_config", {})
+    failure = read_failure(status, payload, (SCHEMA_FIELDS["anthropic"],) * has_schema)
     if failure.kind == "error" and status in (400, 422):
         named = _NAMED_FIELD.match(read_error(payload)[2])
         if named and named[1] in sent and named[1] not in ("messages", "system"):

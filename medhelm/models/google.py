@@ -17,7 +17,7 @@ from medhelm.models.access import Access
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
 from medhelm.models.network import find_proxy, open_session, read_network_error, tls_context
-from medhelm.models.wire import Answer, Failure, count, end_answer, read_failure
+from medhelm.models.wire import SCHEMA_FIELDS, Answer, Failure, count, end_answer, read_failure
 from medhelm.schema import ModelSpec, Request, Usage
 
 _ENCODER = msgspec.json.Encoder()
@@ -76,7 +76,7 @@ class GoogleEndpoint(Endpoint):
                 )
             return read_candidates(str(answer.sdk_http_response.body).encode())
         except errors.APIError as error:
-            failure = read_refusal(error.code, _ENCODER.encode(error.details))
+            failure = read_refusal(error.code, _ENCODER.encode(error.details), body)
             headers = getattr(error.response, "headers", {})
             return dataclasses.replace(failure, wait_s=retry_after(headers) or failure.wait_s)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
@@ -153,6 +153,9 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
         is_number = effort.lstrip("-").isdecimal()
         thinking = {"thinkingBudget": int(effort)} if is_number else {"thinkingLevel": effort}
         config["thinkingConfig"] = {**config.get("thinkingConfig", {}), **thinking}
+    if request.json_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = request.json_schema
     body = {
         **spec.extra_body,
         "generationConfig": config,
@@ -186,9 +189,10 @@ def read_candidates(payload: bytes) -> Answer | Failure:
     return end_answer("".join(texts), candidate.finishReason or "", usage, answer.modelVersion)
 
 
-def read_refusal(status: int, payload: bytes) -> Failure:
+def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
     """Return what an HTTP status other than success means; the server's prose is not kept."""
-    failure = read_failure(status, payload)
+    has_schema = "responseJsonSchema" in sent.get("generationConfig", {})
+    failure = read_failure(status, payload, (SCHEMA_FIELDS["google"],) * has_schema)
     for detail in _details(payload):
         if status == 400 and detail.get("reason") == "API_KEY_INVALID":
             return Failure("endpoint", "http 400", 401, code="API_KEY_INVALID")

@@ -12,6 +12,7 @@ from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.wire import (
+    SCHEMA_FIELDS,
     Answer,
     Failure,
     encode_body,
@@ -78,6 +79,7 @@ class OpenAIModel(EndpointModel[OpenAIEndpoint, bytes]):
         self._fields = (
             *("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed"),
             *("reasoning_effort", *spec.extra_body),
+            *(SCHEMA_FIELDS["openai"],) * spec.json_schema,
         )
 
     def _write(self, request: Request) -> bytes:

@@ -121,6 +121,18 @@ _OVERSIZE_TEXT = re.compile(
     re.IGNORECASE,
 )
 """How vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services word a prompt that is too long."""
+SCHEMA_FIELDS = {
+    "openai": "response_format",
+    "anthropic": "output_config.format",
+    "google": "generationConfig.responseJsonSchema",
+}
+"""Provider -> the field of the body that carries the JSON Schema of the answer."""
+_SCHEMA_TEXT = re.compile(
+    r"response[_ ]?(format|(json[_ ]?)?schema)|json[_ ]?(schema|mode)|schema produces"
+    r"|output[_ ]?(config\.)?format|structured[ _]output|guided[ _](decoding|json)",
+    re.IGNORECASE,
+)
+"""How servers word that they do not hold answers to a schema, or not to this one."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _BYTES_PER_TOKEN = 12
 _CUT_FROM_BYTES = 4000
@@ -150,6 +162,9 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
         body["stop"] = sampling.stop
     if sampling.reasoning_effort is not None:
         body["reasoning_effort"] = sampling.reasoning_effort
+    if request.json_schema is not None:
+        wanted = {"name": "answer", "strict": True, "schema": request.json_schema}
+        body[SCHEMA_FIELDS["openai"]] = {"type": "json_schema", "json_schema": wanted}
     return _ENCODER.encode(body)
 
 
@@ -261,6 +276,8 @@ def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ())
     (wrong for every request) from a prompt that it does not take.
     """
     code, param, message = read_error(payload)
+    if param not in sent_fields and _SCHEMA_TEXT.search(f"{param} {message}"):
+        param = next((f for f in sent_fields if f in SCHEMA_FIELDS.values()), param)
     kind: Kind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"
@@ -351,8 +368,11 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
         return "", "", ""
     codes = [body.get("code"), body.get("type"), body.get("status")]
     names = [c for c in codes if isinstance(c, str) and _CODE.fullmatch(c)]
-    param = body.get("param")
-    message = body.get("message") or body.get("detail") or ""
+    param, detail = body.get("param"), body.get("detail")
+    if isinstance(detail, list) and detail and isinstance(detail[0], dict):
+        place = detail[0].get("loc")  # ["body", field, ...], as FastAPI says it
+        param = place[1] if isinstance(place, list) and len(place) > 1 else param
+    message = body.get("message") or detail or ""
     return (
         names[0] if names else "",
         param if isinstance(param, str) else "",

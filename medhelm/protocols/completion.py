@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from medhelm.costs import Ledger, Reservation, estimate_tokens
+from medhelm.costs import Ledger, Reservation, request_tokens
 from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.prompts import render_prompt
 from medhelm.schema import (
@@ -60,7 +60,7 @@ async def reserve(ledger: Ledger, model: ModelSpec, request: Request) -> Reserva
     Call it without holding a place at the endpoint: requests in flight need places to end.
     Raises BudgetReached once nothing is in flight and the request still does not fit.
     """
-    tokens = estimate_tokens(request.messages)
+    tokens = request_tokens(request)
     while True:
         try:
             return ledger.reserve(model.price, tokens, request.max_output_tokens)

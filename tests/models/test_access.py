@@ -144,6 +144,9 @@ def test_what_only_sounds_like_a_key_is_allowed(extra_body: dict[str, object]) -
         ({"extra_body": {"max_tokens": 1}}, "model.max_output_tokens"),
         ({"extra_body": {"stream": True}}, "stream"),
         ({"extra_body": {"n": 5}}, "repeats"),
+        ({"extra_body": {"response_format": {}}, "json_schema": True}, "model.json_schema"),
+        ({"provider": "hf", "json_schema": True}, "provider 'hf' does not; leave it out"),
+        ({"provider": "baseline", "json_schema": True}, "provider 'baseline' does not"),
     ],
 )
 def test_a_value_no_request_can_be_made_with(values: dict[str, object], word: str) -> None:

@@ -49,6 +49,41 @@ def test_an_effort_that_is_a_number_is_a_thinking_budget() -> None:
     assert "temperature" not in body and "output_config" not in body
 
 
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+def test_a_schema_goes_beside_what_else_the_output_is_told() -> None:
+    asked = request(json_schema=SCHEMA, sampling=Sampling(reasoning_effort="low"))
+    body = make_body(spec(extra_body={"output_config": {"more": 1}}), asked)
+    wanted = {"type": "json_schema", "schema": SCHEMA}
+    assert body["output_config"] == {"more": 1, "effort": "low", "format": wanted}
+    assert "output_config" not in make_body(spec(json_schema=True), request())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "output_config.format: Extra inputs are not permitted",
+        "This model does not support structured outputs.",
+        "Invalid schema: the json_schema is too complex",
+    ],
+)
+def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(text: str) -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": text}}
+    payload = json.dumps(error).encode()
+    failure = read_refusal(400, payload, make_body(spec(), request(json_schema=SCHEMA)))
+    assert (failure.kind, failure.param) == ("model", "output_config.format")
+    assert read_refusal(400, payload, make_body(spec(), request())).kind == "error"
+
+
+def test_the_form_of_the_answer_is_set_once() -> None:
+    held = spec(extra_body={"output_config": {"format": {}}}, json_schema=True)
+    with pytest.raises(
+        UsageError, match=r"'output_config\.format'; that is for model\.json_schema"
+    ):
+        check_model(held, {"ANTHROPIC_API_KEY": "k"})
+
+
 def read(**more: object) -> Answer | Failure:
     return read_message(json.dumps(message(**more)).encode())  # type: ignore[arg-type]
 
@@ -132,7 +167,7 @@ def test_what_is_no_message_is_tried_again(payload: bytes) -> None:
 )
 def test_refusals(status: int, kind: str, type_: str, text: str) -> None:
     error = {"type": "error", "error": {"type": type_, "message": text}}
-    failure = read_refusal(status, json.dumps(error).encode(), ("max_tokens", "temperature"))
+    failure = read_refusal(status, json.dumps(error).encode(), {"max_tokens": 9, "temperature": 1})
     assert failure.kind == kind
     assert failure.error == f"http {status}" and failure.code == type_
     assert failure.is_load == (status in (429, 529))

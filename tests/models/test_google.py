@@ -56,6 +56,41 @@ def test_the_body_has_the_settings_of_the_request() -> None:
     }
 
 
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+def test_a_schema_is_sent_with_the_type_that_it_needs() -> None:
+    config = make_body(spec(), request(json_schema=SCHEMA))["generationConfig"]
+    assert config["responseMimeType"] == "application/json"
+    assert config["responseJsonSchema"] == SCHEMA
+    assert not {"responseMimeType", "responseJsonSchema"} & {
+        *make_body(spec(json_schema=True), request())["generationConfig"]
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Invalid JSON payload received. Unknown name \"responseJsonSchema\" at 'generation_config'",
+        "The specified schema produces a constraint that has too many states for serving.",
+        "JSON mode is not enabled for models/m",
+    ],
+)
+def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(text: str) -> None:
+    error = {"error": {"code": 400, "message": text, "status": "INVALID_ARGUMENT"}}
+    payload = json.dumps(error).encode()
+    failure = read_refusal(400, payload, make_body(spec(), request(json_schema=SCHEMA)))
+    assert (failure.kind, failure.param) == ("model", "generationConfig.responseJsonSchema")
+    assert read_refusal(400, payload, make_body(spec(), request())).kind == "error"
+
+
+@pytest.mark.parametrize("name", ["responseMimeType", "responseSchema", "responseJsonSchema"])
+def test_the_form_of_the_answer_is_set_once(name: str) -> None:
+    held = spec(extra_body={"generationConfig": {name: "x"}}, json_schema=True)
+    with pytest.raises(UsageError, match=f"{name}'; that is for model.json_schema"):
+        check_model(held, {"GEMINI_API_KEY": "k"})
+
+
 @pytest.mark.parametrize(("effort", "budget"), [("0", 0), ("4096", 4096), ("-1", -1)])
 def test_an_effort_that_is_a_number_is_a_thinking_budget(effort: str, budget: int) -> None:
     body = make_body(spec(), request(sampling=Sampling(reasoning_effort=effort), seed=7))
@@ -136,14 +171,14 @@ def test_what_is_no_answer_is_tried_again(payload: bytes) -> None:
 )
 def test_refusals(status: int, kind: str, name: str, text: str) -> None:
     error = {"error": {"code": status, "message": text, "status": name}}
-    failure = read_refusal(status, json.dumps(error).encode())
+    failure = read_refusal(status, json.dumps(error).encode(), {})
     assert (failure.kind, failure.error, failure.code) == (kind, f"http {status}", name)
 
 
 def test_a_key_that_is_not_valid_stops_everything_though_it_is_a_400() -> None:
     details = [{"@type": "x", "reason": "API_KEY_INVALID"}]
     error = {"error": {"code": 400, "message": "no", "status": "X", "details": details}}
-    failure = read_refusal(400, json.dumps(error).encode())
+    failure = read_refusal(400, json.dumps(error).encode(), {})
     assert (failure.kind, failure.code) == ("endpoint", "API_KEY_INVALID")
 
 
@@ -151,7 +186,7 @@ def test_a_key_that_is_not_valid_stops_everything_though_it_is_a_400() -> None:
 def test_the_wait_may_stand_in_the_body(delay: str, wait_s: float | None) -> None:
     details = [{"@type": "RetryInfo", "retryDelay": delay}]
     error = {"error": {"code": 429, "message": "no", "status": "X", "details": details}}
-    assert read_refusal(429, json.dumps(error).encode()).wait_s == wait_s
+    assert read_refusal(429, json.dumps(error).encode(), {}).wait_s == wait_s
 
 
 @pytest.mark.parametrize(

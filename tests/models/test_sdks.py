@@ -269,6 +269,35 @@ def test_odd_prompts_arrive_and_broken_ones_are_errors_of_their_own(sdk: Sdk) ->
 
 
 @pytest.mark.extra
+def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"b": {"type": "string", "enum": ["X", "Y"]}, "a": {"type": "string"}},
+        "required": ["b", "a"],
+        "additionalProperties": False,
+    }
+    server = SdkServer(lambda body: sdk.answer())
+    converse(sdk, server, [request("a", json_schema=schema), request("b")])
+    sent = {sdk.prompt(body)[:10]: body for body in server.bodies}
+    held, plain = sent["Question a"], sent["Question b"]
+    if sdk.provider == "anthropic":
+        assert held["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
+        assert "output_config" not in plain
+    else:
+        config = held["generationConfig"]
+        assert config["responseMimeType"] == "application/json"
+        assert config["responseJsonSchema"] == schema
+        assert [*config["responseJsonSchema"]["properties"]] == ["b", "a"]
+        assert "responseJsonSchema" not in plain["generationConfig"]
+    text = "The model m does not support structured outputs"
+    told = Told(400, {"error": {"type": "invalid_request_error", "message": text, "code": 400}})
+    server = SdkServer(lambda body: told)
+    with pytest.raises(ModelError, match=r"set model\.json_schema=false"):
+        converse(sdk, server, [request("a", json_schema=schema)], json_schema=True)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.extra
 def test_no_server_at_all_is_said_within_seconds(sdk: Sdk) -> None:
     async def run() -> None:
         async with SdkServer(lambda body: {}) as server:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,16 @@ def test_a_seed_goes_only_with_random_sampling(
 ) -> None:
     spec = ModelSpec(name="s", model="s", send_seed=send_seed)
     assert ("seed" in body_of(spec, ask(Sampling(temperature=temperature)))) is sent
+
+
+def test_a_schema_is_sent_to_be_held_strictly_in_the_order_of_its_keys() -> None:
+    schema = {"type": "object", "properties": {"b": {}, "a": {}}, "required": ["b", "a"]}
+    body = body_of(SPEC, msgspec.structs.replace(REQUEST, json_schema=schema))
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+    }
+    assert [*body["response_format"]["json_schema"]["schema"]["properties"]] == ["b", "a"]
 
 
 def test_further_fields_are_merged_and_cannot_replace_the_prompt() -> None:
@@ -321,6 +332,24 @@ def test_what_a_status_means(status: int, payload: bytes, kind: str) -> None:
     failure = read_failure(status, payload, SENT)
     assert failure.kind == kind
     assert failure.error == f"http {status}" and failure.status == status
+
+
+@pytest.mark.parametrize(
+    ("status", "payload"),
+    [
+        (400, error_body(message="Invalid parameter: 'response_format' of type 'json_schema' is not"
+                         " supported with this model.", param="response_format")),
+        (400, error_body(message="Invalid schema", param="response_format.json_schema.schema")),
+        (400, error_body(message="json_schema is not supported by this server")),
+        (400, b'{"error": "\'response_format.type\' must be \'text\'"}'),
+        (400, b'{"object": "error", "message": "structured outputs need another backend"}'),
+        (422, b'{"detail": [{"loc": ["body", "response_format", "type"], "msg": "no"}]}'),
+    ],
+)  # fmt: skip
+def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(status: int, payload: bytes) -> None:
+    failure = read_failure(status, payload, (*SENT, "response_format"))
+    assert (failure.kind, failure.param) == ("model", "response_format")
+    assert read_failure(status, payload, SENT).kind == "error"  # none was sent: this prompt only
 
 
 def test_the_servers_prose_is_not_kept() -> None:
