@@ -16,7 +16,17 @@ LAYERS: dict[int, set[str]] = {
     0: {"errors"},
     1: {"config", "durable", "schema"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
-    | {"agreement", "prompts", "records", "rouge", "runlog", "stats", "taxonomy", "yaml_benchmark"}
+    | {
+        "agreement",
+        "profiles",
+        "prompts",
+        "records",
+        "rouge",
+        "runlog",
+        "stats",
+        "taxonomy",
+        "yaml_benchmark",
+    }
     | {"sql_compare", "sql_sandbox", "sql_worker"},
     3: {"bertscore", "evaluate_metric", "grading", "protocols", "registry", "tables"},
     4: {
@@ -24,8 +34,10 @@ LAYERS: dict[int, set[str]] = {
         "checks",
         "estimate",
         "feeding",
+        "generation",
         "gold_quality",
         "gold_report",
+        "interrupts",
         "judges",
         "leaderboard",
         "manifest",

@@ -91,6 +91,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     broad: tuple[Broad, ...] = ()
     references: tuple[str, ...] = ()
     """Guidelines, by name and year."""
+    made_by: tuple[str, ...] = ()
+    """Models that wrote or rated the case; a score of theirs on it says little."""
 
 
 def parse_case(raw: bytes | str, where: str) -> Case:

@@ -13,7 +13,7 @@ from medhelm.noharm.cases import Case, to_case
 from medhelm.noharm.derive import action_class, consensus
 from medhelm.noharm.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
-from medhelm.schema import Instance, Response
+from medhelm.schema import MADE_BY, Instance, Response
 
 _KEY = "case"
 
@@ -33,8 +33,12 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
         menu={a.id: a.text for a in case.actions},
         references=(msgspec.json.encode({"labels": labels}).decode(),),
         answer_key={_KEY: msgspec.json.encode(case).decode()},
-        metadata={"specialty": case.specialty},
+        metadata={"specialty": case.specialty} | _makers(case),
     )
+
+
+def _makers(case: Case) -> dict[str, str]:
+    return {MADE_BY: " ".join(case.made_by)} if case.made_by else {}
 
 
 def _is_right(case: Case, name: str) -> bool:

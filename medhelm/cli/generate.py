@@ -1,0 +1,265 @@
+"""`medhelm generate noharm`: cases for action-level safety, written from a guideline."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from medhelm import privacy
+from medhelm.cli.options import add_format, add_plugins, make_console, open_registry, print_json
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.costs import Ledger, estimate_tokens
+from medhelm.errors import PrivacyRefused, UsageError
+from medhelm.generation.folder import SeriesEnd, StageUse, evaluated_here, run_series, stage_uses
+from medhelm.generation.guideline import Guideline, read_guideline
+from medhelm.generation.pipeline import CaseEnd, Series, stage_budget
+from medhelm.models import ModelPool, check_model
+from medhelm.models.catalogue import find_model
+from medhelm.registry import Registry
+from medhelm.schema import DataClass, ModelSpec
+
+_MOST = 999
+_UNVALIDATED = "The ratings are synthetic; no clinician has validated them."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("kind", choices=("noharm",), metavar="noharm", help="what to write")
+    parser.add_argument(
+        "--guideline", metavar="FILE", help="text or Markdown; its first line is name and year"
+    )
+    parser.add_argument(
+        "--guideline-name", metavar="NAME", default="", help="name and year, if the file has none"
+    )
+    parser.add_argument(
+        "--guideline-class",
+        choices=("public", "gated", "private"),
+        default="public",
+        help="who may read it (default: public): a private one goes to local models only",
+    )
+    parser.add_argument("--specialty", metavar="S", help="for example Cardiology")
+    parser.add_argument(
+        "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
+    )
+    parser.add_argument("--n", type=_count, default=10, metavar="N", help="cases (default: 10)")
+    parser.add_argument("--model", metavar="MODEL", help="who writes (`medhelm list models`)")
+    parser.add_argument(
+        "--raters",
+        nargs="+",
+        default=[],
+        metavar="MODEL",
+        help="one for all three sheets, or three: specialist, specialist, generalist "
+        "(default: the writer)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder of the series (default: below --results-dir)"
+    )
+    parser.add_argument(
+        "--results-dir",
+        metavar="DIR",
+        default=DEFAULT_RESULTS,
+        help="results in which models are looked for that are evaluated, too (default: %(default)s)",
+    )
+    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for this command")
+    parser.add_argument("--budget-tokens", type=_count, metavar="N", help="cap on tokens")
+    add_plugins(parser)
+    add_format(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; the code of what stopped the series, and 1 where a request of a case failed."""
+    series = _series(args, open_registry(args.plugin))
+    if args.n > _MOST:
+        raise UsageError(f"--n {args.n}: a series has {_MOST} cases at most; take another --topic")
+    models = list({m.name: m for m in (series.generator, *series.raters)}.values())
+    for model in models:
+        _check(model, series.guideline, args.guideline_class)
+    ledger = Ledger(args.budget_usd, args.budget_tokens)
+    ledger.check(models)
+    results = Path(args.results_dir)
+    folder = Path(args.out) if args.out else results / "generated" / series.prefix
+    display = _Display(args.n)
+    for name in evaluated_here(results, series.made_by):
+        display.say(
+            f"warning: {name} is evaluated in {results}, too: scores on cases that a model wrote "
+            "or rated itself say little"
+        )
+    end = asyncio.run(_make(series, args.n, folder, ledger, display))
+    uses = stage_uses(folder, models)
+    if args.format == "json":
+        _print_json(series, end, uses, ledger)
+    else:
+        _print(series, end, uses, ledger)
+    if end.stopped is not None:
+        raise end.stopped
+    return int(any(e.status == "failed" for e in end.ends))
+
+
+async def _make(
+    series: Series, n: int, folder: Path, ledger: Ledger, display: _Display
+) -> SeriesEnd:
+    pool = ModelPool(os.environ)
+    try:
+        return await run_series(series, n, folder, pool, ledger, display.done, display.say)
+    finally:
+        await pool.close()
+
+
+def _series(args: argparse.Namespace, registry: Registry) -> Series:
+    for name in ("guideline", "specialty", "model"):
+        if not getattr(args, name):
+            raise UsageError(
+                f"generate: --{name} is missing, as in `medhelm generate noharm --guideline "
+                "acs.md --specialty Cardiology --n 10 --model openai/gpt-4o`"
+            )
+    if len(args.raters) not in (0, 1, 3):
+        raise UsageError(f"--raters takes one model or three, not {len(args.raters)}")
+    path = Path(args.guideline)
+    guideline = read_guideline(path, args.guideline_name)
+    generator = find_model(args.model, registry.models)
+    raters = [find_model(name, registry.models) for name in args.raters] or [generator]
+    first, second, third = raters if len(raters) == 3 else raters * 3
+    return Series(
+        prefix=f"NOHARM-{_letters(args.specialty)}-{_topic(args.topic, path)}",
+        specialty=" ".join(args.specialty.split()),
+        guideline=guideline,
+        generator=generator,
+        raters=(first, second, third),
+        seed=args.seed,
+    )
+
+
+def _letters(specialty: str) -> str:
+    letters = re.sub("[^A-Z]", "", specialty.upper())[:4]
+    if len(letters) < 2:
+        raise UsageError(f"--specialty {specialty!r} has fewer than two letters from A to Z")
+    return letters
+
+
+def _topic(given: str | None, path: Path) -> str:
+    topic = re.sub("[^A-Z0-9]", "", (given or path.stem).upper())
+    if given and topic != given.upper() or not 2 <= len(topic) <= 8:
+        if given or len(topic) < 2:
+            what = f"--topic {given!r}" if given else f"the name of {path}"
+            raise UsageError(f"{what} makes no topic: give 2 to 8 letters or digits with --topic")
+        topic = topic[:8]
+    return topic
+
+
+def _check(model: ModelSpec, guideline: Guideline, data_class: DataClass) -> None:
+    if model.provider == "baseline":
+        raise UsageError(f"{model.name} is a rule and writes nothing; name a language model")
+    check_model(model, os.environ)
+    try:
+        privacy.check("guideline", data_class, model.name, model.endpoint_class)
+    except PrivacyRefused:
+        allowed = " or ".join(privacy.POLICY[data_class])
+        raise PrivacyRefused(
+            f"--guideline-class {data_class}: model {model.name!r} is {model.endpoint_class}; "
+            f"name one whose endpoint_class is {allowed}"
+        ) from None
+    window, budget = model.context_window, stage_budget(model, "rating")
+    needed = estimate_tokens(guideline.text) + 4_000 + budget  # the letter, the menu, our words
+    if window is not None and needed > window:
+        raise UsageError(
+            f"{guideline.name}: about {needed:,} tokens with letter, menu and reply exceed the "
+            f"window of {model.name} ({window:,}); give the chapters that matter"
+        )
+
+
+class _Display:
+    """A line on stderr now and then."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._counts: Counter[str] = Counter()
+
+    def done(self, end: CaseEnd) -> None:
+        """Say how a case ended."""
+        self._counts[end.status] += 1
+        where = f" ({end.stage}: {end.reasons[0][:100]})" if end.reasons else ""
+        self.say(f"{end.code} {end.status}{where}; {self._counts.total()} of {self._total}")
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+        print(f"medhelm: {text}", file=sys.stderr, flush=True)
+
+
+def _counts(end: SeriesEnd) -> dict[str, int]:
+    found = Counter(e.status for e in end.ends)
+    return {status: found[status] for status in ("made", "discarded", "failed", "not finished")}
+
+
+def _print_json(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Ledger) -> None:
+    print_json(
+        "generate",
+        {
+            "cases": str(end.cases_path),
+            "counts": _counts(end),
+            "ends": [
+                {"code": e.code, "status": e.status, "stage": e.stage, "reasons": e.reasons}
+                for e in end.ends
+            ],
+            "made_by": series.made_by,
+            "stages": [msgspec.to_builtins(use) for use in uses],
+            "tokens_of_this_command": ledger.spent_tokens,
+            "mended_lines": end.mended,
+            "note": _UNVALIDATED,
+        },
+    )
+
+
+def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Ledger) -> None:
+    counts = _counts(end)
+    print(", ".join(f"{n} {status}" for status, n in counts.items() if n or status == "made"))
+    if end.mended:
+        print(f"{end.mended} torn or damaged line(s) of calls.jsonl were asked again")
+    _print_stages(uses)
+    print(f"tokens of this command: {ledger.spent_tokens:,}")
+    print(f"cases: {end.cases_path}")
+    if counts["discarded"]:
+        print(f"discarded, with the reasons: {end.folder / 'discarded.jsonl'}")
+    if counts["failed"] or counts["not finished"]:
+        print("the same command goes on with those that failed or are not finished")
+    print(_UNVALIDATED)
+    print(f"Do not evaluate on them who made them: {', '.join(series.made_by)}.")
+    if counts["made"]:
+        print(f"Next: medhelm qc noharm {end.cases_path}")
+
+
+def _print_stages(uses: Sequence[StageUse]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("stage", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("requests", "repairs", "failed", "tokens in", "out", "USD"):
+        table.add_column(name, justify="right")
+    for use in uses:
+        unknown = f" (+{use.unknown} unknown)" if use.unknown else ""
+        table.add_row(
+            use.stage,
+            use.model,
+            f"{use.requests:,}",
+            f"{use.repairs:,}",
+            f"{use.failed:,}",
+            f"{use.input_tokens:,}{unknown}",
+            f"{use.output_tokens:,}",
+            "unknown" if use.usd is None else f"{use.usd:.4f}",
+        )
+    make_console().print(table)

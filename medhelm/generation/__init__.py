@@ -1,0 +1,10 @@
+"""Cases for action-level safety, written by a language model from a clinical guideline.
+
+    guideline -> scene -> options -> traps -> menu -> ratings -> case
+                 1        2          3        4       rubric
+
+(Krishna et al., MedAct, section 3.) Every request is made from one of the values of `views`, and
+each has only the fields that its stage may see: who writes the first options has no guideline, who
+rates has no tag. What the stages reply is read strictly, asked for again at most twice, and the
+case is discarded after that. All that follows from ratings is derived elsewhere, by rule.
+"""

@@ -1,0 +1,223 @@
+"""Asking a model once: by what it is asked, a reply that is stored is never asked for again.
+
+    <folder>/calls.jsonl    one line per reply, each with its checksum
+
+The same command therefore goes on where it stopped. In the log the guideline's text is replaced by
+its hash: it stands once in the folder, not in every line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from medhelm.costs import Ledger
+from medhelm.durable import lock_file, make_private, remove_temporary, why
+from medhelm.errors import BudgetReached, MedhelmError, ModelError, RecordError
+from medhelm.feeding import Seat
+from medhelm.generation.guideline import Guideline
+from medhelm.models import ModelPool, is_instance_model
+from medhelm.protocols import completion
+from medhelm.records import model_identity
+from medhelm.runlog import ANSWERED, AppendLog, mend_log, with_checksum, without_checksum
+from medhelm.schema import Instance, Message, Model, ModelSpec, Request, Response
+
+CALLS = "calls.jsonl"
+_SYNC_S = 0.5
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the log."""
+
+    schema: str = "medhelm.generation/1"
+    key: str
+    """Hash of model and request."""
+    case: str
+    stage: str
+    attempt: int
+    """From 0; the others are repairs."""
+    model: str
+    messages: tuple[Message, ...]
+    response: Response
+
+
+class CallLog(AppendLog):
+    """The log of one folder, which this process holds from `open` to `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / CALLS)
+        self.folder = folder
+        self._lock: BinaryIO | None = None
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def open(self) -> int:
+        """Lock the folder and mend the log; returns how many lines were torn or damaged.
+
+        Raises RunLocked where another process holds the folder, RecordError where it cannot be
+        written.
+        """
+        try:
+            make_private(self.folder)
+            self._lock = lock_file(self.folder / "lock")
+            remove_temporary(self.folder)
+            lost = self._scan()
+            if lost:
+                self._scan()  # the lines have moved
+            self._open_log()
+        except OSError as e:
+            self.close()
+            raise RecordError(f"cannot write {self.folder}: {why(e)}") from None
+        except RecordError:
+            self.close()
+            raise
+        return lost
+
+    def _scan(self) -> int:
+        self._places.clear()
+
+        def take(line: bytes, start: int) -> bool:
+            call = _read(line)
+            if call is not None and call.response.finish in ANSWERED:
+                self._places[call.key] = (start, len(line))
+            return call is not None
+
+        return sum(mend_log(self.log_path, self.log_path.with_name("quarantine.jsonl"), take))
+
+    def find(self, key: str) -> Response | None:
+        """Return the stored reply to a request."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        with open(self.log_path, "rb") as log:
+            log.seek(place[0])
+            call = _read(log.read(place[1]))
+        return None if call is None else call.response
+
+    def append(self, call: Call) -> None:
+        """Hand one call to the operating system; raises RecordError."""
+        start = self._size
+        self._append_line(with_checksum(msgspec.json.encode(call)))
+        if call.response.finish in ANSWERED:
+            self._places[call.key] = (start, self._size - start)
+
+    def close(self) -> None:
+        """Sync and close the log and give the lock back."""
+        try:
+            super().close()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+
+
+def read_calls(folder: Path) -> Iterator[Call]:
+    """Yield the calls of a folder in the order of their replies; unreadable lines are passed over."""
+    try:
+        with open(folder / CALLS, "rb") as lines:
+            yield from filter(None, map(_read, lines))
+    except FileNotFoundError:
+        return
+
+
+def _read(line: bytes) -> Call | None:
+    body = without_checksum(line) if line.endswith(b"\n") else None
+    try:
+        return None if body is None else msgspec.json.decode(body, type=Call)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+class Stopped(Exception):
+    """Nothing more is sent: the budget, the user, a model or the disk has ended the work."""
+
+
+class Caller:
+    """Asks models for all cases of a folder, within one budget."""
+
+    def __init__(self, log: CallLog, pool: ModelPool, ledger: Ledger, guideline: Guideline) -> None:
+        self._log, self._pool, self._ledger, self._guideline = log, pool, ledger, guideline
+        self._models: dict[str, Model] = {}
+        self.stopped: MedhelmError | None = None
+        """Why nothing more is sent; None while the work goes on."""
+
+    def stop(self, reason: MedhelmError) -> None:
+        """Send nothing more; requests in flight may still finish."""
+        self.stopped = self.stopped or reason
+
+    async def ask(
+        self, spec: ModelSpec, request: Request, *, case: str, stage: str, attempt: int
+    ) -> Response:
+        """Return the reply to a request, from the log where it is there; raises Stopped."""
+        key = call_key(spec, request)
+        stored = self._log.find(key)
+        if stored is not None:
+            return stored
+        if self.stopped:
+            raise Stopped
+        try:
+            response = await self._send(spec, request)
+            messages = tuple(self._shortened(m) for m in request.messages)
+            self._log.append(
+                Call(
+                    key=key,
+                    case=case,
+                    stage=stage,
+                    attempt=attempt,
+                    model=spec.name,
+                    messages=messages,
+                    response=response,
+                )
+            )
+        except (BudgetReached, ModelError, RecordError) as e:
+            self.stop(e)
+            raise Stopped from None
+        return response
+
+    async def _send(self, spec: ModelSpec, request: Request) -> Response:
+        model = self._open(spec)
+        reservation = await completion.reserve(self._ledger, spec, request)
+        seat = Seat(model)
+        try:
+            await seat.acquire()
+            if self.stopped:
+                raise Stopped
+            exchange = await completion.conduct(
+                seat, Instance(id=request.instance_id), request, reservation
+            )
+        finally:
+            reservation.cancel()  # nothing, where it was settled
+            seat.release()
+        return exchange.response
+
+    def _open(self, spec: ModelSpec) -> Model:
+        if spec.name not in self._models:
+            model = self._pool.open(spec)
+            assert not is_instance_model(model)  # refused before anything is asked
+            self._models[spec.name] = model
+        return self._models[spec.name]
+
+    def _shortened(self, message: Message) -> Message:
+        mark = f"(guideline {self._guideline.sha256})"
+        return Message(message.role, message.content.replace(self._guideline.text, mark))
+
+    async def keep_synced(self) -> None:
+        """Sync the log within the second that a power cut may cost, until cancelled."""
+        while True:
+            await asyncio.sleep(_SYNC_S)
+            if self._log.is_dirty:
+                try:
+                    await asyncio.to_thread(self._log.sync)
+                except RecordError as e:
+                    self.stop(e)
+
+
+def call_key(spec: ModelSpec, request: Request) -> str:
+    """Return 32 hex digits over all that decides a reply: the model and what it is sent."""
+    decides: dict[str, Any] = {"model": model_identity(spec), "request": request}
+    encoded = msgspec.json.encode(decides, order="sorted")
+    return hashlib.sha256(encoded).hexdigest()[:32]

@@ -1,0 +1,307 @@
+"""One case from its brief to three sheets of ratings, and a whole series of cases.
+
+Every stage is asked, read and checked; what is wrong goes back to its author at most twice, then
+the case is discarded with the reason. A failed request leaves the case to the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+import msgspec
+
+from medhelm.errors import DataError
+from medhelm.generation import checks, prompts
+from medhelm.generation.assembly import (
+    PERSPECTIVES,
+    Menu,
+    Provenance,
+    describe_setting,
+    make_case,
+    make_menu,
+    shuffled,
+)
+from medhelm.generation.calls import Caller, Stopped
+from medhelm.generation.guideline import Guideline
+from medhelm.generation.replies import (
+    BadReply,
+    GroupsReply,
+    OptionsReply,
+    RatingsReply,
+    SceneReply,
+    TrapsReply,
+    read_reply,
+    reply_schema,
+)
+from medhelm.generation.settings import draw_setting
+from medhelm.generation.views import Brief, MenuView, Perspective, RatingView, Scene, TrapView
+from medhelm.noharm.cases import Case
+from medhelm.schema import Message, ModelSpec, Request, Response
+
+REPAIRS = 2
+"""How often an author is asked again."""
+BUDGETS = {"scene": 2_048, "options": 6_144, "traps": 6_144, "groups": 4_096, "rating": 8_192}
+"""Output tokens of one reply, by stage."""
+REASONING_BUDGET = 24_576
+"""Of models that think before they answer."""
+_ACTIVE = 24
+"""Cases at work at a time, so that the first are done long before the last."""
+_NOTHING = "(no text)"
+
+_R = TypeVar("_R", bound=msgspec.Struct)
+Status = Literal["made", "discarded", "failed", "not finished"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """All that decides a series of cases but their number."""
+
+    prefix: str
+    """`NOHARM-CARD-ACS`."""
+    specialty: str
+    guideline: Guideline
+    generator: ModelSpec
+    raters: tuple[ModelSpec, ModelSpec, ModelSpec]
+    """In the order of `PERSPECTIVES`."""
+    seed: int = 0
+
+    def code(self, number: int) -> str:
+        """Return the code of a case, numbered from 1."""
+        return f"{self.prefix}-{number:03}"
+
+    @property
+    def made_by(self) -> tuple[str, ...]:
+        """Return the models that write or rate, each once."""
+        return tuple(dict.fromkeys(m.name for m in (self.generator, *self.raters)))
+
+
+@dataclass(frozen=True)
+class CaseEnd:
+    """How one case ended."""
+
+    code: str
+    status: Status
+    case: Case | None = None
+    provenance: Provenance | None = None
+    stage: str = ""
+    """Where a case was discarded or failed."""
+    reasons: tuple[str, ...] = ()
+
+
+class Discarded(Exception):
+    """An author could not write what its stage needs."""
+
+    def __init__(self, stage: str, reasons: Sequence[str]) -> None:
+        super().__init__(stage)
+        self.stage, self.reasons = stage, tuple(reasons)
+
+
+class Failed(Exception):
+    """A request had no answer; the next start asks again."""
+
+    def __init__(self, stage: str, reason: str) -> None:
+        super().__init__(stage)
+        self.stage, self.reason = stage, reason
+
+
+async def make_series(
+    series: Series, count: int, caller: Caller, done: Callable[[CaseEnd], None]
+) -> list[CaseEnd]:
+    """Return how each of `count` cases ended, in the order of their codes."""
+    places = asyncio.Semaphore(_ACTIVE)
+
+    async def one(number: int) -> CaseEnd:
+        async with places:
+            end = await _end_of(series, number, caller)
+        done(end)
+        return end
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(number)) for number in range(1, count + 1)]
+    return [task.result() for task in tasks]
+
+
+async def _end_of(series: Series, number: int, caller: Caller) -> CaseEnd:
+    author = _Author(series, series.code(number), caller)
+    try:
+        case, provenance = await author.write(number)
+    except Stopped:
+        return CaseEnd(author.code, "not finished")
+    except Failed as e:
+        return CaseEnd(author.code, "failed", stage=e.stage, reasons=(e.reason,))
+    except Discarded as e:
+        return CaseEnd(author.code, "discarded", stage=e.stage, reasons=e.reasons)
+    return CaseEnd(author.code, "made", case, provenance)
+
+
+@dataclass
+class _Author:
+    """Writes one case."""
+
+    series: Series
+    code: str
+    caller: Caller
+    repairs: dict[str, int] = field(default_factory=dict)
+    """How often each stage was asked again."""
+
+    async def write(self, number: int) -> tuple[Case, Provenance]:
+        """Return the case and where it comes from; raises Discarded, Failed, Stopped."""
+        series = self.series
+        setting = draw_setting(series.seed, series.prefix, number)
+        scene = await self._scene(Brief(series.specialty, series.guideline, setting))
+        menu = await self._menu(scene)
+        groups = await self._groups(MenuView(scene, menu.items))
+        sheets = await self._rate(scene, menu)
+        try:
+            case, unfounded = make_case(
+                self.code, scene, menu, groups, sheets, series.guideline, series.made_by
+            )
+        except DataError as e:
+            raise Discarded("assembly", [str(e)]) from None
+        return case, Provenance(
+            code=self.code,
+            guideline=series.guideline.name,
+            guideline_sha256=series.guideline.sha256,
+            setting=describe_setting(setting),
+            tags=menu.tags,
+            generator=series.generator.name,
+            raters={p: m.name for p, m in zip(PERSPECTIVES, series.raters, strict=True)},
+            repairs=dict(sorted(self.repairs.items())),
+            unfounded_quotes=unfounded,
+            prompt_version=prompts.PROMPT_VERSION,
+        )
+
+    async def _scene(self, view: Brief) -> Scene:
+        reply = await self._ask(
+            "scene",
+            prompts.scene_messages(view),
+            SceneReply,
+            lambda r: checks.scene_faults(r, view.guideline),
+        )
+        return Scene(
+            specialty=view.specialty,
+            vignette=reply.vignette,
+            question=reply.question,
+            knowns=reply.knowns,
+            unknowns=reply.unknowns,
+            red_flags=reply.red_flags,
+        )
+
+    async def _menu(self, scene: Scene) -> Menu:
+        blind = await self._ask(
+            "options", prompts.option_messages(scene), OptionsReply, checks.option_faults
+        )
+        there = tuple(o.text for o in blind.options)
+        view = TrapView(scene, self.series.guideline, there)
+        traps = await self._ask(
+            "traps", prompts.trap_messages(view), TrapsReply, lambda r: checks.trap_faults(r, view)
+        )
+        return make_menu(self.code, blind, traps)
+
+    async def _groups(self, view: MenuView) -> GroupsReply:
+        return await self._ask(
+            "groups",
+            prompts.group_messages(view),
+            GroupsReply,
+            lambda r: checks.group_faults(r, view.items),
+        )
+
+    async def _rate(self, scene: Scene, menu: Menu) -> dict[Perspective, RatingsReply]:
+        """Return three sheets, asked for at once and without knowledge of each other."""
+
+        async def rate(perspective: Perspective, rater: ModelSpec) -> RatingsReply:
+            items = shuffled(menu.items, f"{self.code}/{perspective}")
+            view = RatingView(scene, self.series.guideline, perspective, items)
+            return await self._ask(
+                f"rating/{perspective}",
+                prompts.rating_messages(view),
+                RatingsReply,
+                lambda r: checks.rating_faults(r, items),
+                model=rater,
+            )
+
+        raters = zip(PERSPECTIVES, self.series.raters, strict=True)
+        sheets = await asyncio.gather(*(rate(p, m) for p, m in raters), return_exceptions=True)
+        errors = [s for s in sheets if isinstance(s, BaseException)]
+        if errors:  # all have ended: none writes to the log behind our back
+            raise min(errors, key=_gravity)
+        rated = [s for s in sheets if not isinstance(s, BaseException)]
+        return dict(zip(PERSPECTIVES, rated, strict=True))
+
+    async def _ask(
+        self,
+        stage: str,
+        messages: tuple[Message, ...],
+        form: type[_R],
+        find_faults: Callable[[_R], list[str]],
+        *,
+        model: ModelSpec | None = None,
+    ) -> _R:
+        """Return a stage's reply without faults; raises Discarded, Failed, Stopped."""
+        model = model or self.series.generator
+        faults: list[str] = []
+        for attempt in range(1 + REPAIRS):
+            if attempt:
+                self.repairs[stage] = attempt
+            request = make_request(model, stage, messages, form, self.code, self.series.seed)
+            response = await self.caller.ask(
+                model, request, case=self.code, stage=stage, attempt=attempt
+            )
+            reply, faults = _read(stage, response, form, find_faults)
+            if reply is not None:
+                return reply
+            said = Message("assistant", response.text if response.text.strip() else _NOTHING)
+            messages = (*messages, said, prompts.repair_message(faults))
+        raise Discarded(stage, faults)
+
+
+def _gravity(error: BaseException) -> int:
+    """Return which of several errors counts: a defect first, a discarded case last."""
+    kinds = (Stopped, Failed, Discarded)
+    return kinds.index(type(error)) + 1 if type(error) in kinds else 0
+
+
+def _read(
+    stage: str, response: Response, form: type[_R], find_faults: Callable[[_R], list[str]]
+) -> tuple[_R | None, list[str]]:
+    """Return a reply without faults, or its faults; raises Failed, Discarded."""
+    if response.finish in ("error", "oversize"):
+        raise Failed(stage, response.error or response.finish)
+    if response.finish == "refusal":
+        raise Discarded(stage, ["the model refused"])
+    try:
+        reply = read_reply(response.text, form)
+    except BadReply as e:
+        cut = ["it was cut at the limit of its tokens: write less"]
+        return None, cut if response.finish == "length" else [str(e)]
+    faults = find_faults(reply)
+    return (None, faults) if faults else (reply, [])
+
+
+def make_request(
+    model: ModelSpec,
+    stage: str,
+    messages: tuple[Message, ...],
+    form: type[msgspec.Struct],
+    code: str,
+    seed: int,
+) -> Request:
+    """Return what is sent; with the form's JSON Schema where the endpoint holds replies to one."""
+    return Request(
+        instance_id=f"{code}/{stage}",
+        messages=messages,
+        max_output_tokens=stage_budget(model, stage),
+        sampling=model.sampling,
+        seed=seed,
+        json_schema=reply_schema(form) if model.json_schema else None,
+    )
+
+
+def stage_budget(model: ModelSpec, stage: str) -> int:
+    """Return the output tokens that a model may use for one reply of a stage."""
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    return REASONING_BUDGET if model.reasoning else BUDGETS[stage.partition("/")[0]]
