@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.errors import RecordError, UnknownName, UsageError
-from medhelm.profiles import read_profile
+from medhelm.profiles import Profile, read_profile
 from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import ModelSpec, RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
 from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
+from medhelm.tables.bars import known_metrics, resolve
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
-from medhelm.tables.gate import gate, known_metrics, resolve
+from medhelm.tables.gate import Unread, gate
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
@@ -126,7 +127,7 @@ class Results:
 
     def gate(
         self,
-        profile: str | Path,
+        profile: str | Path | Profile,
         models: Iterable[str] | None = None,
         settings: Settings | None = None,
         registry: Registry | None = None,
@@ -136,10 +137,12 @@ class Results:
         `models=None`: all that read no gold. The worst verdict is `settings["verdict"]` of the
         table. Raises UnknownName, UsageError.
         """
-        own = read_profile(profile)
+        own = profile if isinstance(profile, Profile) else read_profile(profile)
         known = known_metrics(own, registry or load_registry(), self._cells)
-        unread = {key: ("not graded", spec) for key, spec in self._ungraded.items()}
-        unread |= {key: ("damaged", spec) for key, spec in self._damaged.items()}
+        unread: Unread = {
+            **{key: (NOT_GRADED, spec) for key, spec in self._ungraded.items()},
+            **{key: ("its scores cannot be read", spec) for key, spec in self._damaged.items()},
+        }
         return gate(
             self._cells,
             own,

@@ -1,0 +1,66 @@
+"""`medhelm gate --profile NAME`: do models reach the thresholds of a profile?
+
+Exit code 0: PASS, 1: FAIL, 2: INCONCLUSIVE. A wrong name or option ends with 2 as well: no
+verdict either way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
+from medhelm.errors import UsageError
+from medhelm.profiles import read_profile
+from medhelm.records import find_gradings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "--profile",
+        required=True,
+        metavar="NAME",
+        help="a name of `medhelm list profiles`, or a YAML file of your own",
+    )
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="only these models (default: all that read no gold)",
+    )
+    add_plugins(parser)
+    add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdicts and return the exit code of the worst one."""
+    from medhelm.tables.bars import known_metrics, resolve
+    from medhelm.tables.gate import EXIT_CODES
+
+    form = chosen_format(args.format, args.out)
+    chosen = settings(args)
+    profile = read_profile(args.profile)
+    registry = open_registry(args.plugin)
+    graded = {path.parents[3].name for path in find_gradings(Path(args.results_dir))}
+    # Other benchmarks are not read: what is wrong there, or on other data, is none of the gate's.
+    wanted = [name for name in profile.benchmarks if name in graded]
+    if not wanted:
+        resolve(profile, known_metrics(profile, registry))
+        raise UsageError(
+            f"no graded run on {', '.join(profile.benchmarks)} below {args.results_dir}; "
+            f"`medhelm run benchmark={','.join(profile.benchmarks)} ...` makes some"
+        )
+    results = load(args, wanted, args.model)
+    table = results.gate(profile, args.model, chosen, registry)
+    code = EXIT_CODES[str(table.settings["verdict"])]
+    try:
+        emit([table], form, args.out)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough; the verdict is the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
