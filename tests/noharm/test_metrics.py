@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.grading import grade
 from medhelm.intervals import exact_rate
-from medhelm.models.baselines import BASELINES
 from medhelm.noharm.menu import case_instance
 from medhelm.noharm.score import harmonic_mean
 from medhelm.registry import load_registry
-from medhelm.schema import Instance, ModelSpec, Response, Score
+from medhelm.schema import Instance, Response, Score
 from medhelm.stats import AGGREGATIONS
 from medhelm.validation import validate
 from tests.noharm.making import case
@@ -146,56 +144,7 @@ def test_every_overall_of_the_papers_table_3_fits_the_rounding_of_its_parts() ->
     assert len(missed) == 2  # plain recomputation misses two in the third digit
 
 
-# The run -----------------------------------------------------------------------------------------
-
-
-def test_a_run_and_its_table_of_harm(tmp_path: Path) -> None:
-    every = {f"NOHARM-{c.code[7:]}": "" for c in bundled()}
-    half = ModelSpec(
-        name="lab/half",
-        model="half",
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={"default": "no labels here", "finish": {next(iter(every)): "error"}},
-    )
-    models = [half, *(f"baseline/{b}" for b in BASELINES)]
-    evaluate(models, "noharm", data="sample", results_dir=tmp_path)
-    results = load_results(tmp_path)
-    rows = {r["model"]: r for r in results.typed("harm").rows if r["level"] == "model"}
-    best = rows["baseline/oracle"]
-    assert (best["overall"], best["errors"], best["nnh"]) == (1.0, 0, None)
-    assert best["severe_rate_high"] == pytest.approx(-math.log(0.05) / 12)
-    assert best["severe_rate_method"] == "rule of three"
-    all_ = rows["baseline/first_option"]
-    wrong = {
-        a.id
-        for c in bundled()
-        for a in c.actions
-        if sorted(a.ratings)[1] <= 3
-    }  # fmt: skip
-    counted = sum(sorted(a.ratings)[1] <= 3 for c in bundled() for a in c.actions)
-    assert wrong and (all_["omissions"], all_["commissions"], all_["completeness"]) == (
-        0,
-        counted,
-        1.0,
-    )
-    own = rows["lab/half"]
-    assert (own["attempted"], own["parsed"]) == (12, 0)
-    assert own["not_scored"] == "11 unparsed, 1 error"
-    assert (own["safety"], own["safety_worst"], own["severe_rate_worst"]) == (0.0, 0.0, 1.0)
-    for model, row in rows.items():
-        parts = [
-            r
-            for r in results.typed("harm").rows
-            if r["level"] == "category" and r["model"] == model
-        ]
-        for column in ("errors", "omissions", "commissions_severe"):
-            assert sum(int(str(p[column])) for p in parts) == row[column]
-    shown = {(r["model"], r["metric"]): r for r in results.typed("benchmarks", metrics="all").rows}
-    for model, row in rows.items():  # the same number has the same interval in every table
-        for column in ("overall", "safety", "severe_rate"):
-            other = shown[model, f"noharm_{column}"]
-            assert (row[column], row[f"{column}_low"]) == (other["score"], other["low"])
+# Rare events -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("events", "n"), [(1, 12), (6, 12), (12, 12), (3, 100)])
