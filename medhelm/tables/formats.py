@@ -213,9 +213,10 @@ def _all_notes(table: Table) -> list[str]:
     s = table.settings
     if "draws" not in s:
         return list(table.notes)
+    runs = [f"{name}={s[name]}" for name in ("scoring", "data") if name in s]
     line = (
         f"{float(s['confidence'] or 0):.0%} intervals from {s['draws']:,} bootstrap draws, "
-        f"seed {s['bootstrap_seed']}; scoring={s['scoring']}, data={s['data']}."
+        f"seed {s['bootstrap_seed']}{'; ' * bool(runs)}{', '.join(runs)}."
     )
     return [*table.notes, line]
 

@@ -56,6 +56,7 @@ SPARE = {
     ),
     "slices": ("share", "normalised"),
     "compare": ("correlation", "test", "n"),
+    "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases"),
     "gate": ("cases", "margin", "n"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""
