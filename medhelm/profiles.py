@@ -89,6 +89,8 @@ def _read_file(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         hint = "`medhelm list profiles` shows those that need no file"
+        if path.stem in profile_names():
+            hint = f"did you mean {path.stem!r}, which needs none?"
         raise UsageError(f"profile {path}: there is no such file; {hint}") from None
     except IsADirectoryError:
         raise UsageError(f"profile {path} is a folder; name a YAML file in it") from None
@@ -100,8 +102,9 @@ def _read_file(path: Path) -> bytes:
 def _parse(content: bytes, name: str, where: str) -> Profile:
     where = f"profile {where}"
     values = _load(content, where)
-    if values is None:
-        raise UsageError(f"{where} is empty; it needs description and thresholds")
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else "holds no keys"
+        raise UsageError(f"{where} {what}; it needs description and thresholds")
     file: _File = convert(values, _File, where)
     thresholds = []
     for place, value in enumerate(file.thresholds, 1):

@@ -1,7 +1,8 @@
 """The command line: finds the subcommand, shows errors as one line, sets exit codes.
 
 Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
-folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted.
+folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted. `gate`: 0 PASS,
+1 FAIL, 2 INCONCLUSIVE; a wrong name is 2 there as well, for both are no verdict.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from medhelm.errors import MedhelmError, UnknownName
 
 COMMANDS = {
     "run": "ask models and grade them; with no argument: the offline demo",
-    "list": "benchmarks, models, metrics, suites, the taxonomy and its coverage",
-    "describe": "all facts of one benchmark, metric or model",
+    "list": "benchmarks, models, metrics, suites, profiles, the taxonomy and its coverage",
+    "describe": "all facts of one benchmark, metric, model or profile",
     "validate": "check benchmarks on their instances, without a model",
     "estimate": "tokens and USD of a run before it is started",
     "score": "grade stored responses again, without a model",

@@ -14,6 +14,7 @@ from typing import get_args
 
 from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
 from medhelm.errors import MedhelmError, UsageError
+from medhelm.profiles import profile_names
 from medhelm.registry import load_registry
 from medhelm.schema import Scoring
 
@@ -48,6 +49,8 @@ def _offers(words: Sequence[str], commands: Sequence[str]) -> list[str]:
     """Return what the last word can become; nothing leaves it to the shell (files)."""
     if len(words) < 2:
         return [c for c in commands if c.startswith("".join(words))]
+    if words[0] == "gate" and words[-2] == "--profile":
+        return [name for name in profile_names() if name.startswith(words[-1])]
     if words[0] not in _TAKES_CONFIG:
         return []
     given, last = words[1:-1], words[-1]

@@ -1,4 +1,4 @@
-"""`medhelm describe NAME`: all facts of one benchmark, metric or model."""
+"""`medhelm describe NAME`: all facts of one benchmark, metric, model or profile."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from medhelm.cli.list import profile_entry
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
@@ -23,6 +24,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.models.catalogue import find_model
+from medhelm.profiles import profile_names, read_profile
 from medhelm.prompts import render_prompt, resolve_prompt
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, HubDataset, Metric, ModelSpec
@@ -32,7 +34,7 @@ Facts = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="a benchmark, metric or model")
+    parser.add_argument("name", metavar="NAME", help="a benchmark, metric, model or profile")
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -62,10 +64,11 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
         return "metric", {"name": name, **describe_metric(registry.metric(name))}
     if name in registry.models or name.startswith("openai/"):
         return "model", describe_model(find_model(name, registry.models))
+    if name in profile_names():
+        return "profile", profile_entry(read_profile(name))
     known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models}
-    raise UnknownName(
-        "benchmark, metric or model", name, known, "`medhelm list` shows what there is."
-    )
+    what, hint = "benchmark, metric, model or profile", "`medhelm list` shows what there is."
+    raise UnknownName(what, name, {*known, *profile_names()}, hint)
 
 
 def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         resolve(profile, known_metrics(profile, registry))
         raise UsageError(
             f"no graded run on {', '.join(profile.benchmarks)} below {args.results_dir}; "
-            f"`medhelm run benchmark={','.join(profile.benchmarks)} ...` makes some"
+            f"`medhelm run -m model=... benchmark={','.join(profile.benchmarks)}` makes some"
         )
     results = load(args, wanted, args.model)
     table = results.gate(profile, args.model, chosen, registry)

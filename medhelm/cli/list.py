@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from medhelm.checks import is_data_present
 from medhelm.cli.options import (
     add_data_dir,
@@ -20,6 +22,7 @@ from medhelm.cli.options import (
 )
 from medhelm.config import packaged_suites
 from medhelm.errors import UnknownName
+from medhelm.profiles import Profile, packaged_profiles
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, ModelSpec, Price
 
@@ -111,6 +114,20 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
 
 def _suites(registry: Registry, root: Path) -> list[Entry]:
     return [{"name": name, "benchmarks": own} for name, own in packaged_suites().items()]
+
+
+def _profiles(registry: Registry, root: Path) -> list[Entry]:
+    return [profile_entry(profile) for profile in packaged_profiles().values()]
+
+
+def profile_entry(profile: Profile) -> Entry:
+    """Return all facts of a profile."""
+    return {
+        "name": profile.name,
+        "description": profile.description,
+        "sha256": profile.sha256,
+        "thresholds": [msgspec.to_builtins(t) for t in profile.thresholds],
+    }
 
 
 def _taxonomy(registry: Registry, root: Path) -> list[Entry]:
@@ -237,6 +254,20 @@ def _show_suites(entries: Sequence[Entry]) -> None:
     _show_table(("name", "benchmarks"), [(e["name"], ", ".join(e["benchmarks"])) for e in entries])
 
 
+def _show_profiles(entries: Sequence[Entry]) -> None:
+    rows = [
+        (
+            e["name"],
+            str(len(e["thresholds"])),
+            ", ".join(dict.fromkeys(t["benchmark"] for t in e["thresholds"])),
+            e["description"],
+        )
+        for e in entries
+    ]
+    _show_table(("name", "thresholds", "benchmarks", "description"), rows)
+    print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
+
+
 def _show_taxonomy(entries: Sequence[Entry]) -> None:
     from rich.tree import Tree
 
@@ -274,6 +305,7 @@ _LISTS: dict[
     "models": (_models, _show_models),
     "metrics": (_metrics, _show_metrics),
     "suites": (_suites, _show_suites),
+    "profiles": (_profiles, _show_profiles),
     "taxonomy": (_taxonomy, _show_taxonomy),
     "coverage": (_coverage, _show_coverage),
 }
