@@ -50,7 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
     )
     parser.add_argument("--n", type=_count, default=10, metavar="N", help="cases (default: 10)")
-    parser.add_argument("--model", metavar="MODEL", help="who writes (`medhelm list models`)")
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="who writes: a name (`medhelm list models`) or a file of your own, FILE.yaml",
+    )
     parser.add_argument(
         "--raters",
         nargs="+",

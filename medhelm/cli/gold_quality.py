@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("benchmark", metavar="BENCHMARK")
     parser.add_argument(
-        "--judge", metavar="MODEL", help="who marks the golds; a small model will do"
+        "--judge",
+        metavar="MODEL",
+        help="who marks the golds, a name or FILE.yaml; a small model will do",
     )
     parser.add_argument(
         "--data",

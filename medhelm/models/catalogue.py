@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from medhelm.durable import why
 from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.schema import ModelSpec, Price, Sampling
 
@@ -31,10 +32,13 @@ def load_models() -> dict[str, ModelSpec]:
 def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> ModelSpec:
     """Return the spec of a model by name.
 
-    `extra`: models of plugins and of the user, which come first. Without a config file,
-    `openai/ANY` is the model ANY of an OpenAI-protocol endpoint (OpenAI's own unless
-    `base_url` is set). Raises `UnknownName` with the nearest names.
+    `extra`: models of plugins and of the user, which come first. A name that ends in `.yaml` is a
+    file of the user with the keys of `conf/model`. Without a config file, `openai/ANY` is the
+    model ANY of an OpenAI-protocol endpoint (OpenAI's own unless `base_url` is set). Raises
+    `UnknownName` with the nearest names, `UsageError` for a file that is no model.
     """
+    if name.endswith((".yaml", ".yml")):
+        return _read_own(Path(name))
     known = {**load_models(), **(extra or {})}
     if name in known:
         return known[name]
@@ -42,6 +46,14 @@ def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> Model
     if vendor == "openai" and model:
         return make_openai_spec(model)
     raise UnknownName("model", name, known, "Any model of an endpoint is openai/ITS-NAME.")
+
+
+def _read_own(path: Path) -> ModelSpec:
+    try:
+        values = _yaml_values(path.read_bytes(), str(path))
+    except OSError as e:
+        raise UsageError(f"model {path}: {why(e)}") from None
+    return make_spec({"name": path.stem} | values, str(path))
 
 
 def make_openai_spec(model: str) -> ModelSpec:
@@ -65,6 +77,13 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
     Raises `UsageError` naming the file for damaged YAML, an unknown key, a wrong type, or a
     `name` that is not the file's.
     """
+    values = _yaml_values(text, place)
+    if values.setdefault("name", name) != name:
+        raise UsageError(f"{place}: name is {values['name']!r} but the file is that of {name!r}")
+    return make_spec(values, place)
+
+
+def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
     try:
         values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -73,9 +92,7 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
         raise UsageError(f"{place} is no YAML{line}") from None
     if not isinstance(values, dict):
         raise UsageError(f"{place} must hold keys and values of a model")
-    if values.setdefault("name", name) != name:
-        raise UsageError(f"{place}: name is {values['name']!r} but the file is that of {name!r}")
-    return make_spec(values, place)
+    return values
 
 
 def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
