@@ -56,6 +56,11 @@ def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None
     assert spec.base_url is not None and spec.base_url.startswith("http://localhost:")
 
 
+def test_schemas_are_sent_only_where_the_model_surely_holds_to_them() -> None:
+    held = {name for name, spec in load_models().items() if spec.json_schema}
+    assert held == {"openai/gpt-4o-mini-2024-07-18", "openai/o3-mini-2025-01-31"}
+
+
 def test_ollama_declares_the_window_beyond_which_it_cuts() -> None:
     assert load_models()["ollama/local"].context_window == 4096
 
