@@ -1,4 +1,5 @@
-"""`medhelm agreement`: clinicians' ratings against the jury, and the sheet to rate on."""
+"""`medhelm agreement`: ratings of answers against the jury, ratings of actions against the ratings
+of their cases, and the sheets to rate on."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli.tables import add_common, chosen_format, emit, settings
+from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.schema import DataClass
 
@@ -16,31 +18,57 @@ if TYPE_CHECKING:
 
 _MIN_COMMON = 5
 _PER_BENCHMARK = 30
+_LARGEST = 20
 _MANY = 3
 _SHEET = "rating_sheet.csv"
 _TABLES = ("agreement", "corrected", "shares")
+_ACTION_TABLES = ("actions", "differences")
+
+_RATED, _SHEET_OF = "ratings", "--template"
+_OPTIONS = {
+    "key": ("answers", _RATED),
+    "judges": ("answers", _RATED),
+    "metric": ("answers", _RATED),
+    "threshold": ("answers", _RATED),
+    "per_benchmark": ("answers", _SHEET_OF),
+    "text_of": ("answers", _SHEET_OF),
+    "benchmark": ("answers", ""),
+    "model": ("answers", ""),
+    "data": ("answers", ""),
+    "latest": ("answers", ""),
+    "scoring": ("answers", ""),
+    "results_dir": ("answers", ""),
+    "min_experts": ("actions", _RATED),
+    "largest": ("actions", _RATED),
+    "show_text": ("actions", _RATED),
+    "max_cases": ("actions", _SHEET_OF),
+    "per_case": ("actions", _SHEET_OF),
+    "table": ("", _RATED),
+    "min_common": ("", _RATED),
+    "seed": ("", _SHEET_OF),
+}
+"""What each option is of: answers or actions, ratings or a sheet; nothing: both."""
+
+_ABSENT = (None, False, "fixed", DEFAULT_RESULTS)
+"""What options hold that nobody gave."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
+    parser.description = (
+        "Clinicians' ratings of answers against the jury; with --cases, experts' ratings of actions "
+        "against the ratings that the cases hold. And the sheets to rate on."
+    )
     parser.add_argument("ratings", nargs="*", metavar="RATINGS.csv", help="files of ratings")
-    parser.add_argument("--key", metavar="FILE", help="of a filled sheet (default: beside it)")
-    parser.add_argument("--table", choices=_TABLES, help="one table (default: all of them)")
+    parser.add_argument(
+        "--table", choices=(*_TABLES, *_ACTION_TABLES), help="one table (default: all of them)"
+    )
     parser.add_argument(
         "--min-common",
         type=int,
         metavar="N",
-        help=f"answers that a pair of clinicians must have in common (default: {_MIN_COMMON})",
-    )
-    parser.add_argument("--judges", action="store_true", help="show each judge of the jury too")
-    parser.add_argument(
-        "--metric", nargs="+", action="extend", metavar="NAME", help="show these metrics too"
-    )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="SCORE",
-        help="of --table shares: the score from which on an answer counts as good",
+        help="answers or actions that a pair of raters must have in common "
+        f"(default: {_MIN_COMMON})",
     )
     parser.add_argument(
         "--template",
@@ -49,14 +77,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"write a blinded sheet to rate on (default name: {_SHEET})",
     )
-    parser.add_argument(
+    parser.add_argument("--seed", type=int, metavar="N", help="of the sheet's sample (default: 0)")
+    _add_of_actions(parser)
+    _add_of_answers(parser)
+    add_common(parser)
+
+
+def _add_of_actions(parser: argparse.ArgumentParser) -> None:
+    of_actions = parser.add_argument_group("ratings of actions")
+    of_actions.add_argument(
+        "--cases", metavar="FILE", help="the cases whose actions are rated, as JSON lines"
+    )
+    of_actions.add_argument(
+        "--min-experts",
+        type=int,
+        metavar="N",
+        help="ratings of an action that make an experts' median (default: 2, of one expert 1)",
+    )
+    of_actions.add_argument(
+        "--largest",
+        type=int,
+        metavar="N",
+        help=f"actions in --table differences (default: {_LARGEST})",
+    )
+    of_actions.add_argument(
+        "--show-text", action="store_true", help="show the text of those actions too"
+    )
+    of_actions.add_argument(
+        "--max-cases", type=int, metavar="N", help="cases on the sheet (default: all)"
+    )
+    of_actions.add_argument(
+        "--per-case", type=int, metavar="N", help="actions of each case on it (default: all)"
+    )
+
+
+def _add_of_answers(parser: argparse.ArgumentParser) -> None:
+    of_answers = parser.add_argument_group("ratings of answers")
+    of_answers.add_argument("--key", metavar="FILE", help="of a filled sheet (default: beside it)")
+    of_answers.add_argument("--judges", action="store_true", help="show each judge of the jury too")
+    of_answers.add_argument(
+        "--metric", nargs="+", action="extend", metavar="NAME", help="show these metrics too"
+    )
+    of_answers.add_argument(
+        "--threshold",
+        type=float,
+        metavar="SCORE",
+        help="of --table shares: the score from which on an answer counts as good",
+    )
+    of_answers.add_argument(
         "--per-benchmark",
         type=int,
         metavar="N",
         help=f"answers of each benchmark on the sheet (default: {_PER_BENCHMARK})",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the sheet's sample (default: 0)")
-    parser.add_argument(
+    of_answers.add_argument(
         "--text-of",
         nargs="+",
         action="extend",
@@ -64,13 +138,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CLASS",
         help="data classes (gated, private) whose text may be written to the sheet",
     )
-    parser.add_argument(
+    of_answers.add_argument(
         "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
     )
-    parser.add_argument(
+    of_answers.add_argument(
         "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
     )
-    add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,15 +154,81 @@ def run(args: argparse.Namespace) -> int:
             if args.ratings
             else "name a file of ratings, or write a sheet to rate on with --template FILE"
         )
-    kind, others = (
-        ("ratings", ("per_benchmark", "seed", "text_of"))
-        if args.ratings
-        else ("--template", ("key", "table", "min_common", "judges", "metric", "threshold"))
-    )
-    for name in others:
-        if getattr(args, name) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with {kind}")
+    _check_options(args)
+    if args.cases is not None:
+        return _print_actions(args) if args.ratings else _write_actions(args)
     return _print(args) if args.ratings else _write(args)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise UsageError for an option that would change nothing."""
+    kind = _RATED if args.ratings else _SHEET_OF
+    about = "answers" if args.cases is None else "actions"
+    for name, (of, where) in _OPTIONS.items():
+        if getattr(args, name) in _ABSENT:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if of not in ("", about):
+            raise UsageError(
+                f"{option} needs --cases FILE: it is of ratings of actions"
+                if of == "actions"
+                else f"{option} does not go with --cases"
+            )
+        if where not in ("", kind):
+            raise UsageError(f"{option} does not go with {kind}")
+    known = _TABLES if about == "answers" else _ACTION_TABLES
+    if args.table is not None and args.table not in known:
+        does = "needs" if about == "answers" else "does not go with"
+        raise UsageError(f"--table {args.table} {does} --cases; of {about}: {', '.join(known)}")
+
+
+def _print_actions(args: argparse.Namespace) -> int:
+    from medhelm.noharm.casefile import read_cases
+    from medhelm.tables.action_agreement import actions_table, differences_table
+    from medhelm.tables.action_ratings import read_action_ratings
+
+    form = chosen_format(args.format, args.out)
+    chosen = settings(args)
+    common = _least("--min-common", args.min_common, _MIN_COMMON, 2)
+    least = args.min_experts
+    if least is not None:
+        least = _least("--min-experts", least, least, 1)
+    largest = _least("--largest", args.largest, _LARGEST, 1)
+    path = Path(args.cases)
+    rated = read_action_ratings([Path(p) for p in args.ratings], read_cases(path), path.name)
+    tables = []
+    if args.table in (None, "actions"):
+        tables.append(actions_table(rated, chosen, least=least, min_common=common))
+    if args.table in (None, "differences"):
+        tables.append(
+            differences_table(rated, least=least, largest=largest, with_text=args.show_text)
+        )
+    emit(tables, form, args.out)
+    return 0
+
+
+def _write_actions(args: argparse.Namespace) -> int:
+    from medhelm.noharm.casefile import read_cases
+    from medhelm.tables.action_sheet import SCALE, write_action_sheet
+
+    sheet = write_action_sheet(
+        Path(args.template),
+        read_cases(Path(args.cases)),
+        max_cases=_at_least_one("--max-cases", args.max_cases),
+        per_case=_at_least_one("--per-case", args.per_case),
+        seed=args.seed or 0,
+    )
+    print(f"{sheet.path}: {sheet.actions} actions of {sheet.cases} cases to rate")
+    print(f"{sheet.page}: the cases, to be read beside it")
+    print("\nEach expert fills a copy, named as the expert is to be called. In `rating`:")
+    for points, text in SCALE:
+        print(f"  {points:<6}  {text}")
+    print(f"\nThen: medhelm agreement --cases {args.cases} EXPERT.csv ...")
+    return 0
+
+
+def _at_least_one(option: str, given: int | None) -> int | None:
+    return None if given is None else _least(option, given, given, 1)
 
 
 def _print(args: argparse.Namespace) -> int:

@@ -56,7 +56,8 @@ SPARE = {
     ),
     "slices": ("share", "normalised"),
     "compare": ("correlation", "test", "n"),
-    "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases"),
+    "differences": ("category", "reversed", "experts_median"),
+    "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
     "gate": ("cases", "margin", "n"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""

@@ -105,7 +105,7 @@ def _read(path: Path, key: Path | None) -> Iterator[Rating]:
             answer = Answer(item.benchmark, item.model, item.instance, item.repeat)
             yield Rating(where, cells["rater"], answer, item.run, True, cells)
         else:
-            repeat = _whole(cells.get("repeat", "") or "0")
+            repeat = whole_number(cells.get("repeat", "") or "0")
             if repeat is None or repeat < 0:
                 raise DataError(f"{where}: repeat must be a whole number from 0")
             benchmark, model, instance = (cells[name] for name in _NAMES)
@@ -144,7 +144,7 @@ def composite(rating: Rating, rubric: Rubric) -> float | None:
     for name, text in texts.items():
         if not text:
             raise DataError(f"{rating.where}: {name} is empty; rate all of {', '.join(names)}")
-        value = _whole(text)
+        value = whole_number(text)
         if value is None or not rubric.minimum <= value <= rubric.maximum:
             raise DataError(
                 f"{rating.where}: {name} is no whole number from {rubric.minimum} to "
@@ -157,7 +157,7 @@ def composite(rating: Rating, rubric: Rubric) -> float | None:
     return fmean(float(text) for text in texts.values())
 
 
-def _whole(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     """Return a whole number, as 4 or 4.0; None for anything else."""
     try:
         value = float(text)
