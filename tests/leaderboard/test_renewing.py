@@ -178,7 +178,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     (tmp_path / "plotly" / "package_data").mkdir(parents=True)
     (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
     spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))
-    monkeypatch.setattr(site_module, "find_spec", lambda _: spec)
+    monkeypatch.setattr("medhelm.leaderboard.look.find_spec", lambda _: spec)
     assert build(results, site).written
     assert (site / "app" / "plotly.min.js").read_text() == "'newer'"
     registry = load_registry()
@@ -260,7 +260,7 @@ def test_an_error_leaves_no_worker_behind(
     def fail(*_: object) -> None:
         raise UsageError("the disk is full")
 
-    monkeypatch.setattr(site_module, "_write_scoring", fail)
+    monkeypatch.setattr(site_module, "write_scoring", fail)
     with pytest.raises(UsageError, match="the disk is full"):
         build(results, tmp_path / "site")
     assert len(many) == 2 and all(worker.returncode is not None for worker in many)
