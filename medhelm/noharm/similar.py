@@ -19,9 +19,19 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.noharm.wording import DIRECTIONS, DRUG, FILLER, IGNORED, NEGATIONS, ORDER, SAME, UNITS
+from medhelm.noharm.wording import (
+    DIRECTIONS,
+    DRUG,
+    FILLER,
+    IGNORED,
+    LIKE,
+    NEGATIONS,
+    ORDER,
+    UNITS,
+    same_words,
+)
 
-THRESHOLD = 0.75
+THRESHOLD = 0.8
 """Least share of words in common, a word of filler weighing a tenth."""
 
 EMBEDDING_THRESHOLD = 0.92
@@ -38,7 +48,7 @@ class _Reading:
 
     facts: frozenset[str]
     """Figures with units, frequencies, negation, direction, side, drugs."""
-    loose: dict[str, str]
+    loose: dict[str, set[str]]
     """Route and urgency: two that are given must be equal."""
     words: tuple[str, ...]
     """Without filler, in order, each once."""
@@ -120,70 +130,64 @@ def _same_order(a: Sequence[str], b: Sequence[str]) -> bool:
 
 def _read(text: str) -> _Reading:
     plain = unicodedata.normalize("NFKC", text).lower()
-    plain = re.sub(r"[\u2010-\u2015\u2212]", "-", plain).replace("μ", "u")
+    plain = plain.translate(_SIGNS).rstrip(" .;!")
     plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain)
-    plain = " ".join(plain.split()).rstrip(" .;!")
-    for pattern, name in SAME:
-        plain = pattern.sub(f" {name} ", plain)
-    facts: set[str] = set()
-
-    def take(m: re.Match[str]) -> str:
-        facts.add(_figure(m[1], m[2]))
-        return " "
-
-    rest = _FIGURE.sub(take, plain)
-    loose: dict[str, str] = {}
-    words: dict[str, None] = {}
+    plain = " ".join(same_words(plain).split())
+    facts = {_figure(m[1], m[2], m[3]) for m in _FIGURE.finditer(plain)}
+    words = _WORD.findall(_FIGURE.sub(" ", plain))
+    loose: dict[str, set[str]] = {}
+    strong: dict[str, None] = {}
     filler: set[str] = set()
-    is_ordered = False
-    for raw in _WORD.findall(rest):
+    for raw in words:
         word = _stem(raw)
-        is_ordered = is_ordered or raw in ORDER
         if raw in NEGATIONS:
             facts.add("not")
         elif (direction := _DIRECTIONS.get(word)) is not None:
-            if direction != "do":
-                facts.add(direction)
+            facts |= {direction} - {"do"}
         elif raw.startswith(("route_", "when_")):
-            key = raw.partition("_")[0]
-            loose[key] = f"{loose[key]} {raw}" if key in loose else raw
-        elif raw.startswith(("freq_", "side_")) or DRUG.fullmatch(raw):
-            facts.add(raw)
-            words.setdefault(raw)
+            loose.setdefault(raw.partition("_")[0], set()).add(raw)
+        elif raw.startswith(("freq_", "side_", "compare_")) or DRUG.fullmatch(raw):
+            facts.add(word)
+            strong.setdefault(word)
         elif word in _FILLER:
             filler.add(word)
         elif raw not in IGNORED:
-            words.setdefault(word)
-    return _Reading(
-        frozenset(facts),
-        {key: " ".join(sorted(value.split())) for key, value in loose.items()},
-        tuple(words),
-        frozenset(filler),
-        is_ordered,
-        " ".join(plain.split()),
-    )
+            strong.setdefault(_LIKE.get(word, word))
+    is_ordered = "switch" in facts or not ORDER.isdisjoint(words)
+    return _Reading(frozenset(facts), loose, tuple(strong), frozenset(filler), is_ordered, plain)
 
 
+_SIGNS = {ord(c): "-" for c in "\u2010\u2011\u2012\u2013\u2014\u2212"} | {
+    ord("μ"): "u",
+    ord("<"): " below ",
+    ord(">"): " above ",
+    ord("≤"): " atmost ",
+    ord("≥"): " atleast ",
+}
 _FIGURE = re.compile(
     r"(?<![\w.])(\d+(?:\.\d+)?)(?:\s*-?\s*("
-    + "|".join(sorted(UNITS, key=len, reverse=True))
-    + r")(?![a-z]))?(?![\w])"
+    + "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
+    + r")(?![a-z])((?:/[a-z]+\d?)*))?(?!\w)"
 )
-_WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*|[<>≤≥]=?|/")
+_WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
 
 
-def _figure(number: str, unit: str | None) -> str:
+def _figure(number: str, unit: str | None, per: str | None) -> str:
     """Return a figure in its basic unit: 1 g and 1000 mg are the same, 48 hours and 2 days."""
     factor, name = UNITS[unit] if unit else (1.0, "")
     value = float(number) * factor
-    return f"{value:.10g}{name}" if math.isfinite(value) else number
+    return f"{value:.10g}{name}{per or ''}" if math.isfinite(value) else number
+
+
+_SPELLING = (("ae", "e"), ("oe", "e"), ("our", "or"), ("yse", "yze"), ("ph", "f"))
 
 
 def _stem(word: str) -> str:
     """Return a word without plural, ending and British spelling."""
     if not word.isalpha() or len(word) < 4:
         return word
-    word = word.replace("ae", "e").replace("oe", "e").replace("our", "or").replace("yse", "yze")
+    for british, american in _SPELLING:
+        word = word.replace(british, american)
     word = re.sub(r"is(e|ed|es|ing|ation)$", r"iz\1", word)
     word = re.sub(r"olog(?:y|ies|ists?|ical)$", "olog", word)
     if word.endswith("ies"):
@@ -197,4 +201,5 @@ def _stem(word: str) -> str:
 
 
 _DIRECTIONS = {_stem(word): name for name, words in DIRECTIONS.items() for word in words.split()}
+_LIKE = {_stem(word): name for name, words in LIKE.items() for word in words.split()}
 _FILLER = frozenset(_stem(word) for word in FILLER)
