@@ -93,10 +93,14 @@ def model_identity(model: ModelSpec) -> dict[str, Any]:
     return {field: getattr(model, field) for field in _MODEL_FIELDS}
 
 
+def bare_name(model: str) -> str:
+    """Return a model's name without who serves it: `gpt-4o` of `openai/GPT-4o`."""
+    return model.rpartition("/")[2].lower()
+
+
 def is_same_model(model: ModelSpec, name: str) -> bool:
-    """Return whether a name is that of a model, whoever serves it: `openai/gpt-4o`, `gpt-4o`."""
-    own = {n.rpartition("/")[2].lower() for n in (model.name, model.model) if n}
-    return name.rpartition("/")[2].lower() in own
+    """Return whether a name is that of a model, whoever serves it."""
+    return bare_name(name) in {bare_name(n) for n in (model.name, model.model) if n}
 
 
 def grading_hash(grading: GradingSpec) -> str:

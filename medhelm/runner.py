@@ -199,12 +199,12 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
                 f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
                 f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
             )
-        for name, n in selection.made.items():
-            if is_same_model(run.spec.model, name):
-                sweep.progress.message(
-                    f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated {n} "
-                    "instance(s) of the data; its score on them may be too high"
-                )
+        own = [n for name, n in selection.made.items() if is_same_model(run.spec.model, name)]
+        if own:
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated "
+                f"{max(own)} instance(s) of the data; its score on them may be too high"
+            )
         write_struct(run.path / "spec.json", plan)
         sweep.progress.planned(
             run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)

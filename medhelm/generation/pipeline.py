@@ -39,6 +39,7 @@ from medhelm.generation.replies import (
 from medhelm.generation.settings import draw_setting
 from medhelm.generation.views import Brief, MenuView, Perspective, RatingView, Scene, TrapView
 from medhelm.noharm.cases import Case
+from medhelm.records import bare_name
 from medhelm.schema import Message, ModelSpec, Request, Response
 
 REPAIRS = 2
@@ -74,8 +75,13 @@ class Series:
 
     @property
     def made_by(self) -> tuple[str, ...]:
-        """Return the models that write or rate, each once."""
-        return tuple(dict.fromkeys(m.name for m in (self.generator, *self.raters)))
+        """Return the models that write or rate, by name, and by their endpoint's where another."""
+        found: list[str] = []
+        for model in (self.generator, *self.raters):
+            found.append(model.name)
+            if model.model and bare_name(model.model) != bare_name(model.name):
+                found.append(model.model)
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,10 @@ def stage_of(prompt: str) -> str:
     return found[0]
 
 
-def scene() -> dict[str, Any]:
+def scene(prompt: str = "") -> dict[str, Any]:
+    place = re.search("^Place: (.*)", prompt, re.MULTILINE)
     return {
-        "vignette": _VIGNETTE,
+        "vignette": f"{_VIGNETTE} {place[1]}" if place else _VIGNETTE,
         "question": "What would you do first?",
         "knowns": ["Fever for three days", "Creatinine 148 umol/L", "Crackles at the right base"],
         "unknowns": ["Kidney function before", "Whether she has had her vaccines"],
@@ -122,7 +123,7 @@ def ratings(prompt: str) -> dict[str, Any]:
 def good(stage: str, prompt: str) -> str:
     """Return a reply without faults."""
     made: dict[str, Callable[[], dict[str, Any]]] = {
-        "scene": scene,
+        "scene": lambda: scene(prompt),
         "options": options,
         "traps": traps,
         "groups": lambda: groups(prompt),
