@@ -30,4 +30,5 @@ class Made:
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    labelled: set[str] = field(default_factory=set)
     groups: dict[str, Group] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import msgspec
 from medhelm.schema import Outcome
 from medhelm.tables.table import Kind, Table, Value
 
-SCHEMA: Literal["medhelm.site/1"] = "medhelm.site/1"
+SCHEMA: Literal["medhelm.site/2"] = "medhelm.site/2"
 
 
 class PageColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +142,8 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
 
     scoring: str
     tables: tuple[tuple[str, str], ...]
-    """(name, key): benchmarks, mde, cost, jury, pairs, ranks. Content: `PageTable`."""
+    """(name, key): benchmarks, mde, cost, jury, pairs, ranks, and harm where actions are labelled.
+    Content: `PageTable`."""
     benchmarks: tuple[tuple[str, str], ...]
     """(benchmark, key). Content: `BenchmarkPage`."""
     runs: tuple[tuple[str, str, str], ...]
@@ -180,7 +181,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
 class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """`data/site.js`: what every page needs; read first."""
 
-    schema: Literal["medhelm.site/1"] = SCHEMA
+    schema: Literal["medhelm.site/2"] = SCHEMA
     title: str
     data: Literal["sample", "full"]
     medhelm: str
@@ -189,6 +190,8 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[BenchmarkLine, ...]
     offline_jury: tuple[str, ...]
     """Benchmarks rated by the offline stand-in."""
+    labelled: tuple[str, ...]
+    """Benchmarks whose actions are labelled one by one."""
     incomplete: tuple[tuple[str, str], ...]
     """(benchmark, model) of runs that were stopped before their end."""
     taxonomy: tuple[CategoryLine, ...]
@@ -313,53 +316,3 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """Place of each line's instance in those shards; empty: as the lines stand."""
     note: str
     """Why there is no text, where there is none."""
-
-
-class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One instance of a benchmark whose text may be published."""
-
-    id: str
-    context: str
-    question: str
-    choices: tuple[str, ...]
-    references: tuple[str, ...]
-    answer_key: tuple[tuple[str, str], ...]
-    metadata: tuple[tuple[str, str], ...]
-    criteria: tuple[tuple[str, str], ...]
-    prompt: tuple[tuple[str, str], ...]
-    """(role, content) as models are asked; empty where only baselines ran."""
-
-
-class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one judge said of an answer."""
-
-    judge: str
-    ended: str
-    ratings: tuple[int, ...] | None
-    replies: tuple[str, ...]
-    """Raw replies, repairs included."""
-
-
-class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one metric said of an answer."""
-
-    metric: str
-    value: float | None
-    outcome: Outcome
-    reason: str
-
-
-class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One answer of a model."""
-
-    text: str
-    finish: str
-    error: str
-    extracted: str
-    scores: tuple[MetricLine, ...]
-    judges: tuple[JudgeReply, ...]
-    latency_s: float
-    input_tokens: int | None
-    output_tokens: int | None
-    prompt: tuple[tuple[str, str], ...] | None
-    """Where it differs from the instance's."""

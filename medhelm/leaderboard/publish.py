@@ -103,6 +103,20 @@ def agreement(table: Table, results: Path) -> Table:
     return replace(table, rows=rows, notes=notes)
 
 
+def harm(table: Table, cards: Iterable[BenchmarkCard]) -> Table:
+    """Return the table of harm without rows by specialty of data whose text is not published.
+
+    A specialty stands in the case; a category of actions is one of eleven words of ours.
+    """
+    closed = {card.name for card in cards if not has_text(card)}
+    rows = tuple(r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed)
+    if len(rows) == len(table.rows):
+        return table
+    names = sorted({str(r["benchmark"]) for r in table.rows} & closed)
+    note = f"Errors by specialty are not published of {', '.join(names)}: they tell of the cases."
+    return replace(table, rows=rows, notes=(*table.notes, note))
+
+
 def publishing_key(results: Path) -> bytes:
     """Return the secret by which ids of a results folder are hashed; makes it on first use.
 

@@ -7,21 +7,25 @@ from collections.abc import Iterator
 import msgspec
 
 from medhelm.config import packaged_suites
+from medhelm.errors import RecordError
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.benchmark_pages import write_benchmark
 from medhelm.leaderboard.files import Rank, Score, SiteFolder
 from medhelm.leaderboard.making import Made
-from medhelm.leaderboard.pages import Download, ScoringPages, page_table
+from medhelm.leaderboard.pages import Download, Problem, ScoringPages, page_table
 from medhelm.leaderboard.run_pages import run_key
 from medhelm.leaderboard.views import write_views
 from medhelm.registry import Registry
 from medhelm.tables import formats
 from medhelm.tables.cells import Cell
+from medhelm.tables.harm import has_labels
 from medhelm.tables.results import Results
 from medhelm.tables.study import Study
 from medhelm.tables.table import Settings, Table
 
 _TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "jury", "pairs", "ranks")
+
+_NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
 def write_scoring(
@@ -35,10 +39,8 @@ def write_scoring(
     """Write all pages of one scoring and note in `made` what was written."""
     loaded = Results(cells)
     study = loaded.study(settings)
-    tables = {
-        name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
-        for name in _TABLES
-    }
+    tables = _tables(loaded, study, settings, made)
+    made.labelled |= {b for b in study.panels if has_labels(study, b)}
     keys = []
     for name, table in tables.items():
         keys.append((name, site.put_data(f"table-{scoring}-{name}", page_table(table))))
@@ -66,6 +68,21 @@ def write_scoring(
     )
     made.scores += _scores(scoring, tables["benchmarks"], study)
     made.ranks += _ranks(scoring, tables["overall"])
+
+
+def _tables(loaded: Results, study: Study, settings: Settings, made: Made) -> dict[str, Table]:
+    """Return the tables of the site by name; that of harm where any action is labelled."""
+    tables = {
+        name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
+        for name in _TABLES
+    }
+    if any(has_labels(study, benchmark) for benchmark in study.panels):
+        cards = (panel.card for panel in study.panels.values())
+        try:
+            tables["harm"] = publish.harm(loaded.typed("harm", settings), cards)
+        except RecordError:  # the only table here that needs the metadata of instances
+            made.problems.append(Problem(where="the page Harm", what=_NO_METADATA))
+    return tables
 
 
 def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:

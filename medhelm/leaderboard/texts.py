@@ -20,8 +20,9 @@ from medhelm.errors import RecordError
 from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.jury.panel import judge_folder
 from medhelm.leaderboard import publish
+from medhelm.leaderboard.actions import action_lines, label_lines
 from medhelm.leaderboard.files import SiteFolder
-from medhelm.leaderboard.pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
+from medhelm.leaderboard.instance_pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
 from medhelm.records import STAMP
 from medhelm.runlog import read_log
 from medhelm.schema import Exchange, Instance, RunRecord
@@ -155,6 +156,7 @@ def _answer(
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
         prompt=prompt,
+        labels=label_lines(exchange.instance, response, line.scores),
     )
 
 
@@ -202,6 +204,7 @@ def _instance(instance: Instance, prompt: tuple[tuple[str, str], ...]) -> Instan
         metadata=tuple(instance.metadata.items()),
         criteria=tuple((c.name, c.text) for c in instance.criteria),
         prompt=prompt,
+        actions=action_lines(instance),
     )
 
 
