@@ -86,7 +86,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0; the code of what stopped the series, and 1 where a request of a case failed."""
+    """Return 0; 1 where a request of a case failed or no case was made; else what stopped it."""
     series = _series(args, open_registry(args.plugin))
     if args.n > _MOST:
         raise UsageError(f"--n {args.n}: a series has {_MOST} cases at most; take another --topic")
@@ -111,7 +111,8 @@ def run(args: argparse.Namespace) -> int:
         _print(series, end, uses, ledger)
     if end.stopped is not None:
         raise end.stopped
-    return int(any(e.status == "failed" for e in end.ends))
+    counts = _counts(end)
+    return int(counts["failed"] > 0 or not counts["made"])
 
 
 async def _make(
