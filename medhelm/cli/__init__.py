@@ -31,6 +31,7 @@ COMMANDS = {
     "agreement": "clinicians' ratings against the jury, and the sheet to rate on",
     "gold-quality": "which golds of a benchmark a judge finds unreasonable",
     "generate": "write cases for action safety from a guideline, with a language model",
+    "qc": "whether cases of actions are well formed",
     "data": "fetch, verify and locate the benchmarks' data",
     "schema": "the JSON Schema of files that users write",
     "new": "write a benchmark or metric to start from",

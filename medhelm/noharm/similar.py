@@ -98,10 +98,10 @@ def embedding_duplicates(
     ]
 
 
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+def natural(name: str) -> tuple[tuple[tuple[int, int | str], ...], str]:
     """Return a key that sorts numbers within names as numbers."""
     parts = re.split(r"([0-9]+)", name)
-    return tuple((0, int(p)) if p.isdecimal() else (1, p) for p in parts if p)
+    return tuple((0, int(p)) if p.isdecimal() else (1, p) for p in parts if p), name
 
 
 def _likeness(one: _Reading, other: _Reading) -> float:

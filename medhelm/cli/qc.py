@@ -1,0 +1,108 @@
+"""`medhelm qc`: whether written or generated cases are well formed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.tables import chosen_format, emit
+from medhelm.data.dataset import data_folder
+from medhelm.errors import DataError, UsageError
+from medhelm.noharm.casefile import faults_in, read_cases
+from medhelm.noharm.cases import Case
+
+_TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures")
+_SHOWN = _TABLES[:-1]
+_FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("form", choices=("noharm",), help="noharm: cases with a menu of actions")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="cases, one JSON object a line; -: the standard input (default: the bundled cases)",
+    )
+    parser.add_argument("--table", choices=_TABLES, help="one table (default: all but measures)")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="output format (default: by the suffix of --out, else terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    parser.add_argument(
+        "--flags", metavar="FILE", help="write flags and leaks there, one JSON object a line"
+    )
+    parser.add_argument(
+        "--embeddings",
+        metavar="MODEL",
+        help="also look for near-duplicates by an encoder: a folder or hub id (needs the extra hf)",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
+    )
+    add_plugins(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
+    from medhelm.noharm.embed import load_embedder
+    from medhelm.noharm.quality import check_cases
+    from medhelm.tables import formats
+    from medhelm.tables.quality import flags, quality_tables
+
+    form = chosen_format(args.format, args.out)
+    for option, target in (("--out", args.out), ("--flags", args.flags)):
+        if target and args.file and _is_same(Path(target), Path(args.file)):
+            raise UsageError(f"{option} {target} is the file of cases itself; name another one")
+    cases = _cases(args)
+    embed = load_embedder(args.embeddings) if args.embeddings else None
+    quality = check_cases(cases, embed)
+    found = list(flags(quality))
+    if args.flags:
+        lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
+        formats.write(Path(args.flags), lines)
+    tables = quality_tables(quality, args.embeddings)
+    emit([tables[name] for name in ([args.table] if args.table else _SHOWN)], form, args.out)
+    return 1 if args.strict and found else 0
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
+    """Return the cases that the arguments name; every fault of the file goes to stderr."""
+    if args.file is None:
+        benchmark = open_registry(args.plugin).benchmark(args.form)
+        folder = data_folder(benchmark, "sample", Path())
+        return read_cases(folder / f"{benchmark.name}.jsonl")
+    path = Path(args.file)
+    if args.file != "-" and not path.is_fifo() and not path.is_char_device():
+        return _read(path)
+    with TemporaryDirectory() as spool:  # a pipe can be read once
+        is_stdin = args.file == "-"
+        whole = Path(spool) / ("standard input" if is_stdin else path.name)
+        whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
+        return _read(whole)
+
+
+def _read(path: Path) -> tuple[Case, ...]:
+    try:
+        return read_cases(path)
+    except DataError:
+        faults = list(faults_in(path))
+        if len(faults) < 2:
+            raise
+        for fault in faults:
+            print(f"medhelm: {fault}", file=sys.stderr)
+        raise DataError(
+            f"{path.name}: {len(faults)} faults, named above; `medhelm schema noharm` is the form"
+        ) from None
