@@ -1,11 +1,12 @@
-"""Writes the example of docs/agreement.md and docs/jury.md: synthetic ratings, the offline jury.
+"""Writes the examples of docs/agreement.md and docs/jury.md: synthetic ratings, the offline jury.
 
     python scripts/agreement_example.py [--check] [--ratings FILE]
 
 Runs embedded baselines on the bundled samples of two open-ended benchmarks in a folder of its own,
 simulates clinicians, and puts what `medhelm agreement` says between the two markers. Nobody has
 rated anything: a simulated clinician sees a latent quality of each answer, drawn by a seed, through
-a habit (strict or lenient, wide or narrow) and noise. `--check` writes nothing and fails where the
+a habit (strict or lenient, wide or narrow) and noise. Experts are simulated on a sheet of actions of
+the bundled cases likewise, around the median of each action. `--check` writes nothing and fails where the
 page differs; `--ratings` keeps the file of ratings.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import random
 import sys
 import tempfile
@@ -20,8 +22,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import medhelm
+from medhelm.noharm.casefile import read_cases
+from medhelm.noharm.derive import consensus
 from medhelm.records import find_gradings, read_plan, read_record
 from medhelm.runlog import read_exchanges
+from medhelm.tables.action_agreement import actions_table, differences_table
+from medhelm.tables.action_ratings import read_action_ratings
+from medhelm.tables.action_sheet import write_action_sheet
 from medhelm.tables.agreement import agreement_table
 from medhelm.tables.corrected import corrected_table
 from medhelm.tables.formats import render
@@ -32,7 +39,8 @@ from medhelm.tables.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("agreement.md", "jury.md")
 """The first shows all of the example, the second its table of agreement."""
-BEGIN, END = "<!-- example:begin -->\n", "<!-- example:end -->"
+MARKS = "<!-- example:begin -->\n", "<!-- example:end -->"
+MARKS_OF_ACTIONS = "<!-- actions:begin -->\n", "<!-- actions:end -->"
 BENCHMARKS = ("aci_bench", "mediqa_qa")
 QUALITY = {
     "baseline/oracle": 4.4,
@@ -44,6 +52,10 @@ QUALITY = {
 HABITS = {"rater-1": (0.0, 1.0), "rater-2": (0.5, 0.7), "rater-3": (-0.6, 1.2), "rater-4": (0.2, 1)}
 """Shift and scale of each simulated clinician."""
 SPREAD, NOISE, OVERLAP, SEED = 0.7, 0.8, 0.7, 0
+CASES = ROOT / "benchmarks" / "samples" / "noharm.jsonl"
+EXPERTS = {"expert-1": -0.6, "expert-2": 0.2, "expert-3": -0.1}
+"""Shift of each simulated expert, in points of the scale of actions."""
+ACTION_NOISE, ANSWERED = 1.5, 0.95
 WIDTH = 80
 
 
@@ -84,6 +96,27 @@ def make_example(ratings: Path) -> tuple[str, str]:
     return _shown(tables), _shown(tables[:1])
 
 
+def make_actions_example() -> str:
+    """Return the example of actions as text; raises MedhelmError."""
+    cases = read_cases(CASES)
+    own = {(c.code, a.id): consensus(a) for c in cases for a in c.actions}
+    rng = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder:
+        sheet = write_action_sheet(Path(folder) / "sheet.csv", cases, max_cases=6, per_case=15)
+        with sheet.path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        filled = Path(folder) / "filled.csv"
+        with filled.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0], "rater"])
+            writer.writeheader()
+            for (expert, shift), row in itertools.product(EXPERTS.items(), rows):
+                seen = own[row["case"], row["action"]] + shift + rng.gauss(0, ACTION_NOISE)
+                rating = min(9, max(1, round(seen))) if rng.random() < ANSWERED else ""
+                writer.writerow(row | {"rater": expert, "rating": rating})
+        rated = read_action_ratings([filled], cases, CASES.name)
+    return _shown([actions_table(rated), differences_table(rated, largest=5)])
+
+
 def _shown(tables: Sequence[Table]) -> str:
     shown = render(tables, "terminal", WIDTH).decode()
     lines = "\n".join(line.rstrip() for line in shown.splitlines()).strip()
@@ -98,16 +131,18 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         examples = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
-    return max(_put(n, e, args.check) for n, e in zip(PAGES, examples, strict=True))
+    codes = [_put(n, MARKS, e, args.check) for n, e in zip(PAGES, examples, strict=True)]
+    codes.append(_put(PAGES[0], MARKS_OF_ACTIONS, make_actions_example(), args.check))
+    return max(codes)
 
 
-def _put(name: str, example: str, is_check: bool) -> int:
-    """Write an example between the markers of a page, or check it; returns the exit code."""
+def _put(name: str, marks: tuple[str, str], example: str, is_check: bool) -> int:
+    """Write an example between two markers of a page, or check it; returns the exit code."""
     page = ROOT / "docs" / name
-    head, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    before, end, tail = rest.partition(END)
+    head, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
+    before, end, tail = rest.partition(marks[1])
     if not (begin and end):
-        print(f"docs/{name} has no markers {BEGIN.strip()} and {END}")
+        print(f"docs/{name} has no markers {marks[0].strip()} and {marks[1]}")
         return 2
     if not is_check:
         page.write_text(head + begin + example + end + tail, encoding="utf-8")

@@ -128,10 +128,10 @@ def _overall(study: _Study) -> Iterator[Row]:
         yield {"level": "overall", "who": "expert", "rater": name, **row} | {
             "asked": int(rated.asked[number])
         }
-    yield {"rater": "experts, in pairs"} | _among(study, rated.ratings, "experts")
+    yield {"rater": "experts, in pairs"} | _among(study, rated.ratings, "experts", study.min_common)
     seen = np.asarray((~np.isnan(rated.ratings)).any(axis=1))
     synthetic = np.where(seen[:, None], rated.synthetic, np.nan)
-    yield {"rater": "synthetic, in pairs"} | _among(study, synthetic, "synthetic")
+    yield {"rater": "synthetic, in pairs"} | _among(study, synthetic, "synthetic", 1)
 
 
 def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> Row:
@@ -167,9 +167,9 @@ def _measured(found: Agreement) -> Row:
     return values | {"n": found.n, "cases": found.cases}
 
 
-def _among(study: _Study, ratings: Floats, who: str) -> Row:
+def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> Row:
     """Return the row of raters among themselves: means over pairs, which have no sign."""
-    pairs = common_pairs(ratings, study.min_common)
+    pairs = common_pairs(ratings, min_common)
     row: Row = {
         "level": "overall",
         "who": who,
@@ -177,7 +177,7 @@ def _among(study: _Study, ratings: Floats, who: str) -> Row:
         "alpha": krippendorff_alpha(ratings, "ordinal"),
     }
     if not pairs:
-        why = f"none (no pair with {study.min_common} actions in common)"
+        why = f"none (no pair with {min_common} actions in common)"
         return row | {"n": 0, "cases": 0, "kappa_quadratic_method": why}
     own = [(ratings[:, i], ratings[:, j]) for i, j in pairs]
     found = study.compare(own, np.ones(len(ratings), dtype=np.bool_), who)
@@ -228,7 +228,7 @@ def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
         "for class and harm weight: 3.5 is uncertain, 6.5 appropriate. 7 to 9, 4 to 6, 1 to 3 count "
         "the experts' classes.",
         "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "
-        "over pairs of raters, what can be expected of single raters; a median has less noise.",
+        "over pairs of raters, what single raters reach with each other; a median has less noise.",
         *_alphas(rows),
         *_turned(rows),
     ]
