@@ -1,0 +1,222 @@
+"""`medhelm qc noharm` as a user meets it: right use, wrong files, damaged files, pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.noharm.casefile import read_cases, write_cases
+from tests.noharm.making import case
+
+BUNDLED = Path(__file__).parents[2] / "benchmarks/samples/noharm.jsonl"
+LINES = BUNDLED.read_bytes().splitlines()
+
+
+def qc(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run_command(["qc", "noharm", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def flagged(tmp_path: Path) -> Path:
+    """A file of two cases, of which the second has a duplicate, a leak and no references."""
+    made = case({"a1": 8, "a2": 8, "a3": 5, "a4": 2}, code="NOHARM-CARD-BAD-001")
+    texts = ("Record an ECG", "Do a 12-lead ECG", "Weigh her", "Give aspirin despite asthma")
+    actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
+    path = tmp_path / "cases.jsonl"
+    write_cases(
+        path, [read_cases(BUNDLED)[0], msgspec.structs.replace(made, actions=tuple(actions))]
+    )
+    return path
+
+
+def test_without_a_file_the_bundled_cases_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = qc(capsys)
+    assert (code, err) == (0, "")
+    assert "Total actions            475" in out
+    assert out.count("12/12") == 8
+    assert "Flagged: 0 of 12 cases" in out
+    assert "give an action's class away: 0" in out
+    assert qc(capsys, BUNDLED)[1] == out
+    assert qc(capsys, BUNDLED, "--strict")[0] == 0
+
+
+def test_flags_are_shown_and_fail_nothing(
+    flagged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = flagged.read_bytes()
+    code, out, _ = qc(capsys, flagged)
+    assert code == 0
+    assert "Flagged: 1 of 2 cases" in out
+    for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "despite", "1/43"):
+        assert said in out
+    assert qc(capsys, flagged, "--strict")[0] == 1
+    assert flagged.read_bytes() == before
+
+
+def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = flagged.with_name("flags.jsonl")
+    assert qc(capsys, flagged, "--flags", target)[0] == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert {line["schema"] for line in lines} == {"medhelm.noharm-flag/1"}
+    assert [(line["case"], line["check"], line["actions"]) for line in lines] == [
+        ("NOHARM-CARD-BAD-001", "references", [["a1"], ["a2"], ["a4"]]),
+        ("NOHARM-CARD-BAD-001", "duplicates", [["a1", "a2"]]),
+        ("NOHARM-CARD-BAD-001", "leak", [["a4"]]),
+    ]
+    assert lines[-1]["found"] == "contraindication: despite"
+    assert qc(capsys, "--flags", target)[0] == 0
+    assert target.read_bytes() == b""  # nothing found is an empty file
+
+
+def test_formats(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = qc(capsys, flagged, "--format", "json")
+    documents = json.loads(out)
+    assert code == 0
+    assert {d["schema"] for d in documents} == {"medhelm.table/1"}
+    names = ["summary", "checks", "rates", "flags", "leaks"]
+    assert [d["table"] for d in documents] == names
+    target = flagged.with_name("flags.csv")
+    assert qc(capsys, flagged, "--table", "flags", "--out", target)[0] == 0
+    head, first, second = target.read_text().splitlines()
+    assert head == "case,check,found,actions"
+    assert second.startswith("NOHARM-CARD-BAD-001,duplicates,pairs of near-duplicates: 1")
+    assert "a1, a2, a4" in first
+    code, out, _ = qc(capsys, flagged, "--table", "measures", "--format", "csv")
+    assert out.count("\n") == 1 + 2 * 9
+    code, _, err = qc(capsys, flagged, "--format", "csv")
+    assert (code, err.count("\n")) == (2, 1) and "--table" in err
+
+
+@pytest.mark.parametrize("width", ["60", "80", "200"])
+def test_a_terminal_of_any_width(
+    flagged: Path, width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    out = qc(capsys, flagged)[1]
+    assert max(map(len, out.splitlines())) <= int(width)
+    assert "a1, a2, a4" in out
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"\xef\xbb\xbf" + raw,
+        lambda raw: raw.replace(b"\n", b"\r\n"),
+        lambda raw: raw.replace(b"\n", b"\n\n \n"),
+        lambda raw: raw.rstrip(b"\n"),
+    ],
+    ids=["mark", "windows", "blank lines", "no last end"],
+)
+def test_what_an_editor_leaves_is_read(
+    damage: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(damage(BUNDLED.read_bytes()))  # type: ignore[operator]
+    assert qc(capsys, path)[1] == qc(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (b"", "no case in it"),
+        (b"\n\n", "no case in it"),
+        (LINES[0][:-200], "line 1: not readable JSON"),
+        (LINES[0] + b"\n" + LINES[1][:900], "line 2: not readable JSON"),
+        (LINES[0].replace(b"ECG", b"E\0G", 1) + b"\n\0\n", "not readable JSON"),
+        (LINES[0] + b"\n" + LINES[0], "line 2: case NOHARM-CARD-AFPCI-001 stands in line 1"),
+        (b"[1, 2]", "line 1: Expected `object`"),
+        (b"cases of ours", "line 1: not readable JSON"),
+        (b"\xff\xfe\x00", "line 1: not readable JSON"),
+        (b"[" * 100_000, "line 1: not readable JSON"),
+        (
+            LINES[0].replace(b'"ratings": [7,', b'"ratings": [99999999999999999999999999,', 1),
+            "ratings",
+        ),
+        (LINES[0].replace(b'"ratings": [7,', b'"ratings": [1e400,', 1), "line 1"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(
+    damaged: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(damaged)
+    code, out, err = qc(capsys, path, "--flags", tmp_path / "flags.jsonl")
+    assert (code, out) == (3, "")
+    assert said in err and "cases.jsonl" in err and "Traceback" not in err
+    assert not (tmp_path / "flags.jsonl").exists()
+
+
+def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rated(line: bytes, rating: int) -> bytes:
+        value = json.loads(line)
+        value["actions"][4]["ratings"][0] = rating
+        value["vignette"] = " "
+        return json.dumps(value).encode()
+
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"\n".join([LINES[0], rated(LINES[1], 12), b'{"a":', LINES[2], LINES[0]]))
+    code, out, err = qc(capsys, path)
+    assert (code, out) == (3, "")
+    lines = err.splitlines()
+    assert "line 2: case NOHARM-NEPH-HYPERK-001: field vignette is empty" in lines[0]
+    assert "line 2: case NOHARM-NEPH-HYPERK-001: action 'a5', field ratings: 12" in lines[1]
+    assert "line 3: not readable JSON" in lines[2]
+    assert "line 5: case NOHARM-CARD-AFPCI-001 stands in line 1" in lines[3]
+    assert lines[4].startswith("medhelm: cases.jsonl: 4 faults, named above")
+    assert len(lines) == 5
+
+
+def test_names_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = qc(capsys, tmp_path / "absent.jsonl")
+    assert (code, err.count("\n")) == (3, 1) and "no such file" in err
+    code, _, err = qc(capsys, tmp_path)
+    assert (code, err.count("\n")) == (3, 1) and "is a directory" in err
+    with pytest.raises(SystemExit) as stop:
+        run_command(["qc", "nohram"])
+    assert stop.value.code == 2 and "noharm" in capsys.readouterr().err
+
+
+def test_the_cases_are_not_written_over(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = flagged.read_bytes()
+    beside = flagged.parent / "." / "link.jsonl"
+    beside.symlink_to(flagged)
+    for option in (("--flags", beside), ("--out", flagged, "--format", "json")):
+        code, _, err = qc(capsys, flagged, *option)
+        assert code == 2 and "the file of cases itself" in err
+    assert flagged.read_bytes() == before
+
+
+def test_the_standard_input_and_a_pipe(
+    flagged: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = qc(capsys, flagged)[1]
+    whole = flagged.read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole)))
+    assert qc(capsys, "-")[1] == expected
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole[:-40])))
+    code, _, err = qc(capsys, "-")
+    assert code == 3 and err.startswith("medhelm: standard input, line 2")
+    fifo = flagged.with_name("pipe")
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(whole,))
+    writer.start()
+    assert qc(capsys, fifo)[1] == expected
+    writer.join(timeout=10)
+
+
+def test_embeddings_without_the_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medhelm.noharm.embed.find_spec", lambda name: None)
+    code, out, err = qc(capsys, "--embeddings", "owner/encoder")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pip install 'medhelm[hf]'" in err
