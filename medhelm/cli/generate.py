@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import os
 import re
 import sys
@@ -11,14 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from medhelm import privacy
 from medhelm.cli.options import add_format, add_plugins, make_console, open_registry, print_json
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.costs import Ledger, estimate_tokens
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.generation.folder import SeriesEnd, StageUse, evaluated_here, run_series, stage_uses
+from medhelm.generation.forecast import Forecast, forecast
 from medhelm.generation.guideline import Guideline, read_guideline
 from medhelm.generation.pipeline import CaseEnd, Series, stage_budget
 from medhelm.models import ModelPool, check_model
@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one for all three sheets, or three: specialist, specialist, generalist "
         "(default: the writer)",
     )
+    parser.add_argument(
+        "--estimate", action="store_true", help="tokens and USD of the series, and ask nothing"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
     parser.add_argument(
         "--out", metavar="DIR", help="folder of the series (default: below --results-dir)"
@@ -90,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
     series = _series(args, open_registry(args.plugin))
     if args.n > _MOST:
         raise UsageError(f"--n {args.n}: a series has {_MOST} cases at most; take another --topic")
+    if args.estimate:  # needs no key
+        return _show_forecast(forecast(series, args.n), args)
     models = list({m.name: m for m in (series.generator, *series.raters)}.values())
     for model in models:
         _check(model, series.guideline, args.guideline_class)
@@ -221,7 +226,7 @@ def _print_json(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger
                 for e in end.ends
             ],
             "made_by": series.made_by,
-            "stages": [msgspec.to_builtins(use) for use in uses],
+            "stages": [dataclasses.asdict(use) for use in uses],
             "tokens_of_this_command": ledger.spent_tokens,
             "mended_lines": end.mended,
             "note": _UNVALIDATED,
@@ -247,6 +252,42 @@ def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Led
         print(f"Next: medhelm qc noharm {end.cases_path}")
 
 
+def _show_forecast(stages: Sequence[Forecast], args: argparse.Namespace) -> int:
+    if args.format == "json":
+        print_json("generate-estimate", {"stages": [dataclasses.asdict(s) for s in stages]})
+        return 0
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("stage", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("requests", "tokens in", "out", "USD", "at most in", "out", "USD"):
+        table.add_column(name, justify="right")
+    for s in stages:
+        numbers = (s.input_expected, s.output_expected, s.input_limit, s.output_limit)
+        first, second, third, fourth = (f"{n:,}" for n in numbers)
+        costs = (_usd(s.usd_expected), _usd(s.usd_limit))
+        table.add_row(
+            s.stage, s.model, f"{s.requests:,}", first, second, costs[0], third, fourth, costs[1]
+        )
+    make_console().print(table)
+    for what, each in (
+        ("expected", [s.usd_expected for s in stages]),
+        ("at most", [s.usd_limit for s in stages]),
+    ):
+        known = [usd for usd in each if usd is not None]
+        total = (
+            f"{sum(known):.2f} USD" if len(known) == len(each) else "unknown: a price is missing"
+        )
+        print(f"{what}: {total}")
+    print("At most: every reply fills its budget and is asked for twice again. Nothing was asked.")
+    return 0
+
+
+def _usd(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
 def _print_stages(uses: Sequence[StageUse]) -> None:
     from rich.table import Table
 
@@ -265,6 +306,6 @@ def _print_stages(uses: Sequence[StageUse]) -> None:
             f"{use.failed:,}",
             f"{use.input_tokens:,}{unknown}",
             f"{use.output_tokens:,}",
-            "unknown" if use.usd is None else f"{use.usd:.4f}",
+            _usd(use.usd),
         )
     make_console().print(table)

@@ -253,6 +253,19 @@ def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
     assert "warning: writer-1 is evaluated in results, too" in done.stderr
 
 
+def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
+    done = generate(desk, "--n", "5", "--model", model(desk, server), "--estimate")
+    assert done.returncode == 0, done.stderr
+    assert "at most: " in done.stdout and "Nothing was asked" in done.stdout
+    assert "unknown" not in done.stdout
+    assert server.requests == 0 and not (desk / "series").exists()
+    found = json.loads(
+        generate(desk, "--model", "test-writer.yaml", "--estimate", "--format", "json").stdout
+    )
+    assert found["schema"] == "medhelm.generate-estimate/1"
+    assert [s["requests"] for s in found["stages"]] == [10] * 7
+
+
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

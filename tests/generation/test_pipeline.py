@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.costs import Ledger
+from medhelm.costs import Ledger, estimate_tokens
 from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
 from medhelm.generation import checks
 from medhelm.generation.calls import CALLS, CallLog, read_calls
 from medhelm.generation.folder import stage_uses
+from medhelm.generation.forecast import forecast
 from medhelm.generation.guideline import Guideline, read_guideline
 from medhelm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm.generation.replies import BadReply, GroupsReply, OptionsReply, TrapsReply, read_reply
@@ -423,6 +424,27 @@ def test_what_each_stage_used_is_counted_and_priced(studio: Studio) -> None:
     assert uses["traps"].usd == pytest.approx(4 * (1_000 * 2 + 100 * 10) / 1e6)
     unpriced = stage_uses(studio.folder, [spec()])
     assert all(u.usd is None for u in unpriced)
+
+
+def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
+    studio.author.bad = {"traps": ["no"], "rating": ["no"]}
+    series = studio.series()
+    expected = forecast(series, 3)
+    studio.run(3)
+    uses = {u.stage: u for u in stage_uses(studio.folder, studio.specs.values())}
+    assert [f.stage for f in expected] == list(uses)
+    for f in expected:  # the scripted model counts words, of which there are fewer than tokens
+        sent = [r for r in studio.models["test/writer"].requests if f.stage in r.instance_id]
+        tokens = sum(estimate_tokens(r.messages) for r in sent)
+        assert 0.5 * tokens / len(sent) * 3 < f.input_expected < 2.5 * tokens / len(sent) * 3
+        assert tokens < f.input_limit
+        assert uses[f.stage].output_tokens < f.output_limit == 3 * 3 * sent[0].max_output_tokens
+        assert f.usd_expected is None
+    priced = studio.series(generator=spec(price=Price(input=2.0, output=8.0, date="2026-01-01")))
+    first = forecast(priced, 3)[0]
+    assert first.usd_expected == pytest.approx(
+        (first.input_expected * 2 + first.output_expected * 8) / 1e6
+    )
 
 
 def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: Studio) -> None:
