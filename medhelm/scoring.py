@@ -8,7 +8,7 @@ import platform
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -285,7 +285,9 @@ class _UsageSum:
         return UsageTotals(**self.tokens)
 
 
-def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
+@cache
+def software() -> Mapping[str, str]:
+    """Return the versions of what computes scores, and the commit of a checkout; read once."""
     found: dict[str, str] = {}
     for library in _LIBRARIES:
         try:
@@ -294,6 +296,11 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
             continue
     if (commit := _git_commit()) is not None:
         found["git_commit"] = commit
+    return found
+
+
+def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
+    found = {**software()}
     for name, moment in zip(("answered_from", "answered_until"), usage.ended_at, strict=False):
         found[name] = _utc(moment)
     return found | {
@@ -311,7 +318,6 @@ def _utc(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
-@cache
 def _git_commit() -> str | None:
     """Return the commit of the checkout that medhelm runs from, '-dirty' with changes; else None."""
     root = Path(__file__).parent.parent

@@ -72,8 +72,12 @@ def run_command(folder: Path, base_url: str) -> list[str]:
 
 @contextmanager
 def quiet_environment() -> Iterator[dict[str, str]]:
-    """Yield an environment with a key and without proxies."""
+    """Yield an environment with a key, without proxies, and with modules kept compiled.
+
+    An installed package has them compiled; without them every start takes half a second more.
+    """
     kept = {k: v for k, v in os.environ.items() if "proxy" not in k.lower()}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     yield kept | {"OPENAI_API_KEY": "none"}
 
 

@@ -23,6 +23,7 @@ from medhelm.planning import jury_note, paid_models, plan_runs
 from medhelm.records import read_record
 from medhelm.registry import Registry
 from medhelm.runner import Ending, SweepEnd, run_sweep
+from medhelm.scoring import software
 
 _LATE: tuple[str, ...] = (
     "pyarrow.parquet",
@@ -158,6 +159,7 @@ async def _load_late() -> None:
     await asyncio.sleep(_LOAD_AFTER_S)
     for module in _LATE:
         await asyncio.to_thread(import_module, module)
+    await asyncio.to_thread(software)  # for the records
 
 
 def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:

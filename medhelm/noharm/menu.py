@@ -69,9 +69,13 @@ class Labelled:
 
 def label_case(instance: Instance, response: Response) -> Labelled | None:
     """Return what a reply labels and scores; None where no labels can be read out of it."""
-    case = stored_case(instance)
-    labels = read_labels(response.text, tuple(instance.menu))
-    return None if labels is None else Labelled(labels, score_case(case, labels.endorsed))
+    return _label(instance.answer_key[_KEY], tuple(instance.menu), response.text)
+
+
+@lru_cache(maxsize=8)  # the metrics of one reply ask one after the other
+def _label(case: str, menu: tuple[str, ...], reply: str) -> Labelled | None:
+    labels = read_labels(reply, menu)
+    return None if labels is None else Labelled(labels, score_case(_parse(case), labels.endorsed))
 
 
 def stored_case(instance: Instance) -> Case:

@@ -23,7 +23,7 @@ from medhelm.registry import load_registry
 from medhelm.schema import Instance, Response, Score
 from medhelm.stats import AGGREGATIONS
 from medhelm.validation import validate
-from tests.noharm.making import case
+from tests.noharm.making import case, drawn_case, drawn_reply
 
 CASE = case(
     {"ecg": 9, "aspirin": 8, "walk": 7, "rest": 5, "scan": 3, "lysis": 1},
@@ -185,17 +185,21 @@ def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_cases_of_nine_models_are_scored_in_two_seconds() -> None:
-    made = case({f"a{i}": 1 + i % 9 for i in range(50)})
-    instances = [
-        case_instance({**msgspec.to_builtins(made), "code": f"NOHARM-CARD-ACS-{i:03d}"})
-        for i in range(100)
+    cases = [drawn_case(number) for number in range(100)]
+    stored = [
+        (case_instance(msgspec.to_builtins(made)), drawn_reply(made, model))
+        for model, made in product(range(9), cases)
     ]
-    text = json.dumps({"labels": {f"a{i}": "Appropriate" for i in range(0, 50, 2)}})
-    metric = load_registry().metric("noharm_overall")
+    registry = load_registry()
+    metrics = [registry.metric(name) for name in registry.benchmark("noharm").metrics]
     started = time.perf_counter()
-    for _, instance in product(range(9), instances):
+    scores = [
         grade(metric, instance, Response(instance_id=instance.id, text=text))
+        for instance, text in stored
+        for metric in metrics
+    ]
     assert time.perf_counter() - started < 2
+    assert len(scores) == 900 * 7 and {score.outcome for score in scores} == {"scored"}
 
 
 def test_an_instance_without_a_menu_has_no_labels() -> None:
