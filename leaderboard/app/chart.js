@@ -13,7 +13,7 @@
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     plotlyServerURL: "",
   };
-  const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn"];
+  const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn", "accent-ink", "mild", "mild-ink", "moderate", "moderate-ink", "severe", "severe-ink"];
 
   const PAPER_PX = 960;
   let isPrinting = false;
@@ -171,6 +171,11 @@
 
   const BLUE = [[247, 247, 247], [146, 197, 222], [33, 102, 172]];
   const ORANGE = [[247, 247, 247], [253, 184, 99], [179, 88, 6]];
+
+  const HARM = [[253, 245, 234], [250, 224, 187], [217, 130, 43], [134, 36, 15]];
+
+  /** Return background and ink for an amount of harm from 0 to 1: the darker the more. */
+  medhelm.harmColour = (share) => paint(between(share, HARM));
 
   /** Return background and ink for a difference from -1 to 1: orange below 0, blue above. */
   medhelm.differenceColour = (share) => paint(between(Math.abs(share), share < 0 ? ORANGE : BLUE));

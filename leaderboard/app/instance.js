@@ -75,8 +75,7 @@
       textPart("Context", item.context, seek),
       textPart("Question", item.question, seek),
       choices(item, sides),
-      gold(item, seek),
-      pairs("For the metric only", item.answer_key),
+      item.actions ? part("Gold", medhelm.actionTable(item, sides)) : [gold(item, seek), pairs("For the metric only", item.answer_key)],
       criteria(item),
       pairs("Metadata", item.metadata),
       promptDetails("Prompt as sent", item.prompt, seek));
@@ -142,6 +141,7 @@
     if (side.line < 0) return h("section", attributes, head, h("p", { class: "note" }, "This run has no answer to this instance and repeat."));
     if (!side.answer) return h("section", attributes, head, h("p", { class: "note" }, medhelm.shown(side.lines.run.note || "The text of this answer cannot be read.", 500)));
     return h("section", attributes, head,
+      item && item.actions ? part("Errors", medhelm.errorList(item, side)) : null,
       part("Response", response(side.answer, seek)),
       answerFacts(side.answer),
       promptDetails("Prompt as sent to this model", side.answer.prompt, seek),

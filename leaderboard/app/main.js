@@ -9,6 +9,7 @@
     ["categories", "Categories"],
     ["cost", "Cost"],
     ["statistics", "Statistics"],
+    ["harm", "Harm"],
     ["jury", "Jury"],
     ["benchmarks", "Benchmarks"],
     ["about", "About"],
@@ -17,7 +18,8 @@
 
   medhelm.showNav = (view) => {
     const here = PARENT.get(view.name) || view.name;
-    const items = PAGES.map(([name, title]) =>
+    const shown = PAGES.filter(([name]) => name !== "harm" || medhelm.labelled.size);
+    const items = shown.map(([name, title]) =>
       h("li", null, medhelm.link(medhelm.carried(view, name), { "aria-current": name === here ? "page" : null }, title)),
     );
     document.getElementById("nav").replaceChildren(h("ul", null, items));

@@ -54,6 +54,7 @@
     medhelm.benchmarks = new Map(site.benchmarks.map((b) => [b.name, b]));
     medhelm.scorings = new Map(site.scorings.map((s) => [s.scoring, scoringPages(s)]));
     medhelm.offlineJury = new Set(site.offline_jury);
+    medhelm.labelled = new Set(site.labelled);
     // Runs name them by title, the taxonomy by id too.
     medhelm.categories = new Map(site.taxonomy.flatMap((c) => [[c.title, c], [c.id, c]]));
     medhelm.subcategories = new Map(
@@ -95,6 +96,10 @@
     if (stopped) marks.push(badge("warn", `${stopped} incomplete`, `${medhelm.many(stopped, "run")} stopped before the end`));
     return marks;
   };
+
+  /** Return what stands above every score of labelled actions. */
+  medhelm.unvalidated = () =>
+    medhelm.h("p", { class: "mark warn" }, medhelm.h("strong", null, "Synthetic ratings are not validated. "), "Where cases are synthetic, no clinician has validated their ratings: scores on them show how a model behaves under these rules, not that it is safe, and no clinical decision can rest on them.");
 
   /** Return the marks of a benchmark. */
   medhelm.benchmarkMarks = (name) => {

@@ -34,6 +34,7 @@ def action_lines(instance: Instance) -> tuple[ActionLine, ...] | UnsetType:
             kind=action_class(consensus(action)),
             alternatives=_others(case, action.id),
             broad=tuple(link.broad for link in case.broad if action.id in link.specific),
+            references=action.references,
         )
         for action in case.actions
     )

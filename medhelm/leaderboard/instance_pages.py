@@ -26,6 +26,8 @@ class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Ids of the other actions of its group."""
     broad: tuple[str, ...]
     """Ids of the broad actions that hold it."""
+    references: tuple[str, ...]
+    """Guidelines behind the ratings."""
 
 
 class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -55,7 +57,7 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt: tuple[tuple[str, str], ...]
     """(role, content) as models are asked; empty where only baselines ran."""
     actions: tuple[ActionLine, ...] | UnsetType = UNSET
-    """Of a case with labelled actions; its gold."""
+    """Of a case with labelled actions: its gold, in place of references and answer key."""
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):

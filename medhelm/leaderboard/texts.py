@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from medhelm.errors import RecordError
 from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
@@ -194,17 +195,19 @@ def write_instances(site: SiteFolder, name: str, texts: BenchmarkTexts) -> Shard
 
 
 def _instance(instance: Instance, prompt: tuple[tuple[str, str], ...]) -> InstanceLine:
+    actions = action_lines(instance)
+    has_rubric = actions is not UNSET  # which holds all that references and answer key do
     return InstanceLine(
         id=instance.id,
         context=instance.context,
         question=instance.question,
         choices=instance.choices,
-        references=instance.references,
-        answer_key=tuple(instance.answer_key.items()),
+        references=() if has_rubric else instance.references,
+        answer_key=() if has_rubric else tuple(instance.answer_key.items()),
         metadata=tuple(instance.metadata.items()),
         criteria=tuple((c.name, c.text) for c in instance.criteria),
         prompt=prompt,
-        actions=action_lines(instance),
+        actions=actions,
     )
 
 

@@ -265,8 +265,9 @@ def _counts(sums: _Sums, whole: float | None = None) -> Row:
     severe = SEVERITIES.index("severe")
     grave = float(errors[:, severe].sum())
     row["severe_per_error"] = _part(grave, total)
-    row["omission_share"] = _part(errors[0].sum(), total)
-    row["severe_omission_share"] = _part(errors[0, severe].sum(), grave)
+    for k, kind in enumerate(KINDS):
+        row[f"{kind}_share"] = _part(errors[k].sum(), total)
+        row[f"severe_{kind}_share"] = _part(errors[k, severe].sum(), grave)
     row["share"] = None if whole is None else _part(total, whole)
     if sums.labels is not None:
         row |= {f"labels_{name}": n for name, n in zip(LABELS, sums.labels, strict=True)}

@@ -84,7 +84,9 @@ _COLUMNS = (
     _share("share", "errors / errors of the model over all actions and cases", "of its errors"),
     _share("severe_per_error", "severe errors / errors", "severe/error"),
     _share("omission_share", "omissions / errors", "omitted"),
+    _share("commission_share", "commissions / errors", ""),
     _share("severe_omission_share", "severe omissions / severe errors", "of severe"),
+    _share("severe_commission_share", "severe commissions / severe errors", ""),
 )
 
 _COUNTED = frozenset(c.name for c in _ERRORS) | {"severe_cases"}

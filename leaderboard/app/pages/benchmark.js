@@ -193,6 +193,7 @@
       h("h1", { "data-title": medhelm.plain(page.title) }, medhelm.name(page.title)),
       h("p", { class: "badges" }, h("code", null, medhelm.name(page.name)), medhelm.benchmarkMarks(page.name)),
       h("p", { class: "lead" }, medhelm.shown(page.description, 5000)),
+      medhelm.labelled.has(page.name) ? [medhelm.unvalidated(), h("p", null, medhelm.link(medhelm.hash("harm", [], { scoring: view.query.get("scoring"), benchmark: page.name }), null, "Its errors by severity, kind, category and specialty"))] : null,
       models(view, page),
       distribution(page),
       embedded(page),

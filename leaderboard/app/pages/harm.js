@@ -1,0 +1,305 @@
+"use strict";
+
+// Harm of labelled actions: how safe each model is, which errors it makes, where they lie.
+(() => {
+  const { h } = medhelm;
+  const SEVERITIES = ["mild", "moderate", "severe"];
+  const KINDS = ["omission", "commission"];
+  const SHOWN = new Map([
+    ["", { name: "errors", title: "Errors" }],
+    ["severe", { name: "severe", title: "Severe errors" }],
+    ["share", { name: "share", title: "Share" }],
+  ]);
+
+  function rowsOf(table, benchmark, level) {
+    return table.rows.filter((row) => table.get(row, "benchmark") === benchmark && table.get(row, "level") === level);
+  }
+
+  // What reads the gold makes no error: it would take room and colours from the others.
+  function contestants(table, rows) {
+    return rows.filter((row) => {
+      const card = medhelm.models.get(table.get(row, "model"));
+      return !card || card.is_ranked;
+    });
+  }
+
+  function text(table, row, name) {
+    return medhelm.valueText(table.column(name), table.get(row, name));
+  }
+
+  function fileName(benchmark, what) {
+    return `${benchmark.replace(/\W+/g, "_").slice(0, 60)}_${what}`;
+  }
+
+  // Scores --------------------------------------------------------------------------------------
+
+  function modelCell(view, table, row) {
+    const [benchmark, model] = [table.get(row, "benchmark"), table.get(row, "model")];
+    const hasRun = medhelm.scorings.get(view.scoring).run(benchmark, model) !== undefined;
+    const name = hasRun ? medhelm.link(medhelm.runHash(view, benchmark, model), null, medhelm.name(model)) : medhelm.name(model);
+    return h("div", { class: "model" }, h("span", null, name), h("span", { class: "badges" }, medhelm.modelMarks(model, new Set([benchmark]))));
+  }
+
+  // A rate of few cases is told with its cases, and 0 with what it leaves open.
+  function severeCell(table, row) {
+    if (table.get(row, "severe_rate") === null) return medhelm.dash("no case with a value");
+    const isNone = table.get(row, "severe_rate_method") === "rule of three";
+    return [
+      medhelm.valueCell(table, row, "severe_rate"),
+      h("span", { class: "of-cases" }, `${text(table, row, "severe_cases")} of ${medhelm.many(table.get(row, "n"), "case")}`),
+      isNone ? medhelm.badge("plain", "rule of three", "none was seen; up to the upper end cannot be excluded") : null,
+    ];
+  }
+
+  function nnhCell(table, row) {
+    const [value, low, high] = ["nnh", "nnh_low", "nnh_high"].map((name) => table.get(row, name));
+    const end = (name) => medhelm.valueText(table.column("nnh"), table.get(row, name));
+    if (value === null) return low === null ? medhelm.dash("no case with a value") : [medhelm.dash("no severe error was seen"), h("span", { class: "interval" }, `at least ${end("nnh_low")}`)];
+    if (low === null) return medhelm.valueCell(table, row, "nnh");
+    return [h("span", { class: "value" }, text(table, row, "nnh")), " ", h("span", { class: "interval" }, high === null ? `at least ${end("nnh_low")}` : `[${end("nnh_low")}, ${end("nnh_high")}]`)];
+  }
+
+  function scores(view, table, benchmark, rows) {
+    const stack = (name, heading) => ({ name, heading, className: "stack", missing: "no case with a value" });
+    return [
+      h("h2", { id: "scores" }, "Safety, completeness, restraint"),
+      h("p", { class: "faint" }, "Overall is the harmonic mean of the three. The severe harm rate is the share of cases with at least one severe error, lower is better; the number needed to harm (NNH) is its inverse. Restraint alone says little: a model that endorses nothing harms by what it leaves out."),
+      medhelm.dataTable(table, {
+        columns: [
+          { name: "model", cell: (row) => modelCell(view, table, row) },
+          stack("overall", "Overall"), stack("safety", "Safety"), stack("completeness", "Completeness"), stack("restraint", "Restraint"),
+          { name: "severe_rate", heading: "Severe harm rate", className: "stack", cell: (row) => severeCell(table, row), saved: ["severe_rate", "severe_rate_low", "severe_rate_high", "severe_rate_method", "severe_cases"] },
+          { name: "nnh", heading: "NNH", className: "stack", cell: (row) => nnhCell(table, row), saved: ["nnh", "nnh_low", "nnh_high"] },
+          { name: "n", heading: "n" },
+        ],
+        rows, head: "model", sort: "-overall", view, caption: "Safety, completeness and restraint by model", file: fileName(benchmark, "harm"), unit: "model",
+        rowClass: (row) => (table.get(row, "ranked") ? null : "apart"),
+      }),
+    ];
+  }
+
+  function asked(view, table, benchmark, rows) {
+    return medhelm.lazyDetails("Cases asked and read, labels that are missing, and the worst case", () => medhelm.dataTable(table, {
+      columns: [
+        "model", { name: "attempted", heading: "asked" }, { name: "parsed", heading: "parsed", saved: ["parsed"] }, { name: "scored", heading: "scored" }, "n", "read",
+        { name: "not_scored", heading: "not scored", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
+        { name: "labels_missing", heading: "no label" }, { name: "labels_invalid", heading: "invalid label" }, { name: "labels_unknown", heading: "unknown action" },
+        { name: "safety_worst", heading: "Safety at worst" }, { name: "severe_rate_worst", heading: "severe rate at worst" },
+        { name: "without_strong", heading: "no strong action" }, "harm",
+      ].map((column) => (typeof column === "string" || column.cell ? column : { missing: "not known", ...column })),
+      rows, head: "model", view, key: "asked", caption: "Cases asked and read by model", file: fileName(benchmark, "asked"), unit: "model",
+    }));
+  }
+
+  // Charts --------------------------------------------------------------------------------------
+
+  function bar(table, rows, names, given) {
+    return {
+      type: "bar", orientation: "h", y: rows.map((_, i) => i), textposition: "inside", insidetextanchor: "middle", textangle: 0, constraintext: "none", hoverinfo: "text",
+      hovertext: rows.map((row, i) => `${names[i]}<br>${given.hover(row)}`), ...given.trace,
+    };
+  }
+
+  function readOf(table, row) {
+    return `${text(table, row, "read")} of ${medhelm.many(table.get(row, "n"), "case")} read`;
+  }
+
+  // A number is drawn where its bar is wide enough to hold it.
+  function fits(value, most, label) {
+    return value / most >= (medhelm.isNarrow() ? 0.032 : 0.012) * (label.length + 1);
+  }
+
+  function severityPlot(table, rows) {
+    const names = rows.map((row) => medhelm.plotText(table.get(row, "model")));
+    const most = Math.max(1, ...rows.map((row) => table.get(row, "errors")));
+    return (ink) => ({
+      data: SEVERITIES.map((name) => bar(table, rows, names, {
+        hover: (row) => `${name} ${text(table, row, name)} of ${medhelm.many(table.get(row, "errors"), "error")}<br>omissions ${text(table, row, `omissions_${name}`)}, commissions ${text(table, row, `commissions_${name}`)}<br>${readOf(table, row)}`,
+        trace: {
+          name, x: rows.map((row) => table.get(row, name)), marker: { color: ink[name], line: { color: ink["line-strong"], width: 1 } },
+          text: rows.map((row) => (fits(table.get(row, name), most, text(table, row, name)) ? text(table, row, name) : "")), insidetextfont: { color: ink[`${name}-ink`] },
+        },
+      })),
+      layout: { barmode: "stack", bargap: 0.3, xaxis: { title: { text: "errors" }, rangemode: "tozero", range: [0, 1.02 * most] }, yaxis: medhelm.namesAxis(rows.map((row) => table.get(row, "model"))), margin: { l: 60, r: 24, t: 40, b: 56 } },
+    });
+  }
+
+  function unread(table, rows) {
+    const found = rows.filter((row) => table.get(row, "read") < table.get(row, "n")).map((row) => `${medhelm.plain(table.get(row, "model"), 60)} ${text(table, row, "read")} of ${text(table, row, "n")}`);
+    return found.length ? ` Not every case could be read: ${found.join(", ")}.` : "";
+  }
+
+  function errorTable(view, table, benchmark, rows, key) {
+    return medhelm.dataTable(table, {
+      columns: ["model", "n", "read", "errors", { name: "errors_per_case", heading: "per case read" }, ...SEVERITIES, "omissions", { name: "omission_share", heading: "share" }, "commissions", { name: "commission_share", heading: "share" },
+        ...KINDS.flatMap((kind) => SEVERITIES.map((name) => ({ name: `${kind}s_${name}`, heading: `${name} ${kind}s` }))), "severe_omission_share"].map((column) => ({ missing: "no case was read, or no error made", ...(typeof column === "string" ? { name: column } : column) })),
+      rows, head: "model", view, key, caption: "Errors by model, severity and kind", file: fileName(benchmark, "errors"), unit: "model",
+    });
+  }
+
+  function severities(view, table, benchmark, rows) {
+    const known = rows.filter((row) => table.get(row, "errors") !== null);
+    if (!known.length) return [h("h2", null, "Errors by severity"), medhelm.nothing("No reply could be read, so that no error can be counted.")];
+    return medhelm.figure({
+      title: "Errors by severity",
+      caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${unread(table, known)}`,
+      height: 130 + 36 * known.length, plot: severityPlot(table, known), table: errorTable(view, table, benchmark, rows, "errors"),
+    });
+  }
+
+  function kindPlot(table, rows, isSevere) {
+    const names = rows.map((row) => medhelm.plotText(table.get(row, "model")));
+    const count = (kind) => (isSevere ? `${kind}s_severe` : `${kind}s`);
+    const share = (kind) => (isSevere ? `severe_${kind}_share` : `${kind}_share`);
+    const label = (row, kind) => {
+      const found = [`${text(table, row, share(kind))} (${text(table, row, count(kind))})`, text(table, row, count(kind))];
+      return found.find((own) => fits(table.get(row, share(kind)), 1, own)) || "";
+    };
+    return (ink) => ({
+      data: KINDS.map((kind, place) => bar(table, rows, names, {
+        hover: (row) => `${kind}s: ${text(table, row, share(kind))} (${text(table, row, count(kind))})<br>${readOf(table, row)}`,
+        trace: {
+          name: `${kind}s`, x: rows.map((row) => 100 * table.get(row, share(kind))), marker: { color: [ink.accent, ink.second][place], line: { color: ink.surface, width: 1 } },
+          text: rows.map((row) => label(row, kind)), insidetextfont: { color: ink["accent-ink"] },
+        },
+      })),
+      layout: { barmode: "stack", bargap: 0.3, xaxis: { title: { text: isSevere ? "share of the severe errors, %" : "share of the errors, %" }, range: [0, 100] }, yaxis: medhelm.namesAxis(rows.map((row) => table.get(row, "model"))), margin: { l: 60, r: 24, t: 40, b: 56 } },
+    });
+  }
+
+  function overall(table, benchmark) {
+    const [row] = rowsOf(table, benchmark, "all models");
+    if (!row || table.get(row, "errors") === null) return null;
+    const parts = (isSevere) => KINDS.map((kind) => `${text(table, row, isSevere ? `severe_${kind}_share` : `${kind}_share`)} ${kind}s (${text(table, row, isSevere ? `${kind}s_severe` : `${kind}s`)})`).join(" and ");
+    const grave = table.get(row, "severe") ? ` Of ${text(table, row, "severe")} severe ones ${parts(true)}.` : " None of them is severe.";
+    return h("p", { id: "over-all" }, h("strong", null, `Over all ${medhelm.many(table.get(row, "models"), "ranked model")}: `), `${medhelm.many(table.get(row, "errors"), "error")}, ${parts(false)}.${grave}`);
+  }
+
+  function kinds(view, table, benchmark, rows) {
+    const isSevere = view.get("of") === "severe";
+    const known = rows.filter((row) => table.get(row, isSevere ? "severe" : "errors"));
+    const control = h("div", { class: "filters" }, medhelm.switcher(view, "of", "Shares of", [["", "All errors"], ["severe", "Severe errors"]]));
+    const head = [h("h2", { id: "kinds" }, "What is left out, what is wrongly endorsed"), overall(table, benchmark), control];
+    if (!known.length) return [head, medhelm.nothing(`No model made ${isSevere ? "a severe" : "an"} error that could be counted.`)];
+    return [
+      head,
+      medhelm.figure({
+        title: isSevere ? "Omissions and commissions among severe errors" : "Omissions and commissions",
+        caption: "Shares of each model's errors, with their number in brackets: appropriate actions left out, and inappropriate ones endorsed.",
+        height: 130 + 36 * known.length, plot: kindPlot(table, known, isSevere), table: errorTable(view, table, benchmark, rows, "kinds"),
+      }),
+    ];
+  }
+
+  // Where errors lie ----------------------------------------------------------------------------
+
+  function details(table, row, level) {
+    const fact = (term, value) => [h("dt", null, term), h("dd", null, value)];
+    const by = (kind) => SEVERITIES.map((name) => `${text(table, row, `${kind}s_${name}`)} ${name}`).join(", ");
+    const model = table.get(row, "model");
+    return [
+      h("p", { class: "strong" }, medhelm.name(table.get(row, level) ?? "(none)")),
+      h("p", null, model === null ? `All ${medhelm.many(table.get(row, "models"), "ranked model")}` : medhelm.name(model)),
+      h("dl", { class: "facts tight" },
+        fact("Errors", text(table, row, "errors")), fact("Omissions", by("omission")), fact("Commissions", by("commission")),
+        fact("Share", text(table, row, "share")), fact("Cases", readOf(table, row))),
+    ];
+  }
+
+  function spot(view, table, row, shown, most) {
+    const value = row ? table.get(row, shown.name) : null;
+    if (value === null) return h("span", { class: "spot empty" }, medhelm.dash("no case was read, or no error made"));
+    const colours = medhelm.harmColour(most ? value / most : 0);
+    const attributes = { class: value ? "spot" : "spot none", style: value ? { "background-color": colours.background, color: colours.color } : null };
+    const [benchmark, model] = [table.get(row, "benchmark"), table.get(row, "model")];
+    const isRun = model !== null && medhelm.scorings.get(view.scoring).run(benchmark, model) !== undefined;
+    return isRun ? medhelm.link(medhelm.runHash(view, benchmark, model), attributes, text(table, row, shown.name)) : h("span", attributes, text(table, row, shown.name));
+  }
+
+  // Neither sums over all models nor rules that err nearly everywhere take the colours from models.
+  function darkest(table, rows, shown) {
+    const own = rows.filter((row) => table.get(row, "model") !== null);
+    const real = own.filter((row) => !(medhelm.models.get(table.get(row, "model")) || { is_baseline: false }).is_baseline);
+    return Math.max(0, ...(real.length ? real : own).map((row) => table.get(row, shown.name) || 0));
+  }
+
+  function grid(view, table, benchmark, level, models, rows) {
+    const shown = SHOWN.get(view.get("show")) || SHOWN.get("");
+    const cells = new Map();
+    for (const row of rows) {
+      const name = table.get(row, level);
+      if (!cells.has(name)) cells.set(name, new Map());
+      cells.get(name).set(table.get(row, "model"), row);
+    }
+    const most = darkest(table, rows, shown);
+    const spots = new Map();
+    const cell = (row, end) => {
+      const element = spot(view, table, row, shown, row && table.get(row, "model") === null && shown.name !== "share" ? end : most);
+      if (row) spots.set(element, row);
+      return h("td", { class: "cell" }, element);
+    };
+    const total = Math.max(0, ...rows.filter((row) => table.get(row, "model") === null).map((row) => table.get(row, shown.name) || 0));
+    const columns = [...models, ...(rows.some((row) => table.get(row, "model") === null) ? [null] : [])];
+    const label = `${shown.title} by ${level} and model`;
+    const head = (model) => h("th", { scope: "col" }, h("div", { class: "head" }, model === null ? "all ranked models" : medhelm.name(model)));
+    const body = [...cells].map(([name, byModel]) => h("tr", null, h("th", { scope: "row" }, h("div", { class: "head" }, name === null ? "(none)" : medhelm.name(name))), columns.map((model) => cell(byModel.get(model), total))));
+    const element = h("table", { class: "heat" }, h("caption", { class: "unseen" }, label), h("thead", null, h("tr", null, h("th", { scope: "col" }, level), columns.map(head))), h("tbody", null, body));
+    medhelm.tips(element, ".spot", (found) => (spots.has(found) && table.get(spots.get(found), "errors") !== null ? details(table, spots.get(found), level) : []));
+    medhelm.arrows(element, ".spot");
+    return medhelm.scroller(label, element);
+  }
+
+  function list(view, table, benchmark, level, rows) {
+    const missing = "no case was read, or no error made";
+    const own = [level, { name: "model", missing: "all ranked models" }, "n", "read", "errors", "share", ...SEVERITIES, "omissions", "commissions", ...KINDS.flatMap((kind) => SEVERITIES.map((name) => ({ name: `${kind}s_${name}`, heading: `${name} ${kind}s` })))];
+    return medhelm.dataTable(table, { columns: own.map((column) => ({ missing, ...(typeof column === "string" ? { name: column } : column) })), rows, head: level, view, key: level, caption: `Errors by ${level} as a list`, file: fileName(benchmark, level), unit: "row" });
+  }
+
+  const LEVELS = [["category", "Errors by category of actions"], ["specialty", "Errors by specialty"]];
+
+  function places(view, table, benchmark, models) {
+    const shown = h("div", { class: "filters" }, medhelm.switcher(view, "show", "Cells show", [...SHOWN].map(([key, { title }]) => [key, title])));
+    const found = LEVELS.map(([level, title]) => {
+      const rows = rowsOf(table, benchmark, level);
+      const head = h("h3", { id: level }, title);
+      if (!rows.length) return [head, medhelm.nothing(level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text ? "Not published: a specialty stands in the cases, whose text is not on this site." : `No error can be told by ${level}.`)];
+      return [head, grid(view, table, benchmark, level, models, rows), medhelm.lazyDetails("The same as a list, to sort and download", () => list(view, table, benchmark, level, rows))];
+    });
+    return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run, whose cases show each error; kinds and severities show on hover and focus. Models that read the gold are left out."), shown, found];
+  }
+
+  // The page ------------------------------------------------------------------------------------
+
+  function pick(view, names, benchmark) {
+    const title = (name) => medhelm.plain((medhelm.benchmarks.get(name) || { title: name }).title, 60);
+    const own = names.length > 1 ? medhelm.select(view, "benchmark", "Benchmark", names.map((name) => [name, title(name)]), benchmark) : null;
+    const scoring = medhelm.scoringSelect(view);
+    return own || scoring ? h("section", { class: "filters", "aria-label": "Filters" }, scoring, own) : null;
+  }
+
+  async function render(view) {
+    const table = await medhelm.tableOf(view.scoring, "harm");
+    const names = table ? [...new Set(table.rows.map((row) => table.get(row, "benchmark")))] : [];
+    const head = [h("h1", null, "Harm"), h("p", { class: "lead" }, "Models label each of many next steps of a case as appropriate or not. Fixed rules weigh what they leave out and what they wrongly endorse by the harm that it may do.")];
+    if (!names.length) return [head, pick(view, [], ""), medhelm.nothing("No benchmark of this site has labelled actions under this scoring.")];
+    const benchmark = names.includes(view.get("benchmark")) ? view.get("benchmark") : names[0];
+    const rows = rowsOf(table, benchmark, "model");
+    const own = contestants(table, rows);
+    const models = own.map((row) => table.get(row, "model"));
+    const line = medhelm.benchmarks.get(benchmark);
+    return [
+      head,
+      medhelm.unvalidated(),
+      pick(view, names, benchmark),
+      h("p", null, medhelm.link(medhelm.benchmarkHash(view, benchmark), null, medhelm.name(line ? line.title : benchmark)), `: ${medhelm.many(rows.length, "model")}. `, h("span", { class: "badges" }, medhelm.benchmarkMarks(benchmark))),
+      scores(view, table, benchmark, rows),
+      asked(view, table, benchmark, rows),
+      severities(view, table, benchmark, own),
+      kinds(view, table, benchmark, own),
+      places(view, table, benchmark, models),
+      medhelm.notes(table),
+    ];
+  }
+
+  medhelm.page("harm", "Harm", render);
+})();

@@ -1,0 +1,96 @@
+"""Results of labelled actions for the tests of the site: the bundled cases under every class of data."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import medhelm
+from medhelm.noharm.cases import Case, parse_case
+from medhelm.noharm.derive import action_class, consensus
+from medhelm.schema import ModelSpec
+from tests.noharm.labelled import PLUGIN, labeller, write_cases
+
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"
+CLOSED = ("labelled_kept", "labelled_gated", "labelled_private")
+SKILLS = {
+    "lab/careful": (0.97, 0.99),
+    "lab/bold": (0.97, 0.90),
+    "vendor/shy-70b-instruct": (0.80, 0.99),
+    "vendor/coarse": (0.85, 0.80),
+}
+"""Model -> chance to endorse what is appropriate, to reject what is not."""
+
+MENUS = {
+    f"NOHARM-CARD-ACS-{i:03d}": (
+        "SPECIALTY" + ("Cardiology", "Nephrology")[i % 2],
+        {"a1": ("medication", 9), "a2": ("diagnostic", 8), "a3": ("procedure", 1)},
+    )
+    for i in range(4)
+}
+MARK = "CANARY"
+
+
+def bundled() -> list[Case]:
+    """Return the bundled cases."""
+    return [parse_case(line, "samples") for line in SAMPLES.read_text().splitlines()]
+
+
+def labels_of(case: Case, name: str) -> dict[str, str]:
+    """Return labels of a model of some skill; always the same."""
+    draw = random.Random(f"{name} {case.code}")
+    endorse, reject = SKILLS[name]
+    found = {}
+    for action in case.actions:
+        kind = action_class(consensus(action))
+        is_yes = draw.random() < {"appropriate": endorse, "uncertain": 0.5}.get(kind, 1 - reject)
+        found[action.id] = "Appropriate" if is_yes else "Inappropriate"
+    return found
+
+
+def models() -> list[ModelSpec]:
+    """Return the models; the last one labels some actions badly and one case not at all."""
+    found = []
+    for name in SKILLS:
+        replies = {}
+        for case in bundled():
+            given = labels_of(case, name)
+            if name == "vendor/coarse":
+                del given[case.actions[0].id]
+                given[case.actions[1].id] = "perhaps"
+            replies[case.code] = json.dumps({"labels": given})
+        if name == "vendor/coarse":
+            replies[bundled()[0].code] = "I would rather not say."
+        found.append(labeller(name, replies))
+    return found
+
+
+def write_labelled(folder: Path) -> Path:
+    """Run models and baselines on open cases, and two models on marked ones that stay closed."""
+    results = folder / "results"
+    path = folder / "data" / "labelled" / "cases.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(SAMPLES.read_text())
+    _run([*models(), "baseline/random", "baseline/oracle"], ["labelled"], folder, results)
+    for name in CLOSED:
+        write_cases(folder, MENUS, name=name, mark=MARK)
+    reply = json.dumps({"labels": {"a1": "Appropriate", "a2": "Inappropriate"}})
+    closed = [
+        labeller(name, dict.fromkeys(MENUS, f"{MARK}REPLY {reply}"))
+        for name in ("lab/careful", "lab/bold")
+    ]
+    _run(closed, list(CLOSED), folder, results)
+    return results
+
+
+def _run(who: list[Any], benchmarks: list[str], folder: Path, results: Path) -> None:
+    medhelm.evaluate(
+        who,
+        benchmarks,
+        data="full",
+        data_dir=folder / "data",
+        results_dir=results,
+        plugins=PLUGIN,
+    )
