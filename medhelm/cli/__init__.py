@@ -28,7 +28,7 @@ COMMANDS = {
     "compare": "two models, paired on the same instances",
     "gate": "whether models reach the thresholds of a profile; exit code 0, 1 or 2",
     "leaderboard": "build, serve and compare the static site",
-    "agreement": "clinicians' ratings against the jury, and the sheet to rate on",
+    "agreement": "clinicians' ratings against the jury, or of actions against their cases",
     "gold-quality": "which golds of a benchmark a judge finds unreasonable",
     "generate": "write cases for action safety from a guideline, with a language model",
     "qc": "whether cases of actions are well formed",
