@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.options import open_registry
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.data.dataset import data_folder
 from medhelm.errors import DataError, UsageError
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
     )
-    add_plugins(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +80,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name; every fault of the file goes to stderr."""
     if args.file is None:
-        benchmark = open_registry(args.plugin).benchmark(args.form)
+        benchmark = open_registry(()).benchmark(args.form)
         folder = data_folder(benchmark, "sample", Path())
         return read_cases(folder / f"{benchmark.name}.jsonl")
     path = Path(args.file)
