@@ -370,14 +370,14 @@ def test_no_run_no_grading_of_the_metric_and_damage_are_told_apart(
         if r["level"] == "threshold"
     }
     open_ = "INCONCLUSIVE"
-    assert found["b", "medec", "medec_flag_accuracy"] == (open_, "no run")
-    assert found["c", "headqa", "exact_match"] == (open_, "no run")
+    assert found["b", "medec", "medec_flag_accuracy"] == (open_, "no graded run")
+    assert found["c", "headqa", "exact_match"] == (open_, "no graded run")
     assert found["a", "medec", "medec_flag_accuracy"] == (open_, "its scores cannot be read")
     verdict, reason = found["c", "medec", "medec_sentence_accuracy"]
     assert verdict == open_ and "`medhelm score`" in str(reason)
     assert {found[m, "headqa", "exact_match"][0] for m in "ab"} == {"PASS"}
     notes = " ".join(table.notes)
-    assert "INCONCLUSIVE, no run: b x medec x medec_flag_accuracy" in notes
+    assert "INCONCLUSIVE, no graded run: b x medec x medec_flag_accuracy" in notes
 
 
 def flag_accuracy() -> MetricRef:

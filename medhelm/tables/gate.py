@@ -210,7 +210,7 @@ def _rows(
         }
         cell = own.get(bar.benchmark)
         if cell is None:
-            why, _ = unread.get((bar.benchmark, model), ("no run", None))
+            why, _ = unread.get((bar.benchmark, model), ("no graded run", None))
             rows.append(row | _open(why))
         elif bar.metric.name not in cell.scores:
             rows.append(
