@@ -372,6 +372,25 @@ def test_wilson_agrees_with_scipy(k: int, n: int) -> None:
     assert intervals.wilson(k / n, n, 0.95) == pytest.approx((theirs.low, theirs.high))
 
 
+@law
+@given(
+    st.one_of(st.integers(1, 60), st.integers(1, 100_000)),
+    st.sampled_from([0.6, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995]),
+)
+def test_quantiles_of_student_are_those_of_scipy(df: int, p: float) -> None:
+    found = intervals.t_quantile(p, df)
+    assert found == pytest.approx(scipy.special.stdtrit(df, p), rel=1e-9)
+    assert intervals.t_quantile(1 - p, df) == pytest.approx(-found, rel=1e-12)
+
+
+def test_quantiles_of_student_that_books_give() -> None:
+    # One degree of freedom is Cauchy's: tan(pi (p - 1/2)). The others from printed tables.
+    assert intervals.t_quantile(0.5, 3) == 0.0
+    assert intervals.t_quantile(0.975, 1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-13)
+    for df, printed in ((2, 4.303), (9, 2.262), (30, 2.042), (120, 1.980), (10**6, 1.960)):
+        assert intervals.t_quantile(0.975, df) == pytest.approx(printed, abs=5e-4)
+
+
 def test_expanded_percentiles_are_those_of_student() -> None:
     draws = scipy.stats.norm.ppf((np.arange(200_000) + 0.5) / 200_000)
     found = intervals.percentile(draws, 0.95, clusters=8)

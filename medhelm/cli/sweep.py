@@ -31,7 +31,6 @@ _LATE: tuple[str, ...] = (
     "medhelm.tables.formats",
     "medhelm.tables.results",
 )
-_LATE += ("scipy.special",)
 _LOAD_AFTER_S = 0.5
 """The first requests are on their way by then."""
 
