@@ -175,9 +175,13 @@ def start(folder: Path) -> list[tuple[str, str, str]]:
     seconds = []
     for _ in range(5):
         began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "medhelm", "--help"], check=True, stdout=subprocess.DEVNULL
-        )
+        with quiet_environment() as environment:
+            subprocess.run(
+                [sys.executable, "-m", "medhelm", "--help"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+            )
         seconds.append(time.perf_counter() - began)
     write_data(folder, 100)
     firsts = []
