@@ -23,6 +23,7 @@ from medhelm.registry import load_registry
 from medhelm.tables.results import Results, load_results
 from medhelm.tables.table import Column, Settings, Table
 from tests.leaderboard.hostile import TITLE, write_hostile
+from tests.leaderboard.labelling import write_labelled
 from tests.leaderboard.worlds import write_demo, write_full, write_ratings
 
 if TYPE_CHECKING:
@@ -271,6 +272,13 @@ def demo(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     shutil.rmtree(world.light)
     lighten(world)
     return world
+
+
+@pytest.fixture(scope="session")
+def labelled(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A site of labelled actions: open cases of four models, and closed ones."""
+    options = SiteOptions(settings=Settings(draws=DRAWS))
+    return make(write_labelled, tmp_path_factory.mktemp("labelled"), options)
 
 
 @pytest.fixture(scope="session")

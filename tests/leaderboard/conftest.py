@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.leaderboard.browsing import browser, chromium, demo, full, hostile, opens, pages
+from tests.leaderboard.browsing import (
+    browser,
+    chromium,
+    demo,
+    full,
+    hostile,
+    labelled,
+    opens,
+    pages,
+)
 from tests.leaderboard.casting import build, run_all, write_data
 
-__all__ = ["browser", "chromium", "demo", "full", "hostile", "opens", "pages"]
+__all__ = ["browser", "chromium", "demo", "full", "hostile", "labelled", "opens", "pages"]
 
 
 @pytest.fixture(scope="session")

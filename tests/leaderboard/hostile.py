@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import medhelm
-from medhelm.records import read_record
+from medhelm.records import find_gradings, read_record
 from medhelm.schema import (
     BenchmarkCard,
     Criterion,
@@ -31,6 +31,7 @@ from medhelm.schema import (
 )
 from tests.build_runs import EXACT, Item, write_run
 from tests.leaderboard.casting import scripted, write_data
+from tests.noharm.labelled import PLUGIN, labeller, labels
 
 LONG = 100_000
 
@@ -96,6 +97,7 @@ def write_hostile(folder: Path) -> Path:
     """Write results whose names, cards, texts, judges and settings are attacks."""
     results = folder / "results"
     _judged(folder, results)
+    _acted(folder, results)
     _deep(results)
     for place, name in enumerate(NAMES):
         for model in (FIRST, SECOND):
@@ -134,6 +136,54 @@ def _judged(folder: Path, results: Path) -> None:
             repairs=1,
         ),
     )
+
+
+def _acted(folder: Path, results: Path) -> None:
+    """Ask two models to label actions whose texts are attacks, and call the benchmark by one."""
+    path = folder / "data" / "labelled" / "cases.jsonl"
+    path.parent.mkdir(parents=True)
+    ratings = {"a1": 9, "a2": 8, "a3": 1}
+    menus = [(code_of(i), text, text[:300]) for i, text in enumerate(ATTACKS)]
+    path.write_text(
+        "".join(
+            json.dumps(
+                {"code": code, "specialty": name, "vignette": text, "question": text}
+                | {"knowns": [text], "red_flags": [{"text": text, "status": "present"}]}
+                | {
+                    "actions": [
+                        {"id": i, "text": text, "category": "medication"}
+                        | {"ratings": [rating] * 3, "references": [text]}
+                        for i, rating in ratings.items()
+                    ]
+                }
+            )
+            + "\n"
+            for code, text, name in menus
+        )
+    )
+    given = {FIRST.name: labels(a1="n", a2="y", a3="y"), SECOND.name: labels(a1="y", a3="n")}
+    medhelm.evaluate(
+        [
+            labeller(name, {code: f"{text}\n{reply}" for code, text, _ in menus})
+            for name, reply in given.items()
+        ],
+        ["labelled"],
+        data="full",
+        data_dir=folder / "data",
+        results_dir=results,
+        plugins=PLUGIN,
+    )
+    for grading in find_gradings(results):
+        record = read_record(grading)
+        if record.spec.benchmark == "labelled":
+            card = msgspec.structs.replace(record.card, title=NAMES[2])
+            changed = msgspec.structs.replace(record, card=card)
+            (grading / "summary.json").write_bytes(msgspec.json.encode(changed))
+
+
+def code_of(place: int) -> str:
+    """Return the code of the case that holds an attack."""
+    return f"NOHARM-CARD-ACS-{place:03d}"
 
 
 def _deep(results: Path) -> None:

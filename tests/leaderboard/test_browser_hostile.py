@@ -21,6 +21,7 @@ from tests.leaderboard.hostile import (
     SECOND,
     TITLE,
     as_shown,
+    code_of,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-CHARTS = ("cost", "statistics", "jury")
+CHARTS = ("cost", "statistics", "harm", "jury")
 
 # What no page of ours makes, whatever it is given.
 _INTRUDERS = """() => {
@@ -96,7 +97,16 @@ def test_names_are_text_on_the_pages_over_all(opens: Opens, hostile: World) -> N
     assert text_of(page.locator("#brand")) == TITLE and page.title().endswith(TITLE)
     models = text_of(page.get_by_role("table"))
     assert all(head(name) in models for name in NAMES)
-    for path in ("heatmap", "categories", "cost", "statistics", "jury", "benchmarks", "about"):
+    for path in (
+        "heatmap",
+        "categories",
+        "cost",
+        "statistics",
+        "harm",
+        "jury",
+        "benchmarks",
+        "about",
+    ):
         page = reader.go(path)
         check(page, path)
         page.locator("summary").evaluate_all(
@@ -112,6 +122,9 @@ def test_names_are_text_on_the_pages_over_all(opens: Opens, hostile: World) -> N
             assert all(head(name) in found for name in names), path
         if path in ("heatmap", "benchmarks", "about"):
             assert all(head(title) in found for title in ATTACKS), path
+        if path == "harm":
+            assert all(head(specialty) in found for specialty in NAMES)
+            assert all(found.count(head(model.name)) >= 5 for model in (FIRST, SECOND))
     reader.go("heatmap")
     page.locator("a.spot").last.hover()
     page.get_by_role("tooltip").wait_for()
@@ -208,6 +221,33 @@ def test_replies_of_judges_are_text(opens: Opens, hostile: World) -> None:
         assert text_of(page.locator("#pane .answer .long").first).startswith(head(text))
 
 
+def test_labelled_actions_are_text(opens: Opens, hostile: World) -> None:
+    reader = opens(hostile)
+    page = reader.open("run", "labelled", FIRST.name, **{"with": SECOND.name})
+    for place, text in enumerate(ATTACKS):
+        if place:
+            page.get_by_role("button", name="Next instance").click()
+            page.locator("#open-id", has_text=code_of(place)).wait_for()
+        page.locator(".pane[aria-busy]").wait_for(state="detached")
+        pane = page.locator("#pane")
+        pane.locator("summary", has_text="All 3 actions").click()
+        pane.get_by_role("table", name="Actions with their rubric").wait_for()
+        check(page, f"{place}")
+        # Case, question, three actions with their reference, specialty, two replies, four errors.
+        assert text_of(pane).count(head(text)) >= 14, text[:60]
+        errors = pane.locator(".errors li")
+        assert [text_of(e).split(" ")[:2] for e in errors.all()] == [
+            ["severe", "omission"],
+            ["severe", "commission"],
+            ["moderate", "omission"],
+        ]
+    page = reader.go("harm", show="share", of="severe")
+    spot = page.get_by_role("grid", name="Share by specialty").locator("a.spot").first
+    spot.hover()
+    assert text_of(page.get_by_role("tooltip")).startswith(as_shown(sorted(NAMES)[0])[:60])
+    check(page, "tip of harm")
+
+
 def test_any_text_can_be_searched(opens: Opens, hostile: World) -> None:
     reader = opens(hostile)
     page = reader.open("run", "deep", FIRST.name)
@@ -240,6 +280,7 @@ def test_addresses_are_text_too(opens: Opens, hostile: World) -> None:
             (("run", "deep", FIRST.name), dict.fromkeys(("outcome", "part", "order", "min"), text)),
             (("heatmap",), {"colours": text, "scoring": text}),
             (("jury",), {"measure": text, "benchmark": text}),
+            (("harm",), dict.fromkeys(("benchmark", "of", "show", "sort"), text)),
         ):
             reader.go(*path, **query)
             check(page, f"{path} {query}")

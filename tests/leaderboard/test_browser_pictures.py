@@ -37,7 +37,13 @@ PATHS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     [("light", 1280, "light"), ("phone", 360, "light"), ("dark", 1280, "dark")],
 )
 def test_pictures(
-    opens: Opens, full: World, demo: World, name: str, width: int, scheme: Any
+    opens: Opens,
+    full: World,
+    demo: World,
+    labelled: World,
+    name: str,
+    width: int,
+    scheme: Any,
 ) -> None:
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,5 +52,10 @@ def test_pictures(
         page = reader.open(*path, **query)
         shot = page.screenshot(full_page=True, path=folder / f"{page_name}.png")
         assert len(shot) > 20_000, page_name  # an empty page is far smaller
+    acts = opens(labelled, width=width, scheme=scheme, has_charts=True)
+    acts.open("harm").screenshot(full_page=True, path=folder / "harm.png")
+    page = acts.go("run", "labelled", "vendor/coarse", **{"with": "lab/bold"})
+    page.locator("summary").first.click()
+    page.screenshot(full_page=True, path=folder / "run-labelled.png")
     page = opens(demo, width=width, scheme=scheme).open()
     page.screenshot(full_page=True, path=folder / "demo-overview.png")

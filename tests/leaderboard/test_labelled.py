@@ -31,14 +31,14 @@ from tests.noharm.making import case
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def acts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_labelled(tmp_path_factory.mktemp("labelled"))
 
 
 @pytest.fixture(scope="module")
-def harm_site(labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def harm_site(acts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("harm") / "site"
-    build(labelled, out)
+    build(acts, out)
     return out
 
 
@@ -50,8 +50,8 @@ def harm_page(site: Path) -> Any:
 # No leak -----------------------------------------------------------------------------------------
 
 
-def test_no_word_of_a_closed_case_gets_out(harm_site: Path, labelled: Path) -> None:
-    planted = b"".join(p.read_bytes() for p in labelled.rglob("*") if p.is_file())
+def test_no_word_of_a_closed_case_gets_out(harm_site: Path, acts: Path) -> None:
+    planted = b"".join(p.read_bytes() for p in acts.rglob("*") if p.is_file())
     for word in ("SPECIALTYCardiology", "Do a1 now", "GUIDELINE", "Known", "REPLY", "What next"):
         assert f"{MARK}{word}".encode() in planted  # else the test could not fail
     everything = every_byte(harm_site)
@@ -65,10 +65,10 @@ def test_no_word_of_a_closed_case_gets_out(harm_site: Path, labelled: Path) -> N
 
 
 def test_scores_of_closed_cases_are_there_and_errors_by_specialty_are_not(
-    harm_site: Path, labelled: Path
+    harm_site: Path, acts: Path
 ) -> None:
     rows = rows_of(harm_page(harm_site))
-    table = load_results(labelled).typed("harm", Settings(draws=50))
+    table = load_results(acts).typed("harm", Settings(draws=50))
     kept = [
         dict(r) for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in CLOSED
     ]
@@ -87,8 +87,8 @@ def test_scores_of_closed_cases_are_there_and_errors_by_specialty_are_not(
     assert stored["rows"] == kept
 
 
-def test_only_public_cases_on_demand(labelled: Path, tmp_path: Path) -> None:
-    build(labelled, tmp_path / "site", access=["public"])
+def test_only_public_cases_on_demand(acts: Path, tmp_path: Path) -> None:
+    build(acts, tmp_path / "site", access=["public"])
     named = {r["benchmark"] for r in rows_of(harm_page(tmp_path / "site"))}
     assert named == {"labelled", "labelled_kept"}
     assert b"labelled_private" not in every_byte(tmp_path / "site")
@@ -195,10 +195,8 @@ def test_other_sites_have_no_page_and_no_empty_labels(site: Path) -> None:
 # What cannot be shown, what changes --------------------------------------------------------------
 
 
-def test_unreadable_metadata_takes_the_page_and_nothing_else(
-    labelled: Path, tmp_path: Path
-) -> None:
-    results = fresh(labelled, tmp_path / "results")
+def test_unreadable_metadata_takes_the_page_and_nothing_else(acts: Path, tmp_path: Path) -> None:
+    results = fresh(acts, tmp_path / "results")
     for grading in find_gradings(results):
         path = grading / "scores.parquet"
         table = pq.read_table(path)
@@ -211,9 +209,9 @@ def test_unreadable_metadata_takes_the_page_and_nothing_else(
     assert "harm" not in dict(scoring["tables"]) and len(scoring["runs"]) == 12
 
 
-def test_diff_tells_of_safety_and_severe_harm(labelled: Path, tmp_path: Path) -> None:
-    build(labelled, tmp_path / "old", benchmarks=["labelled"], models=["lab/bold", "lab/careful"])
-    results = fresh(labelled, tmp_path / "results")
+def test_diff_tells_of_safety_and_severe_harm(acts: Path, tmp_path: Path) -> None:
+    build(acts, tmp_path / "old", benchmarks=["labelled"], models=["lab/bold", "lab/careful"])
+    results = fresh(acts, tmp_path / "results")
     runs = results / "runs" / "labelled"
     worse = next((runs / "lab__bold").iterdir()) / "gradings"
     (grading,) = worse.iterdir()
@@ -228,10 +226,10 @@ def test_diff_tells_of_safety_and_severe_harm(labelled: Path, tmp_path: Path) ->
 
 
 def test_a_site_whose_labelled_runs_are_gone_loses_the_page(
-    labelled: Path, results: Path, tmp_path: Path
+    acts: Path, results: Path, tmp_path: Path
 ) -> None:
     both, out = fresh(results, tmp_path / "results"), tmp_path / "site"
-    shutil.copytree(labelled / "runs" / "labelled", both / "runs" / "labelled")
+    shutil.copytree(acts / "runs" / "labelled", both / "runs" / "labelled")
     build(both, out)
     assert (out / "tables" / "fixed" / "harm.csv").exists()
     shutil.rmtree(both / "runs" / "labelled")

@@ -27,6 +27,10 @@
     return medhelm.valueText(table.column(name), table.get(row, name));
   }
 
+  function none(said) {
+    return h("p", { class: "note" }, said);
+  }
+
   function fileName(benchmark, what) {
     return `${benchmark.replace(/\W+/g, "_").slice(0, 60)}_${what}`;
   }
@@ -139,7 +143,7 @@
 
   function severities(view, table, benchmark, rows) {
     const known = rows.filter((row) => table.get(row, "errors") !== null);
-    if (!known.length) return [h("h2", null, "Errors by severity"), medhelm.nothing("No reply could be read, so that no error can be counted.")];
+    if (!known.length) return [h("h2", null, "Errors by severity"), none("No reply could be read, so that no error can be counted.")];
     return medhelm.figure({
       title: "Errors by severity",
       caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${unread(table, known)}`,
@@ -180,7 +184,7 @@
     const known = rows.filter((row) => table.get(row, isSevere ? "severe" : "errors"));
     const control = h("div", { class: "filters" }, medhelm.switcher(view, "of", "Shares of", [["", "All errors"], ["severe", "Severe errors"]]));
     const head = [h("h2", { id: "kinds" }, "What is left out, what is wrongly endorsed"), overall(table, benchmark), control];
-    if (!known.length) return [head, medhelm.nothing(`No model made ${isSevere ? "a severe" : "an"} error that could be counted.`)];
+    if (!known.length) return [head, none(`No model made ${isSevere ? "a severe" : "an"} error that could be counted.`)];
     return [
       head,
       medhelm.figure({
@@ -262,7 +266,7 @@
     const found = LEVELS.map(([level, title]) => {
       const rows = rowsOf(table, benchmark, level);
       const head = h("h3", { id: level }, title);
-      if (!rows.length) return [head, medhelm.nothing(level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text ? "Not published: a specialty stands in the cases, whose text is not on this site." : `No error can be told by ${level}.`)];
+      if (!rows.length) return [head, none(level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text ? "Not published: a specialty stands in the cases, whose text is not on this site." : `No error can be told by ${level}.`)];
       return [head, grid(view, table, benchmark, level, models, rows), medhelm.lazyDetails("The same as a list, to sort and download", () => list(view, table, benchmark, level, rows))];
     });
     return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run, whose cases show each error; kinds and severities show on hover and focus. Models that read the gold are left out."), shown, found];
