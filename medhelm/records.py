@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -36,6 +37,9 @@ from medhelm.schema import (
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
+
+_DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
+"""Of a model's state: `gpt-4o-2024-08-06`."""
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -99,8 +103,9 @@ def bare_name(model: str) -> str:
 
 
 def is_same_model(model: ModelSpec, name: str) -> bool:
-    """Return whether a name is that of a model, whoever serves it."""
-    return bare_name(name) in {bare_name(n) for n in (model.name, model.model) if n}
+    """Return whether a name is that of a model, whoever serves it and of whatever date."""
+    own = {_DATE.sub("", bare_name(n)) for n in (model.name, model.model) if n}
+    return _DATE.sub("", bare_name(name)) in own
 
 
 def grading_hash(grading: GradingSpec) -> str:

@@ -93,11 +93,11 @@ def run(args: argparse.Namespace) -> int:
     series = _series(args, open_registry(args.plugin))
     if args.n > _MOST:
         raise UsageError(f"--n {args.n}: a series has {_MOST} cases at most; take another --topic")
+    models = _models(series)
     if args.estimate:  # needs no key
         return _show_forecast(forecast(series, args.n), args)
-    models = list({m.name: m for m in (series.generator, *series.raters)}.values())
     for model in models:
-        _check(model, series.guideline, args.guideline_class)
+        _check(model, series.guideline, args)
     ledger = Ledger(args.budget_usd, args.budget_tokens)
     ledger.check(models)
     results = Path(args.results_dir)
@@ -114,6 +114,12 @@ def run(args: argparse.Namespace) -> int:
         _print_json(series, end, uses, ledger)
     else:
         _print(series, end, uses, ledger)
+    if args.guideline_class != "public":
+        display.say(
+            f"warning: the cases quote a {args.guideline_class} guideline, and benchmark noharm "
+            "counts its data as public; to evaluate on them, give them a plugin of their own with "
+            f'data_class="{args.guideline_class}"'
+        )
     if end.stopped is not None:
         raise end.stopped
     counts = _counts(end)
@@ -171,9 +177,26 @@ def _topic(given: str | None, path: Path) -> str:
     return topic
 
 
-def _check(model: ModelSpec, guideline: Guideline, data_class: DataClass) -> None:
-    if model.provider == "baseline":
-        raise UsageError(f"{model.name} is a rule and writes nothing; name a language model")
+def _models(series: Series) -> list[ModelSpec]:
+    """Return the models, each once; raises UsageError for those that cannot write or be told apart."""
+    found: dict[str, ModelSpec] = {}
+    for model in (series.generator, *series.raters):
+        if found.setdefault(model.name, model) != model:
+            raise UsageError(
+                f"two different models are called {model.name!r}; give each file a `name` of its own"
+            )
+        if model.provider == "baseline":
+            raise UsageError(f"{model.name} is a rule and writes nothing; name a language model")
+        if model.system_prompt:
+            raise UsageError(
+                f"{model.name} has a system prompt, in whose place the stages have their own; "
+                "leave it out"
+            )
+    return list(found.values())
+
+
+def _check(model: ModelSpec, guideline: Guideline, args: argparse.Namespace) -> None:
+    data_class: DataClass = args.guideline_class
     check_model(model, os.environ)
     try:
         privacy.check("guideline", data_class, model.name, model.endpoint_class)
@@ -187,8 +210,8 @@ def _check(model: ModelSpec, guideline: Guideline, data_class: DataClass) -> Non
     needed = estimate_tokens(guideline.text) + 4_000 + budget  # the letter, the menu, our words
     if window is not None and needed > window:
         raise UsageError(
-            f"{guideline.name}: about {needed:,} tokens with letter, menu and reply exceed the "
-            f"window of {model.name} ({window:,}); give the chapters that matter"
+            f"--guideline {args.guideline}: about {needed:,} tokens with letter, menu and reply "
+            f"exceed the window of {model.name} ({window:,}); give the chapters that matter"
         )
 
 
@@ -202,7 +225,7 @@ class _Display:
     def done(self, end: CaseEnd) -> None:
         """Say how a case ended."""
         self._counts[end.status] += 1
-        where = f" ({end.stage}: {end.reasons[0][:100]})" if end.reasons else ""
+        where = f" ({end.stage}: {end.shown_reasons[0][:100]})" if end.reasons else ""
         self.say(f"{end.code} {end.status}{where}; {self._counts.total()} of {self._total}")
 
     def say(self, text: str) -> None:
@@ -222,7 +245,7 @@ def _print_json(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger
             "cases": str(end.cases_path),
             "counts": _counts(end),
             "ends": [
-                {"code": e.code, "status": e.status, "stage": e.stage, "reasons": e.reasons}
+                {"code": e.code, "status": e.status, "stage": e.stage, "reasons": e.shown_reasons}
                 for e in end.ends
             ],
             "made_by": series.made_by,
@@ -298,10 +321,11 @@ def _print_stages(uses: Sequence[StageUse]) -> None:
         table.add_column(name, justify="right")
     for use in uses:
         unknown = f" (+{use.unknown} unknown)" if use.unknown else ""
+        lost = f" (+{use.lost} lost)" if use.lost else ""
         table.add_row(
             use.stage,
             use.model,
-            f"{use.requests:,}",
+            f"{use.requests:,}{lost}",
             f"{use.repairs:,}",
             f"{use.failed:,}",
             f"{use.input_tokens:,}{unknown}",

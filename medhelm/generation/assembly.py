@@ -18,7 +18,7 @@ from medhelm.generation.replies import (
     RatingsReply,
     TrapsReply,
 )
-from medhelm.generation.views import Item, Option, Perspective, Scene, Setting, Tag
+from medhelm.generation.views import Item, Option, Perspective, Scene, Tag
 from medhelm.noharm.cases import Action, Broad, Case, to_case
 from medhelm.noharm.derive import action_class
 
@@ -149,8 +149,3 @@ def _best(group: Sequence[str], rating: Mapping[str, int]) -> tuple[str, ...]:
     """Return the members with the highest consensus, where that is an appropriate one."""
     top = max(rating[i] for i in group)
     return tuple(i for i in group if rating[i] == top) if top >= 7 else ()
-
-
-def describe_setting(setting: Setting) -> dict[str, str]:
-    """Return a setting as it is recorded."""
-    return {"place": setting.place, "complication": setting.complication, "gap": setting.gap}

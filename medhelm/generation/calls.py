@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,9 +19,10 @@ import msgspec
 
 from medhelm.costs import Ledger
 from medhelm.durable import lock_file, make_private, remove_temporary, why
-from medhelm.errors import BudgetReached, MedhelmError, ModelError, RecordError
+from medhelm.errors import MedhelmError, RecordError
 from medhelm.feeding import Seat
 from medhelm.generation.guideline import Guideline
+from medhelm.generation.prompts import fenced
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.protocols import completion
 from medhelm.records import model_identity
@@ -141,27 +143,41 @@ class Caller:
 
     def __init__(self, log: CallLog, pool: ModelPool, ledger: Ledger, guideline: Guideline) -> None:
         self._log, self._pool, self._ledger, self._guideline = log, pool, ledger, guideline
+        self._opening = fenced("guideline", guideline.text).partition("\n")[0] + "\n"
         self._models: dict[str, Model] = {}
+        self._waiting: set[asyncio.Task[Any]] = set()
         self.stopped: MedhelmError | None = None
         """Why nothing more is sent; None while the work goes on."""
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
         self.stopped = self.stopped or reason
+        for task in self._waiting:
+            task.cancel()
 
     async def ask(
-        self, spec: ModelSpec, request: Request, *, case: str, stage: str, attempt: int
+        self,
+        spec: ModelSpec,
+        request: Request,
+        *,
+        case: str,
+        stage: str,
+        attempt: int,
+        is_stored: bool = False,
     ) -> Response:
-        """Return the reply to a request, from the log where it is there; raises Stopped."""
-        key = call_key(spec, request)
+        """Return the reply to a request, from the log where it is there; raises Stopped.
+
+        `is_stored`: only from the log.
+        """
+        messages = tuple(self._shortened(m) for m in request.messages)
+        key = call_key(spec, msgspec.structs.replace(request, messages=messages))
         stored = self._log.find(key)
         if stored is not None:
             return stored
-        if self.stopped:
+        if self.stopped or is_stored:
             raise Stopped
         try:
             response = await self._send(spec, request)
-            messages = tuple(self._shortened(m) for m in request.messages)
             self._log.append(
                 Call(
                     key=key,
@@ -173,26 +189,42 @@ class Caller:
                     response=response,
                 )
             )
-        except (BudgetReached, ModelError, RecordError) as e:
+        except MedhelmError as e:
             self.stop(e)
             raise Stopped from None
         return response
 
     async def _send(self, spec: ModelSpec, request: Request) -> Response:
-        model = self._open(spec)
-        reservation = await completion.reserve(self._ledger, spec, request)
-        seat = Seat(model)
+        seat, reservation = Seat(self._open(spec)), None
         try:
-            await seat.acquire()
+            with self._stoppable():
+                reservation = await completion.reserve(self._ledger, spec, request)
+                await seat.acquire()
             if self.stopped:
                 raise Stopped
             exchange = await completion.conduct(
                 seat, Instance(id=request.instance_id), request, reservation
             )
         finally:
-            reservation.cancel()  # nothing, where it was settled
+            if reservation is not None:
+                reservation.cancel()  # nothing, where it was settled
             seat.release()
         return exchange.response
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Wait no longer once the work has stopped: an endpoint may have asked for minutes."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.stopped is None:
+                raise
+            raise Stopped from None
+        finally:
+            self._waiting.discard(task)
 
     def _open(self, spec: ModelSpec) -> Model:
         if spec.name not in self._models:
@@ -202,8 +234,14 @@ class Caller:
         return self._models[spec.name]
 
     def _shortened(self, message: Message) -> Message:
+        """Return a message with the guideline's hash for its text, which stands between tags."""
+        start = message.content.find(self._opening) + len(self._opening)
+        text = self._guideline.text
+        if start < len(self._opening) or not message.content.startswith(text, start):
+            return message
         mark = f"(guideline {self._guideline.sha256})"
-        return Message(message.role, message.content.replace(self._guideline.text, mark))
+        before, after = message.content[:start], message.content[start + len(text) :]
+        return Message(message.role, f"{before}{mark}{after}")
 
     async def keep_synced(self) -> None:
         """Sync the log within the second that a power cut may cost, until cancelled."""
@@ -217,7 +255,10 @@ class Caller:
 
 
 def call_key(spec: ModelSpec, request: Request) -> str:
-    """Return 32 hex digits over all that decides a reply: the model and what it is sent."""
+    """Return 32 hex digits over all that decides a reply: the model and what it is sent.
+
+    The guideline may be there by its hash.
+    """
     decides: dict[str, Any] = {"model": model_identity(spec), "request": request}
     encoded = msgspec.json.encode(decides, order="sorted")
     return hashlib.sha256(encoded).hexdigest()[:32]

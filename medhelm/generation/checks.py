@@ -1,14 +1,16 @@
 """What a reply must hold before the next stage sees it; each fault is said so that it can be mended.
 
-Minimum coverage of kinds and categories, wording that gives an answer away, and text of the
-guideline in what the second stage will see.
+Minimum coverage of kinds and categories, wording that gives an answer away, actions that say the
+same, and text of the guideline in what the second stage will see. In a fault, words of a model
+stand between quotation marks and nowhere else: terminals show what is around them.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from medhelm.generation.guideline import Guideline, words
 from medhelm.generation.replies import (
@@ -24,6 +26,7 @@ from medhelm.generation.replies import (
 )
 from medhelm.generation.views import Item, Kind, TrapView
 from medhelm.noharm.leaks import leak_phrases
+from medhelm.noharm.similar import near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""
@@ -31,7 +34,7 @@ COPIED_RUN = 12
 """Words in a row that a vignette may not share with the guideline: they would pass the barrier."""
 LEAST_BLIND, MOST_BLIND = 20, 40
 LEAST_KINDS: dict[Kind, int] = {
-    "first_line": 4,
+    "first_line": 2,
     "conditional": 2,
     "dose": 1,
     "interaction": 1,
@@ -39,7 +42,9 @@ LEAST_KINDS: dict[Kind, int] = {
     "prerequisite": 1,
     "monitoring": 1,
 }
-MOST_TRAPS = 30
+"""Actions that the menu lacks: of what the guideline puts first it may hold most already."""
+LEAST_TRAPS, MOST_HARDENED = 8, 30
+"""Traps of all kinds together; actions of stage 3."""
 LEAST_CATEGORIES = 6
 MOST_OF_ONE = 0.6
 """Largest share of one category among the options of stage 2."""
@@ -47,6 +52,7 @@ LONGEST = 240
 """Characters of an action."""
 MOST_FAULTS = 12
 """Faults that are said at once."""
+_MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
 
 
 def scene_faults(reply: SceneReply, guideline: Guideline) -> list[str]:
@@ -71,8 +77,10 @@ def scene_faults(reply: SceneReply, guideline: Guideline) -> list[str]:
     if any(guideline.shares_run(part, COPIED_RUN) for part in parts):
         faults.append(f"it copies {COPIED_RUN} or more words in a row from the guideline")
     name_words = " ".join(words(guideline.name))
-    if any(name_words in " ".join(words(part)) for part in parts):
+    if any(f" {name_words} " in f" {' '.join(words(part))} " for part in parts):
         faults.append("it names the guideline")
+    if any(_MENTION.search(part) for part in parts):
+        faults.append("it speaks of a guideline")
     return faults
 
 
@@ -88,25 +96,40 @@ def option_faults(reply: OptionsReply) -> list[str]:
     for category, count in counts.items():
         if count > MOST_OF_ONE * n:
             faults.append(f"{count} of {n} actions are {category}; {MOST_OF_ONE:.0%} is the most")
-    return [*faults, *_text_faults(reply.options, ())][:MOST_FAULTS]
+    return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
 
 
 def trap_faults(reply: TrapsReply, view: TrapView) -> list[str]:
-    """Return what is wrong with the actions of stage 3."""
+    """Return what is wrong with the actions of stage 3; what the menu has already counts as nothing."""
     faults = []
-    if len(reply.options) > MOST_TRAPS:
-        faults.append(f"there are {len(reply.options)} actions; {MOST_TRAPS} are the most")
-    counts = Counter(o.kind for o in reply.options)
+    if len(reply.options) > MOST_HARDENED:
+        faults.append(f"there are {len(reply.options)} actions; {MOST_HARDENED} are the most")
+    there = repeated(reply, view)
+    counts = Counter(o.kind for n, o in enumerate(reply.options, 1) if n not in there)
     faults += [
         f"there are {counts[kind]} actions of kind {kind}; {least} is the least"
         for kind, least in LEAST_KINDS.items()
         if counts[kind] < least
     ]
+    traps = sum(n for kind, n in counts.items() if kind not in ("first_line", "conditional"))
+    if traps < LEAST_TRAPS:
+        faults.append(f"there are {traps} traps; {LEAST_TRAPS} are the least")
+    if faults and there:
+        shown = ", ".join(map(str, sorted(there)))
+        faults.append(f"these actions say what is on the menu already: {shown}")
     return [*faults, *_text_faults(reply.options, view.there)][:MOST_FAULTS]
 
 
-def _text_faults(options: Sequence[OptionReply | TrapReply], there: Collection[str]) -> list[str]:
-    faults, seen = [], {plain(text) for text in there}
+def repeated(reply: TrapsReply, view: TrapView) -> set[int]:
+    """Return the places, from 1, of actions of stage 3 that say what the menu has already."""
+    pairs = _same(view.there, tuple(o.text for o in reply.options))
+    return {new for old, new in pairs if old < 0}
+
+
+def _text_faults(
+    options: Sequence[OptionReply | TrapReply], there: tuple[str, ...] = ()
+) -> list[str]:
+    faults = []
     for place, option in enumerate(options, 1):
         text = option.text.strip()
         if not words(text):
@@ -117,15 +140,22 @@ def _text_faults(options: Sequence[OptionReply | TrapReply], there: Collection[s
             faults.append(
                 f"the words {phrases[0]!r} in action {place} give away whether it is right"
             )
-        if plain(text) in seen:
-            faults.append(f"action {place} says what another one says")
-        seen.add(plain(text))
-    return faults
+    pairs = _same(there, tuple(o.text for o in options))
+    return faults + [f"actions {a} and {b} say the same" for a, b in pairs if a > 0]
 
 
-def plain(text: str) -> str:
-    """Return what makes two actions the same: words, numbers and decimal points."""
-    return " ".join(re.findall(r"\d+(?:[.,]\d+)*|\w+", text.lower()))
+@lru_cache(maxsize=1)  # a reply is checked, then what it repeats is taken out
+def _same(there: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of places that quality control would find to say the same.
+
+    Places of `new` count from 1, those of `there` have a minus sign and come first.
+    """
+    texts = {f"a{n}": text for n, text in enumerate(there, 1)}
+    texts |= {f"b{n}": text for n, text in enumerate(new, 1)}
+    pairs = near_duplicates(texts)
+    return tuple(
+        (int(a[1:]) * (-1 if a[0] == "a" else 1), int(b[1:])) for a, b, _ in pairs if b[0] == "b"
+    )
 
 
 def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -47,7 +48,7 @@ class SeriesSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     prompt_version: str
     cases: int
-    """How many are asked for; it may grow."""
+    """The most that were ever asked for."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,16 @@ async def run_series(
     log = CallLog(folder)
     mended = log.open()
     try:
-        count = _begin(series, count, folder)
+        stored = _begin(series, count, folder)
         caller = Caller(log, pool, ledger, series.guideline)
-        work = asyncio.create_task(make_series(series, count, caller, done))
+        said: set[str] = set()
+
+        def say_once(end: CaseEnd) -> None:
+            if end.code not in said:
+                said.add(end.code)
+                done(end)
+
+        work = asyncio.create_task(make_series(series, count, caller, say_once, stored))
         syncer = asyncio.create_task(caller.keep_synced())
         ends: list[CaseEnd] = []
         try:
@@ -93,7 +101,8 @@ async def run_series(
         except asyncio.CancelledError:
             if caller.stopped is None:
                 raise
-            ends = await make_series(series, count, caller, done)  # what the log holds, no request
+            # what the log holds, without a request
+            ends = await make_series(series, count, caller, say_once, stored)
         finally:
             syncer.cancel()
         _write(folder, ends)
@@ -103,7 +112,7 @@ async def run_series(
 
 
 def _begin(series: Series, count: int, folder: Path) -> int:
-    """Write the spec; returns the number of cases, which never shrinks."""
+    """Write the spec; returns the largest number of cases that was ever asked for."""
     path = folder / "spec.json"
     before = _read_spec(path)
     if before is not None:
@@ -145,14 +154,20 @@ def _check_same(series: Series, before: SeriesSpec, folder: Path) -> None:
         ("version of the prompts", before.prompt_version == PROMPT_VERSION),
         (
             "model",
-            [model_identity(m) for m in models]
-            == [model_identity(m) for m in (before.generator, *before.raters)],
+            list(map(_identity, models))
+            == list(map(_identity, (before.generator, *before.raters))),
         ),
     ):
         if not is_same:
             raise UsageError(
                 f"{folder} holds cases made with another {what}; name another folder with --out"
             )
+
+
+def _identity(model: ModelSpec) -> dict[str, Any]:
+    """Return all of a model that decides what it is sent: a change would ask for every case again."""
+    more = {"json_schema": model.json_schema, "max_output_tokens": model.max_output_tokens}
+    return model_identity(model) | more
 
 
 def _write(folder: Path, ends: Sequence[CaseEnd]) -> None:
@@ -192,6 +207,8 @@ class StageUse:
     output_tokens: int
     unknown: int
     """Replies without a count of tokens."""
+    lost: int
+    """Requests whose answer was lost after sending; they may be billed, and are in no sum."""
     usd: float | None
     """None where a price or a count is not known."""
 
@@ -213,6 +230,7 @@ def stage_uses(folder: Path, models: Iterable[ModelSpec]) -> list[StageUse]:
                 input_tokens=usage.input_tokens or 0,
                 output_tokens=usage.output_tokens or 0,
                 unknown=int(not is_known and not is_error),
+                lost=call.response.lost,
                 usd=0.0 if is_error and not is_known else cost(usage, prices.get(call.model)),
             )
         )
@@ -230,6 +248,7 @@ def _sum(uses: Sequence[StageUse]) -> StageUse:
         input_tokens=sum(u.input_tokens for u in uses),
         output_tokens=sum(u.output_tokens for u in uses),
         unknown=sum(u.unknown for u in uses),
+        lost=sum(u.lost for u in uses),
         usd=sum(known) if len(known) == len(uses) else None,
     )
 

@@ -52,7 +52,7 @@ def forecast(series: Series, count: int) -> list[Forecast]:
     """
     nothing = Scene(series.specialty, "", "", (), (), ())
     guideline, writer = series.guideline, series.generator
-    setting = draw_setting(series.seed, series.prefix, 1)
+    setting = draw_setting(series.seed, series.prefix, 1, guideline.passages)
     menu = _ACTIONS * (_ACTION + 4)
     # the menu at most: what two authors can write within their budgets
     most_menu = stage_budget(writer, "options") + stage_budget(writer, "traps")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,13 @@ from medhelm.errors import DataError
 _LEAST_WORDS = 50
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _WORD = re.compile(r"\w+")
+_HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+_BROKEN = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
+"""A word that goes on in the next line, as text out of a PDF has it."""
+_RUN = 3
+"""Words in a row by which a place is found."""
+_PASSAGE, _PART = 25, 200
+"""Words of a passage that a case may start from, and of the part that it stands for."""
 
 
 @dataclass(frozen=True)
@@ -24,31 +33,57 @@ class Guideline:
     """As references name it: `ESC 2023 acute coronary syndromes`."""
     text: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Return the hash of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Return the words of the text in lower case."""
-        return tuple(words(self.text))
-
-    @cached_property
-    def _joined(self) -> str:
-        return f" {' '.join(self.words)} "
+    def passages(self) -> tuple[str, ...]:
+        """Return words from every part of the text, in its order; at least one passage."""
+        own = self.text.split()
+        parts = max(1, len(own) // _PART)
+        starts = (len(own) * (2 * i + 1) // (2 * parts) for i in range(parts))
+        return tuple(" ".join(own[start : start + _PASSAGE]) for start in starts)
 
     def contains(self, quote: str) -> bool:
         """Return whether a quote stands in the text, whatever its line breaks, case and signs."""
         own = words(quote)
-        return bool(own) and f" {' '.join(own)} " in self._joined
+        return bool(own) and any(index.has(own) for index in self._indexes)
 
     def shares_run(self, text: str, least: int) -> bool:
         """Return whether a text holds `least` words in a row just as the guideline has them."""
         own = words(text)
-        return any(
-            f" {' '.join(own[i : i + least])} " in self._joined for i in range(len(own) - least + 1)
-        )
+        runs = [own[i : i + least] for i in range(len(own) - least + 1)]
+        return any(index.has(run) for run in runs for index in self._indexes)
+
+    @cached_property
+    def _indexes(self) -> tuple[_Index, ...]:
+        """The text as it stands, and with the words whole that a line's end has broken."""
+        whole = _BROKEN.sub("", self.text)
+        return tuple(_Index(words(text)) for text in dict.fromkeys((self.text, whole)))
+
+
+class _Index:
+    """The places of words in a row: a guideline of 200 pages is searched for every quote."""
+
+    def __init__(self, text: list[str]) -> None:
+        self._words = text
+        self._places: dict[int, list[int]] = defaultdict(list)
+        for place in range(len(text)):
+            self._places[self._key(text[place : place + _RUN])].append(place)
+
+    def has(self, run: list[str]) -> bool:
+        """Return whether words stand in a row; of fewer than three, whether anywhere at all."""
+        if len(run) < _RUN:
+            places = range(len(self._words))
+            return any(self._words[p : p + len(run)] == run for p in places)
+        found = self._places.get(self._key(run[:_RUN]), ())
+        return any(self._words[p : p + len(run)] == run for p in found)
+
+    @staticmethod
+    def _key(run: list[str]) -> int:
+        return hash(tuple(run))
 
 
 def read_guideline(path: Path, name: str = "") -> Guideline:
@@ -63,7 +98,7 @@ def read_guideline(path: Path, name: str = "") -> Guideline:
         raise DataError(f"--guideline {path} is a folder; name one text file in it") from None
     except OSError as e:
         raise DataError(f"--guideline {path}: {why(e)}") from None
-    if raw.startswith(b"%PDF") or raw.startswith(b"PK"):
+    if raw.startswith(b"%PDF") or raw.startswith(b"PK\3\4"):
         raise DataError(f"--guideline {path} is no text: save it as plain text or Markdown first")
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").strip()
@@ -85,5 +120,5 @@ def read_guideline(path: Path, name: str = "") -> Guideline:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    return _WORD.findall(text.lower())
+    """Return the words of a text in lower case, ligatures and hidden hyphens undone."""
+    return _WORD.findall(_HIDDEN.sub("", unicodedata.normalize("NFKC", text)).lower())

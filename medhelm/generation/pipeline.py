@@ -7,8 +7,11 @@ the case is discarded with the reason. A failed request leaves the case to the n
 from __future__ import annotations
 
 import asyncio
+import re
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
@@ -19,7 +22,6 @@ from medhelm.generation.assembly import (
     PERSPECTIVES,
     Menu,
     Provenance,
-    describe_setting,
     make_case,
     make_menu,
     shuffled,
@@ -51,6 +53,7 @@ REASONING_BUDGET = 24_576
 _ACTIVE = 24
 """Cases at work at a time, so that the first are done long before the last."""
 _NOTHING = "(no text)"
+_QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 
 _R = TypeVar("_R", bound=msgspec.Struct)
 Status = Literal["made", "discarded", "failed", "not finished"]
@@ -96,6 +99,11 @@ class CaseEnd:
     """Where a case was discarded or failed."""
     reasons: tuple[str, ...] = ()
 
+    @property
+    def shown_reasons(self) -> tuple[str, ...]:
+        """Return the reasons without words of a model, which may be words of the guideline."""
+        return tuple(_QUOTED.sub("'...'", reason) for reason in self.reasons)
+
 
 class Discarded(Exception):
     """An author could not write what its stage needs."""
@@ -114,24 +122,29 @@ class Failed(Exception):
 
 
 async def make_series(
-    series: Series, count: int, caller: Caller, done: Callable[[CaseEnd], None]
+    series: Series, count: int, caller: Caller, done: Callable[[CaseEnd], None], stored: int = 0
 ) -> list[CaseEnd]:
-    """Return how each of `count` cases ended, in the order of their codes."""
+    """Return how each of `count` cases ended, in the order of their codes.
+
+    Cases after these, up to number `stored`, are among them where the log holds all of them.
+    """
     places = asyncio.Semaphore(_ACTIVE)
 
     async def one(number: int) -> CaseEnd:
         async with places:
-            end = await _end_of(series, number, caller)
-        done(end)
+            end = await _end_of(series, number, caller, is_stored=number > count)
+        if number <= count:
+            done(end)
         return end
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(number)) for number in range(1, count + 1)]
-    return [task.result() for task in tasks]
+        tasks = [group.create_task(one(number)) for number in range(1, max(count, stored) + 1)]
+    ends = [task.result() for task in tasks]
+    return ends[:count] + [end for end in ends[count:] if end.status != "not finished"]
 
 
-async def _end_of(series: Series, number: int, caller: Caller) -> CaseEnd:
-    author = _Author(series, series.code(number), caller)
+async def _end_of(series: Series, number: int, caller: Caller, *, is_stored: bool) -> CaseEnd:
+    author = _Author(series, series.code(number), caller, is_stored)
     try:
         case, provenance = await author.write(number)
     except Stopped:
@@ -140,6 +153,12 @@ async def _end_of(series: Series, number: int, caller: Caller) -> CaseEnd:
         return CaseEnd(author.code, "failed", stage=e.stage, reasons=(e.reason,))
     except Discarded as e:
         return CaseEnd(author.code, "discarded", stage=e.stage, reasons=e.reasons)
+    except Exception as e:  # the border of a case: the others go on, and no text is shown
+        frame = traceback.extract_tb(e.__traceback__)[-1]
+        place = f"{Path(frame.filename).name} line {frame.lineno}"
+        return CaseEnd(
+            author.code, "failed", stage="defect", reasons=(f"{type(e).__name__} at {place}",)
+        )
     return CaseEnd(author.code, "made", case, provenance)
 
 
@@ -150,13 +169,16 @@ class _Author:
     series: Series
     code: str
     caller: Caller
+    is_stored: bool
+    """Whether nothing is asked that the log does not hold."""
     repairs: dict[str, int] = field(default_factory=dict)
     """How often each stage was asked again."""
 
     async def write(self, number: int) -> tuple[Case, Provenance]:
         """Return the case and where it comes from; raises Discarded, Failed, Stopped."""
         series = self.series
-        setting = draw_setting(series.seed, series.prefix, number)
+        passages = series.guideline.passages
+        setting = draw_setting(series.seed, series.prefix, number, passages)
         scene = await self._scene(Brief(series.specialty, series.guideline, setting))
         menu = await self._menu(scene)
         groups = await self._groups(MenuView(scene, menu.items))
@@ -171,7 +193,7 @@ class _Author:
             code=self.code,
             guideline=series.guideline.name,
             guideline_sha256=series.guideline.sha256,
-            setting=describe_setting(setting),
+            setting=asdict(setting),
             tags=menu.tags,
             generator=series.generator.name,
             raters={p: m.name for p, m in zip(PERSPECTIVES, series.raters, strict=True)},
@@ -205,7 +227,9 @@ class _Author:
         traps = await self._ask(
             "traps", prompts.trap_messages(view), TrapsReply, lambda r: checks.trap_faults(r, view)
         )
-        return make_menu(self.code, blind, traps)
+        again = checks.repeated(traps, view)
+        new = tuple(o for n, o in enumerate(traps.options, 1) if n not in again)
+        return make_menu(self.code, blind, TrapsReply(options=new))
 
     async def _groups(self, view: MenuView) -> GroupsReply:
         return await self._ask(
@@ -254,7 +278,12 @@ class _Author:
                 self.repairs[stage] = attempt
             request = make_request(model, stage, messages, form, self.code, self.series.seed)
             response = await self.caller.ask(
-                model, request, case=self.code, stage=stage, attempt=attempt
+                model,
+                request,
+                case=self.code,
+                stage=stage,
+                attempt=attempt,
+                is_stored=self.is_stored,
             )
             reply, faults = _read(stage, response, form, find_faults)
             if reply is not None:

@@ -13,12 +13,13 @@ from medhelm.extract import visible_text
 from medhelm.generation.views import Kind
 from medhelm.noharm.cases import Category, RedFlag
 
+_AT = re.compile(r"(.*) - at `(\$[\w.\[\]]*)`", re.DOTALL)
 _FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 _T = TypeVar("_T")
 
 
 class BadReply(ValueError):
-    """What is wrong with a reply, in words that go back to its author."""
+    """What is wrong with a reply, in words that go back to its author; see `checks` on its own."""
 
 
 class _Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,8 +100,12 @@ def read_reply(text: str, form: type[_T]) -> _T:
         body = fenced.group(1)
     try:
         value = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
+        if "\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
     except BadReply:
         raise
+    except UnicodeEncodeError:
+        raise BadReply("it holds half a character, a \\u escape without its other half") from None
     except (ValueError, RecursionError):
         raise BadReply("it is not one JSON object and nothing else") from None
     try:
@@ -141,9 +146,11 @@ def _no_constant(name: str) -> Any:
 
 
 def _plain(message: str) -> str:
-    what, _, place = message.partition(" - at ")
-    where = place.strip("`").replace("$.", "").replace("$", "the reply")
-    return f"{where}: {what}" if where else what
+    found = _AT.fullmatch(message)
+    if found is None:
+        return message
+    where = found[2].replace("$.", "").replace("$", "the reply")
+    return f"{where}: {found[1]}"
 
 
 def check_ids(asked: Collection[str], given: Collection[str], what: str) -> None:
@@ -151,7 +158,7 @@ def check_ids(asked: Collection[str], given: Collection[str], what: str) -> None
     if missing := [i for i in asked if i not in set(given)]:
         raise BadReply(f"no {what} of {_some(missing)}")
     if unknown := [i for i in given if i not in set(asked)]:
-        raise BadReply(f"a {what} of {_some(unknown)}, which is not on the list")
+        raise BadReply(f"a {what} of {_some(unknown)!r}, which is not on the list")
     if len(given) > len(asked):
         raise BadReply(f"some ids have two {what}s")
 

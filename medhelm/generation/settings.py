@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from medhelm.generation.views import Setting
 
@@ -29,7 +30,7 @@ _COMPLICATIONS = (
     "a prolonged QT interval",
     "heart failure",
     "a mental illness under treatment",
-    "no other illness; the difficulty lies in the presentation",
+    "nothing else; the difficulty lies in how it presents",
 )
 _GAPS = (
     "how long it has been going on",
@@ -43,13 +44,14 @@ _GAPS = (
 )
 
 
-def draw_setting(seed: int, name: str, number: int) -> Setting:
+def draw_setting(seed: int, name: str, number: int, passages: Sequence[str]) -> Setting:
     """Return the setting of case `number` (from 1) of a named series.
 
-    Complications come once each before one comes again; so do places and gaps, in other orders.
+    Complications come once each before one comes again; so do places, gaps and the guideline's
+    passages, in other orders.
     """
 
-    def take(values: tuple[str, ...], what: str) -> str:
+    def take(values: Sequence[str], what: str) -> str:
         turn, place = divmod(number - 1, len(values))
         order = random.Random(f"{seed}\0{name}\0{what}\0{turn}").sample(values, len(values))  # noqa: S311
         return order[place]
@@ -58,4 +60,5 @@ def draw_setting(seed: int, name: str, number: int) -> Setting:
         place=take(_PLACES, "place"),
         complication=take(_COMPLICATIONS, "complication"),
         gap=take(_GAPS, "gap"),
+        passage=take(passages, "passage"),
     )

@@ -38,6 +38,8 @@ class Setting:
     complication: str
     gap: str
     """What has not been found out yet."""
+    passage: str
+    """Words of the guideline on whose subject the case turns, so that not all are on one."""
 
 
 @dataclass(frozen=True)

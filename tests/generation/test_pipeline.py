@@ -119,7 +119,7 @@ FAULTY = [
     ("scene", json.dumps(scene() | {"unknowns": []}), "unknowns has 0 entries"),
     ("options", json.dumps(options(19)), "19 actions"),
     ("options", option("Start aspirin despite the known allergy"), "give away"),
-    ("options", option("order NUMBER 3: measure item 3."), "says what another one says"),
+    ("options", option("order NUMBER 3: measure item 3."), "actions 4 and 5 say the same"),
     ("options", option("x " * 200), "longer than one line"),
     (
         "options",
@@ -128,7 +128,7 @@ FAULTY = [
     ),
     ("options", json.dumps(options()).replace('"monitoring"', '"surgery"'), "surgery"),
     ("traps", json.dumps(traps(KINDS | {"prerequisite": 0})), "0 actions of kind prerequisite"),
-    ("traps", json.dumps(traps(KINDS | {"first_line": 3})), "3 actions of kind first_line"),
+    ("traps", json.dumps(traps(KINDS | {"first_line": 1})), "1 actions of kind first_line"),
     ("traps", "```json\n" + json.dumps(traps())[:-3] + "\n```", "one JSON object"),
     ("groups", '{"alternatives": [["a1", "a99"]], "broad": []}', "'a99' is not on the menu"),
     ("groups", '{"alternatives": [["a1", "a2"], ["a2", "a3"]], "broad": []}', "in two groups"),
@@ -464,9 +464,9 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
 def test_settings_are_the_same_for_the_same_number_and_vary_between(
     seed: int, name: str, number: int
 ) -> None:
-    assert draw_setting(seed, name, number) == draw_setting(seed, name, number)
+    assert draw_setting(seed, name, number, ("p",)) == draw_setting(seed, name, number, ("p",))
     block = (number - 1) // 13 * 13
-    drawn = {draw_setting(seed, name, block + i).complication for i in range(1, 14)}
+    drawn = {draw_setting(seed, name, block + i, ("p",)).complication for i in range(1, 14)}
     assert len(drawn) == 13
 
 
