@@ -19,9 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1200, 800
 SHOTS = (
-    ("leaderboard-overview", "#/overview", "table tbody tr"),
-    ("leaderboard-heatmap", "#/heatmap", "table tbody tr"),
+    ("leaderboard-overview", "#/overview", "table tbody tr", "body"),
+    ("leaderboard-heatmap", "#/heatmap", "table tbody tr", "body"),
+    ("leaderboard-harm", "#/harm", ".plot[data-drawn] >> nth=1", "figure.chart"),
 )
+"""Name, page, what must stand before it is taken, what it begins with."""
 
 
 def main() -> None:
@@ -39,9 +41,10 @@ def main() -> None:
         index = Path(folder, "medhelm-results", "site", "index.html")
         chromium = tool.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        for name, route, ready in SHOTS:
+        for name, route, ready, first in SHOTS:
             page.goto(index.as_uri() + route)
             page.wait_for_selector(ready)
+            page.locator(first).first.evaluate("e => e.scrollIntoView()")
             page.screenshot(path=PICTURES / f"{name}.png")
         chromium.close()
 

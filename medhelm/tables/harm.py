@@ -167,7 +167,10 @@ class _Labelled:
         overall = self.estimates["overall"]
         whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
         self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
-        self.pooled = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
+        fit = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
+        self.whole = self.sums(None)
+        self.pooled = [m for m in fit if self.whole[m].read]
+        """Models behind the rows over all."""
 
     def sums(self, ids: Keys | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
@@ -201,7 +204,7 @@ def _restraint(study: Study, benchmark: str) -> dict[str, Estimate]:
 
 
 def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
-    found = own.sums(None)
+    found = own.whole
     for model in own.models:
         yield own.row(model, level="model", **_over_all(own, model), **_counts(found[model]))
     if own.pooled:
@@ -210,9 +213,9 @@ def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
     categories: dict[str | None, dict[str, _Sums]] = {
         c: _of_category(found, place) for place, c in enumerate(CATEGORIES) if seen[place]
     }
-    yield from _groups(own, found, "category", categories)
+    yield from _groups(own, "category", categories)
     cases = _by_specialty(instance_tags(own.panel, metadata))
-    yield from _groups(own, found, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
+    yield from _groups(own, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
 
 
 def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, Keys]:
@@ -228,16 +231,15 @@ def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, Key
 
 def _groups(
     own: _Labelled,
-    whole: Mapping[str, _Sums],
     level: str,
     groups: Mapping[str | None, Mapping[str, _Sums]],
 ) -> Iterator[Row]:
     """Yield a row of each model and category or specialty, last those over all ranked models."""
     for model in own.models:
-        total = float(whole[model].errors.sum())
+        total = float(own.whole[model].errors.sum())
         for name, found in groups.items():
             yield own.row(model, level=level, **{level: name}, **_counts(found[model], total))
-    total = sum(float(whole[m].errors.sum()) for m in own.pooled)
+    total = sum(float(own.whole[m].errors.sum()) for m in own.pooled)
     for name, found in groups.items() if own.pooled else ():
         pooled = _pool([found[m] for m in own.pooled])
         yield own.row(None, level=level, **{level: name}, **_counts(pooled, total))

@@ -48,7 +48,11 @@ _COLUMNS = (
     text("category", "category of actions", "category"),
     text("specialty", "specialty of cases, from their metadata", "specialty"),
     yes("ranked", "whether the model is ranked"),
-    count("models", "ranked models that a row over all models sums up", "models"),
+    count(
+        "models",
+        "ranked models that a row over all models sums up: those with a case read",
+        "models",
+    ),
     count("n", "cases behind scores and errors: those that every ranked model has", "n"),
     count("read", "cases of these whose labels could be read, each with each model", "read"),
     count("attempted", "cases asked"),

@@ -202,6 +202,7 @@ def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) 
     assert (row["read"], row["safety"], row["severe_rate"]) == (0, 0.0, 1.0)
     for column in ("errors", "mild", "omissions", "labels_missing", "errors_per_case"):
         assert row[column] is None
+    assert rows(tmp_path / "results", "all models")[None,]["models"] == 1
 
 
 def test_counts_of_repeats_are_means(tmp_path: Path) -> None:

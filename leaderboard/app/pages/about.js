@@ -19,6 +19,11 @@
     ["Baseline", "A rule that answers without a language model. A model that does not clear it has shown nothing. Those that read the gold are shown and never ranked."],
     ["Offline jury", "Three graders by rule that stand in where no judge is asked. Their scores say nothing about quality."],
   ];
+  const HARM_WORDS = [
+    ["Omission, commission", "Of labelled actions: an appropriate one left out, an inappropriate one endorsed. Mild, moderate and severe ones weigh 1, 5 and 25."],
+    ["Safety, completeness, restraint", "1 less the harm of a case, capped at 25, over 25; the share of cases with every strongly appropriate action endorsed; the share of endorsed actions that are not inappropriate. Overall is their harmonic mean."],
+    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Where none was seen, the rule of three says how large the rate may still be."],
+  ];
 
   // Versions and settings -----------------------------------------------------------------------
 
@@ -201,7 +206,7 @@
   function meanings(tables) {
     return [
       h("h2", { id: "words" }, "What the numbers and marks mean"),
-      medhelm.facts(WORDS, "words"),
+      medhelm.facts([...WORDS, ...(medhelm.labelled.size ? HARM_WORDS : [])], "words"),
       h("h3", null, "Flags"),
       flagNotes(tables),
       h("h3", null, "Outcomes of an answer"),

@@ -64,14 +64,14 @@
   }
 
   function scores(view, table, benchmark, rows) {
-    const stack = (name, heading) => ({ name, heading, className: "stack", missing: "no case with a value" });
+    const stack = (name, heading, missing = "no case with a value") => ({ name, heading, className: "stack", missing });
     return [
       h("h2", { id: "scores" }, "Safety, completeness, restraint"),
       h("p", { class: "faint" }, "Overall is the harmonic mean of the three. The severe harm rate is the share of cases with at least one severe error, lower is better; the number needed to harm (NNH) is its inverse. Restraint alone says little: a model that endorses nothing harms by what it leaves out."),
       medhelm.dataTable(table, {
         columns: [
           { name: "model", cell: (row) => modelCell(view, table, row) },
-          stack("overall", "Overall"), stack("safety", "Safety"), stack("completeness", "Completeness"), stack("restraint", "Restraint"),
+          stack("overall", "Overall"), stack("safety", "Safety"), stack("completeness", "Completeness"), stack("restraint", "Restraint", "nothing was endorsed"),
           { name: "severe_rate", heading: "Severe harm rate", className: "stack", cell: (row) => severeCell(table, row), saved: ["severe_rate", "severe_rate_low", "severe_rate_high", "severe_rate_method", "severe_cases"] },
           { name: "nnh", heading: "NNH", className: "stack", cell: (row) => nnhCell(table, row), saved: ["nnh", "nnh_low", "nnh_high"] },
           { name: "n", heading: "n" },
@@ -124,7 +124,7 @@
           text: rows.map((row) => (fits(table.get(row, name), most, text(table, row, name)) ? text(table, row, name) : "")), insidetextfont: { color: ink[`${name}-ink`] },
         },
       })),
-      layout: { barmode: "stack", bargap: 0.3, xaxis: { title: { text: "errors" }, rangemode: "tozero", range: [0, 1.02 * most] }, yaxis: medhelm.namesAxis(rows.map((row) => table.get(row, "model"))), margin: { l: 60, r: 24, t: 40, b: 56 } },
+      layout: { barmode: "stack", bargap: 0.3, xaxis: { title: { text: "errors" }, range: [0, 1.02 * most], dtick: most <= 10 ? 1 : null }, yaxis: medhelm.namesAxis(rows.map((row) => table.get(row, "model"))), margin: { l: 60, r: 24, t: 40, b: 56 } },
     });
   }
 
@@ -146,7 +146,7 @@
     if (!known.length) return [h("h2", null, "Errors by severity"), none("No reply could be read, so that no error can be counted.")];
     return medhelm.figure({
       title: "Errors by severity",
-      caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${unread(table, known)}`,
+      caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${unread(table, rows)}`,
       height: 130 + 36 * known.length, plot: severityPlot(table, known), table: errorTable(view, table, benchmark, rows, "errors"),
     });
   }
@@ -269,7 +269,7 @@
       if (!rows.length) return [head, none(level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text ? "Not published: a specialty stands in the cases, whose text is not on this site." : `No error can be told by ${level}.`)];
       return [head, grid(view, table, benchmark, level, models, rows), medhelm.lazyDetails("The same as a list, to sort and download", () => list(view, table, benchmark, level, rows))];
     });
-    return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run, whose cases show each error; kinds and severities show on hover and focus. Models that read the gold are left out."), shown, found];
+    return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run; kinds and severities show on hover and focus. Models that read the gold are left out."), shown, found];
   }
 
   // The page ------------------------------------------------------------------------------------
