@@ -89,9 +89,9 @@ def _said(study: Study, found: Sequence[str]) -> list[str]:
     return [
         UNVALIDATED,
         "Scores and errors of a row are of its n cases, those that every ranked model has; the "
-        "worst cases are of all that were asked. Of a reply without labels only the worst is "
-        "known, Safety 0 and a severe error: its errors are in no count, and n less read tells how "
-        "many there are. Failed requests are in no mean.",
+        "worst cases are of all that were asked. A reply without labels counts as Safety 0 and a "
+        "severe error, but its errors are not known and in no count: those are of the cases read. "
+        "Failed requests are in no mean.",
         "How the papers were read: "
         + "; ".join(f"{name.removeprefix('noharm_')}: {value}" for name, value in READINGS.items())
         + ". Overall is the harmonic mean of the three, unrounded; an error is counted in the "
