@@ -122,30 +122,37 @@ def _parse(content: bytes, name: str, where: str) -> Profile:
     )
 
 
-class _OnceLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML would take the last and say nothing."""
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML would take the last and say nothing, and one
+    that is no text: of `minimum: 0,5` between braces YAML makes the keys minimum and 5."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         """Return the mapping of a node."""
         keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
         for place, key in enumerate(keys):
             if any(key.value == other.value for other in keys[:place]):
-                raise _Twice(key.value, key.start_mark.line + 1)
+                raise _WrongKey(key.value, key.start_mark.line + 1, "stands there twice")
+            if isinstance(key, yaml.ScalarNode) and key.tag not in _KEY_TAGS:
+                why = "is no name (decimals have a point, not a comma)"
+                raise _WrongKey(key.value, key.start_mark.line + 1, why)
         found: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return found
 
 
-class _Twice(Exception):
-    """A key stands twice in one mapping: the key, and the line of the second."""
+_KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
+
+
+class _WrongKey(Exception):
+    """A key that a profile cannot have: the key, its line, why."""
 
 
 def _load(content: bytes, where: str) -> Any:
     try:
-        return yaml.load(content.decode("utf-8-sig"), _OnceLoader)
-    except _Twice as e:
-        key, line = e.args
-        raise UsageError(f"{where}: the key {key!r} in line {line} stands there twice") from None
-    except (yaml.YAMLError, ValueError) as e:
+        return yaml.load(content.decode("utf-8-sig"), _StrictLoader)
+    except _WrongKey as e:
+        key, line, why = e.args
+        raise UsageError(f"{where}: the key {key!r} in line {line} {why}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
         mark = getattr(e, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         raise UsageError(f"{where}: not readable as YAML{line}") from None

@@ -2,9 +2,10 @@
 
 A model is judged by its own run alone: on all of its instances, whatever other models answered.
 PASS where the whole interval of the score is at or beyond the threshold, FAIL where all of it is
-short of it, INCONCLUSIVE where the threshold lies in it or where nothing can be said. Where a run
-covers too little or was stopped, the interval is first widened to what the missing instances could
-make of it at their worst and at their best. Over all: FAIL if any is, else INCONCLUSIVE if any is.
+short of it, INCONCLUSIVE where the threshold lies in it or where nothing can be said. Where rows of
+a run have no value, the interval is first widened to what they could make of it at their worst and
+at their best. A verdict that other seeds of the bootstrap do not share is INCONCLUSIVE. Over all:
+FAIL if any is, else INCONCLUSIVE if any is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from medhelm.errors import UnknownName, UsageError
@@ -38,6 +40,9 @@ _MOST_CASES = 1_000_000
 
 _MANY = 10
 
+_SEEDS = 5
+"""Bootstraps that must come to one verdict: an interval's end moves with the seed."""
+
 COLUMNS = (
     text("level", "model: over all thresholds; threshold: one of them"),
     text("model", "name of the model", "model"),
@@ -55,8 +60,8 @@ COLUMNS = (
     number("low", "lower end of the interval of score", "metric"),
     number("high", "upper end of the interval of score", "metric"),
     text("interval_method", "how the interval was made, or why there is none"),
-    number("bound_low", "low, with missing instances at their lowest where they count", "metric"),
-    number("bound_high", "high, with missing instances at their highest there", "metric"),
+    number("bound_low", "low, of a mean with missing rows at their lowest", "metric"),
+    number("bound_high", "high, of a mean with missing rows at their highest", "metric"),
     number(
         "margin",
         "distance of the threshold to the nearer of bound_low and bound_high; below 0 where that "
@@ -170,7 +175,7 @@ def gate(
         ],
         _settings(shown)
         | {"profile": profile.name, "profile_sha256": profile.sha256}
-        | {"verdict": worst},
+        | {"seeds": _SEEDS, "verdict": worst},
         parts=(
             Part(level="model", title=title),
             Part(level="threshold", title="By threshold", group=("model", "benchmark")),
@@ -196,7 +201,8 @@ def _rows(
     unread: Unread,
 ) -> Iterator[Row]:
     own = {c.run.benchmark: c for c in cells}
-    study = Study(cells, settings)
+    seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
+    studies = [Study(cells, replace(settings, bootstrap_seed=seed)) for seed in seeds]
     rows: list[Row] = []
     for bar in bars:
         row: Row = {
@@ -213,12 +219,11 @@ def _rows(
             why, _ = unread.get((bar.benchmark, model), ("no graded run", None))
             rows.append(row | _open(why))
         elif bar.metric.name not in cell.scores:
-            rows.append(
-                row | _open("not graded with this metric; `medhelm score` does") | _of(cell)
-            )
+            why = "not graded with this metric; `medhelm score` does"
+            rows.append(row | _open(why) | {"run": cell.run.folder})
         else:
-            found = study.estimates(bar.benchmark, bar.metric.name)[model]
-            rows.append(row | _of(cell) | _judged(bar, cell, found))
+            found = (s.estimates(bar.benchmark, bar.metric.name)[model] for s in studies)
+            rows.append(row | _judged(bar, cell, found))
     counts = Counter(_verdict(row) for row in rows)
     yield {
         "level": "model",
@@ -232,18 +237,17 @@ def _rows(
     yield from rows
 
 
-def _of(cell: Cell) -> Row:
-    return {"run": cell.run.folder}
-
-
 def _open(reason: str) -> Row:
     return {"verdict": "INCONCLUSIVE", "reason": reason}
 
 
-def _judged(bar: Bar, cell: Cell, own: Estimate) -> Row:
-    """Return the verdict on one threshold and the numbers behind it."""
-    name, interval = bar.metric.name, own.interval
-    coverage = cell.coverage(name)
+def _judged(bar: Bar, cell: Cell, estimates: Iterator[Estimate]) -> Row:
+    """Return the verdict on one threshold and the numbers behind it.
+
+    `estimates`: by seed of the bootstrap, the first of which is shown.
+    """
+    own, name = next(estimates), bar.metric.name
+    interval = own.interval
     row: Row = {
         "score": own.score,
         "low": interval.low,
@@ -253,28 +257,31 @@ def _judged(bar: Bar, cell: Cell, own: Estimate) -> Row:
         "clusters": own.clusters,
         "planned": cell.planned(name),
         "counted": cell.scores[name].counted,
-        "coverage": coverage,
+        "coverage": cell.coverage(name),
         "flags": " ".join(notes.flags(cell, name)),
+        "run": cell.run.folder,
     }
     if reason := _unsayable(bar, cell, own):
         return row | _open(reason)
-    assert interval.low is not None and interval.high is not None
-    ends = interval.low, interval.high
-    is_short = coverage < MIN_COVERAGE or cell.record.state == "partial"
-    if is_short:
-        ends = _widened(bar, cell, own, ends)
-    verdict = decide(*ends, bar.value, is_minimum=bar.metric.higher_is_better)
-    sign = 1 if bar.metric.higher_is_better else -1
+    ends, is_minimum = _ends(bar, cell, own), bar.metric.higher_is_better
+    sign = 1 if is_minimum else -1
     row |= {
-        "verdict": verdict,
         "bound_low": ends[0],
         "bound_high": ends[1],
         "margin": min((sign * (end - bar.value) for end in ends), key=abs),
-        "reason": _missing(cell, name, verdict) if is_short else _WHY[verdict],
     }
-    if verdict == "INCONCLUSIVE" and not is_short:
-        row["cases"] = cases_needed(own.score, *ends, own.n, bar)
-    return row
+    verdict = decide(*ends, bar.value, is_minimum=is_minimum)
+    if interval.method == "bootstrap" and any(
+        decide(*_ends(bar, cell, e), bar.value, is_minimum=is_minimum) != verdict for e in estimates
+    ):
+        return row | _open(_SEEDED)
+    assert interval.low is not None and interval.high is not None
+    plain = interval.low, interval.high
+    if decide(*plain, bar.value, is_minimum=is_minimum) == "INCONCLUSIVE":
+        needed = cases_needed(own.score, *plain, own.n, bar)
+        return row | _open(_WHY["INCONCLUSIVE"]) | {"cases": needed}
+    how = _WHY[verdict] if ends == plain else f"{_lacks(cell, name)}; {_HOW[verdict]}"
+    return row | {"verdict": verdict, "reason": how}
 
 
 _WHY: Mapping[Verdict, str] = {
@@ -282,6 +289,12 @@ _WHY: Mapping[Verdict, str] = {
     "FAIL": "all of the interval is short of it",
     "INCONCLUSIVE": "it lies in the interval",
 }
+_HOW: Mapping[Verdict, str] = {
+    "PASS": f"{_WHY['PASS']} even with these at their worst",
+    "FAIL": f"{_WHY['FAIL']} even with these at their best",
+    "INCONCLUSIVE": "these could decide",
+}
+_SEEDED = "so near an end of the interval that the bootstrap's seed decides; more --draws may tell"
 
 
 def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
@@ -300,43 +313,38 @@ def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
         return "a part of the benchmark has no instance with a value"
     if own.interval.low is None or own.interval.high is None:
         return f"no interval {own.interval.method.removeprefix('none ')}"
-    missing = _lacks(cell, name)
-    if missing and bar.metric.aggregation != "mean":
-        return f"{missing}, and no worst case is defined"
+    is_short = cell.coverage(name) < MIN_COVERAGE or cell.record.state == "partial"
+    if is_short and bar.metric.aggregation != "mean":
+        return f"{_lacks(cell, name)}, and no worst case is defined"
     return ""
 
 
 def _lacks(cell: Cell, metric: str) -> str:
-    """Return what a run lacks that may turn the verdict; empty where it is whole enough."""
-    coverage, missing = cell.coverage(metric), cell.planned(metric) - cell.scores[metric].counted
+    """Return what a run lacks that may turn the verdict."""
+    planned = cell.planned(metric)
     stopped = "stopped before its end, " if cell.record.state == "partial" else ""
-    if not stopped and coverage >= MIN_COVERAGE:
-        return ""
-    return f"{stopped}coverage {coverage:.1%}: {missing:,} without a value"
+    return f"{stopped}{planned - cell.scores[metric].counted:,} of {planned:,} without a value"
 
 
-def _missing(cell: Cell, metric: str, verdict: Verdict) -> str:
-    how = {
-        "PASS": "all of the interval reaches it even with these at their worst",
-        "FAIL": "all of the interval is short of it even with these at their best",
-        "INCONCLUSIVE": "these could decide",
-    }
-    return f"{_lacks(cell, metric)}; {how[verdict]}"
-
-
-def _widened(bar: Bar, cell: Cell, own: Estimate, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the mean's interval with missing rows at their lowest and their highest.
+def _ends(bar: Bar, cell: Cell, own: Estimate) -> tuple[float, float]:
+    """Return the ends of the interval, a mean's with missing rows at their lowest and their highest.
 
     The mean of all p planned rows is (sum of the c values + missing * extreme) / p, and of its
     uncertainty only that of the c values is left: the half-widths shrink by c / p.
     """
+    low, high = own.interval.low, own.interval.high
+    if low is None or high is None:  # with another seed every draw was equal
+        return bar.metric.minimum, bar.metric.maximum
     scores, planned = cell.scores[bar.metric.name], cell.planned(bar.metric.name)
+    missing = planned - scores.counted
+    if not missing or bar.metric.aggregation != "mean":
+        return low, high
     share = scores.counted / planned
     lowest, highest = (
-        worst_case(scores.total, scores.counted, planned - scores.counted, extreme)
+        worst_case(scores.total, scores.counted, missing, extreme)
         for extreme in (bar.metric.minimum, bar.metric.maximum)
     )
-    return lowest - (own.score - ends[0]) * share, highest + (ends[1] - own.score) * share
+    return lowest - (own.score - low) * share, highest + (high - own.score) * share
 
 
 # Notes -----------------------------------------------------------------------------------------
@@ -347,9 +355,9 @@ def _notes(
 ) -> Iterator[str]:
     yield (
         f"PASS: the whole {settings.confidence:.0%} interval is at or beyond the threshold. FAIL: "
-        "all of it is short. INCONCLUSIVE: the threshold lies in it, or nothing can be said. Over "
-        "all: FAIL if any is, else INCONCLUSIVE if any is. Every model is judged by its own run "
-        "alone; `medhelm compare` compares two."
+        f"all of it is short, for {_SEEDS} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in "
+        "it, or nothing can be said. Over all: FAIL if any is, else INCONCLUSIVE if any is. Every "
+        "model is judged by its own run alone; `medhelm compare` compares two."
     )
     yield from _reasons(rows)
     if any(row.get("cases") for row in rows):
