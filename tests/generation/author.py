@@ -83,7 +83,11 @@ def options(n: int = 22) -> dict[str, Any]:
 def traps(kinds: Mapping[str, int] = KINDS) -> dict[str, Any]:
     return {
         "options": [
-            {"text": f"Start medicine number {10 * k + i} once daily", "category": "medication", "kind": kind}
+            {
+                "text": f"Start medicine number {10 * k + i} once daily",
+                "category": "medication",
+                "kind": kind,
+            }
             for k, (kind, n) in enumerate(kinds.items())
             for i in range(n)
         ]

@@ -93,6 +93,9 @@ def test_a_maker_is_named_as_the_endpoint_names_it_where_that_differs(studio: St
     assert case.made_by == ("test/writer", "vllm/local", "meta-llama/Llama-3.3-70B", "test/two")
     assert is_same_model(spec("together/llama-3.3-70b"), case.made_by[2])
     assert not is_same_model(spec("together/llama-3.3-8b"), case.made_by[2])
+    assert is_same_model(spec("openai/gpt-4o-2024-08-06"), "azure/gpt-4o")
+    assert is_same_model(spec("openai/gpt-4o"), "gpt-4o-2024-08-06")
+    assert not is_same_model(spec("openai/gpt-4o-mini-2024-07-18"), "gpt-4o")
 
 
 def sheet(**change: Any) -> Any:
@@ -127,6 +130,11 @@ FAULTY = [
         "22 of 22 actions are medication",
     ),
     ("options", json.dumps(options()).replace('"monitoring"', '"surgery"'), "surgery"),
+    ("options", option("Order number 3: please measure the item 3"), "4 and 5 say the same"),
+    ("options", option("Take \ud800"), "half a character"),
+    ("scene", json.dumps(scene() | {"question": "What does the guideline say?"}), "of a guideline"),
+    ("scene", json.dumps(scene() | {"question": "Half a \udfff?"}), "half a character"),
+    ("traps", json.dumps(traps(KINDS | {"dose": 1, "interaction": 1, "monitoring": 1})), "7 traps"),
     ("traps", json.dumps(traps(KINDS | {"prerequisite": 0})), "0 actions of kind prerequisite"),
     ("traps", json.dumps(traps(KINDS | {"first_line": 1})), "1 actions of kind first_line"),
     ("traps", "```json\n" + json.dumps(traps())[:-3] + "\n```", "one JSON object"),
@@ -447,6 +455,73 @@ def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
     )
 
 
+def test_what_the_menu_has_already_is_not_written_again(studio: Studio) -> None:
+    def second(change: dict[int, str], kinds: Any = KINDS) -> str:
+        found = traps(kinds)
+        for place, text in change.items():
+            found["options"][place]["text"] = text
+        return json.dumps(found)
+
+    # the first of five first choices stands on the menu in other words; four are left
+    studio.author.bad = {"traps": [second({0: "Order number 3: please measure the item 3."})]}
+    end = studio.run(1)
+    assert end.ends[0].case is not None and end.ends[0].provenance is not None
+    texts = [a.text for a in end.ends[0].case.actions]
+    assert len(texts) == 39 and "Order number 3: measure item 3" in texts
+    assert end.ends[0].provenance.repairs == {}
+    assert [*end.ends[0].provenance.tags.values()].count("first_line") == 4
+
+
+def test_a_trap_that_the_menu_has_already_does_not_count(studio: Studio) -> None:
+    found = traps()
+    for place, option in enumerate(found["options"]):
+        if option["kind"] == "dose":
+            option["text"] = f"Order number {place}: measure item {place}"
+    studio.author.bad = {"traps": [json.dumps(found)]}
+    assert studio.run(1).ends[0].status == "made"
+    repaired = studio.author.prompts[3][1]
+    assert "0 actions of kind dose; 1 is the least" in repaired
+    assert "these actions say what is on the menu already: 9, 10" in repaired
+
+
+SECRET = "Blood cultures are taken"
+
+
+@pytest.mark.parametrize(
+    ("stage", "reply"),
+    [
+        ("options", json.dumps({SECRET: 1, "options": []})),
+        ("options", json.dumps({f"x` - at `$.{SECRET}": 1, "options": []})),
+        ("options", json.dumps({"options": [{"text": "x", "category": f"'{SECRET}'\x1b[31m"}]})),
+        ("options", option(f"Do it despite the {SECRET}")),
+        ("groups", json.dumps({"alternatives": [[SECRET, "a2"]], "broad": []})),
+        ("groups", json.dumps({"alternatives": [["a1", "a2"]] * 2 + [[SECRET] * 2], "broad": []})),
+        ("groups", json.dumps({"alternatives": [], "broad": [{"broad": SECRET, "specific": []}]})),
+        ("rating", json.dumps({"ratings": [{"id": SECRET}]})),
+        ("traps", json.dumps(traps()).replace('"dose"', f'"{SECRET}"')),
+    ],
+)
+def test_reasons_are_shown_without_words_of_a_model(studio: Studio, stage: str, reply: str) -> None:
+    studio.author.bad = {stage: [reply] * 3}
+    end = studio.run(1).ends[0]
+    assert end.status == "discarded" and end.shown_reasons
+    shown = " ".join(end.shown_reasons)
+    assert not any(word in shown for word in SECRET.split()) and "\x1b" not in shown
+    assert "it is not one JSON object" not in shown
+
+
+def test_a_sheet_with_ids_of_its_own_shows_none(studio: Studio) -> None:
+    def reply(request: Request) -> str:
+        found = ratings("\n".join(m.content for m in request.messages))
+        found["ratings"].append({**found["ratings"][0], "id": SECRET})
+        return json.dumps(found)
+
+    answers(studio, lambda stage, request: reply(request) if stage == "rating" else None)
+    end = studio.run(1).ends[0]
+    assert SECRET[:20] in end.reasons[0] and "Blood" not in end.shown_reasons[0]
+    assert "which is not on the list" in end.shown_reasons[0]
+
+
 def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: Studio) -> None:
     studio.specs["test/one"] = spec("test/one", reasoning=True)
     studio.specs["test/two"] = spec("test/two", max_output_tokens=999)
@@ -468,6 +543,46 @@ def test_settings_are_the_same_for_the_same_number_and_vary_between(
     block = (number - 1) // 13 * 13
     drawn = {draw_setting(seed, name, block + i, ("p",)).complication for i in range(1, 14)}
     assert len(drawn) == 13
+
+
+def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() -> None:
+    text = " ".join(f"word{i}" for i in range(2_100))
+    passages = Guideline("X 2024", text).passages
+    assert len(passages) == 10 and all(p in text and len(p.split()) == 25 for p in passages)
+    drawn = [draw_setting(0, "N", i, passages).passage for i in range(1, 21)]
+    assert set(drawn[:10]) == set(drawn[10:]) == set(passages)
+    assert Guideline("X 2024", "Only a few words").passages == ("few words",)
+
+
+def test_a_case_is_asked_for_on_its_passage(studio: Studio) -> None:
+    end = studio.run(1).ends[0]
+    assert end.provenance is not None
+    passage = end.provenance.setting["passage"]
+    assert passage and passage in " ".join(GUIDELINE.split())
+    (asked,) = [p for s, p in studio.author.prompts if s == "scene"]
+    assert f">\n{passage}\n</passage" in asked
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), max_size=12)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), min_size=1, max_size=30), WORDS)
+def test_a_quote_stands_in_a_text_where_its_words_do_in_a_row(
+    text: list[str], quote: list[str]
+) -> None:
+    found = Guideline("X 2024", "  ".join(text)).contains(", ".join(quote))
+    assert found == (
+        bool(quote) and f" {' '.join(quote)} ".lower() in f" {' '.join(text)} ".lower()
+    )
+
+
+def test_text_out_of_a_pdf_holds_its_quotes() -> None:
+    text = "Anti-\ncoagu\u00adlation is of \ufb01rst choice in first-\nline care before dis-\n  charge."
+    found = Guideline("X 2024", text)
+    assert found.contains("anticoagulation is of first choice")
+    assert found.contains("in first-line care before")
+    assert found.contains("care before discharge")
+    assert not found.contains("coagulation before discharge")
 
 
 @given(st.text(max_size=200))
@@ -516,6 +631,7 @@ def test_a_guideline_is_a_text_with_a_name_and_a_year(tmp_path: Path) -> None:
     assert read_guideline(path, "KDIGO 2024 fever").name == "KDIGO 2024 fever"
     for content, said in (
         (b"%PDF-1.7 ...", "is no text"),
+        (b"PK\3\4 ...", "is no text"),
         (b"Two words 2024", "50 words"),
         ("Käse".encode("latin-1") * 100, "is not UTF-8"),
         (GUIDELINE.replace("2024", "").encode(), "--guideline-name"),
