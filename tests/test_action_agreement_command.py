@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import stat
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -345,6 +346,7 @@ MISTAKES: dict[str, tuple[object, str]] = {
     "zero": ((ACS, "a1", "X", 0), f"rating of {ACS}, action a1, is no whole number from 1 to 9"),
     "ten": ((ACS, "a1", "X", 10), "is no whole number from 1 to 9"),
     "half": ((ACS, "a1", "X", 7.5), "is no whole number from 1 to 9"),
+    "half with a comma": ((ACS, "a1", "X", "7,5"), "is no whole number from 1 to 9"),
     "NA": ((ACS, "a1", "X", "NA"), "leave it empty where an expert does not rate"),
     "nan": ((ACS, "a1", "X", "nan"), "is no whole number from 1 to 9"),
     "nobody": ((ACS, "a1", "", 5), "rater is empty"),
@@ -363,8 +365,8 @@ def test_a_mistake_is_one_line_with_file_and_row(
 
 
 def test_whole_numbers_as_programs_write_them_are_read(shell: Shell) -> None:
-    path = rate(given("X", a1="8.0", a2="8"), "pandas.csv")
-    assert rows_of(shell(path, "--format", "json"))["X"]["n"] == 2
+    path = rate(given("X", a1="8.0", a2="8", a3="8,0"), "pandas.csv", mark=";")
+    assert rows_of(shell(path, "--format", "json"))["X"]["n"] == 3
 
 
 def test_ratings_of_another_version_of_the_cases_are_refused(shell: Shell) -> None:
@@ -373,6 +375,12 @@ def test_ratings_of_another_version_of_the_cases_are_refused(shell: Shell) -> No
     line = shell(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
     assert f"the text of {ACS}, action a1, is not that of cases.jsonl" in line
     assert "Do a2" not in line
+
+
+def test_a_workbook_is_called_one(shell: Shell) -> None:
+    with zipfile.ZipFile("anna.xlsx", "w") as file:
+        file.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
+    assert "anna.xlsx is a workbook; save its sheet as CSV" in shell("anna.xlsx", code=3)
 
 
 def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:

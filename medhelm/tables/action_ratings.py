@@ -123,7 +123,9 @@ def _rows(
                 f"{where}: the text of {case.code}, action {cells['action']}, is not that of "
                 f"{cases_file}: were other cases rated? Without the column text it is not compared"
             )
-        rating = whole_number(cells["rating"])
+        rating = whole_number(
+            cells["rating"].replace(",", ".")
+        )  # 8,0 as some spreadsheets write it
         if cells["rating"] and rating not in _SCALE:
             raise DataError(
                 f"{where}: the rating of {case.code}, action {cells['action']}, is no whole number "

@@ -19,6 +19,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SEPARATORS = (",", ";", "\t")
 """Spreadsheets write semicolons where the comma is the decimal mark."""
 
+_WORKBOOK = "PK\x03\x04"
+"""What .xlsx and .ods begin with: a zip archive."""
+
 
 def guard(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula."""
@@ -55,11 +58,13 @@ def write_whole(path: Path, content: bytes) -> None:
 def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return rows with their numbers, cells stripped; rows without any text are left out.
 
-    Raises DataError for a file that is not readable, not CSV or not UTF-8.
+    Raises DataError for a file that is not readable, a workbook, not CSV or not UTF-8.
     """
     try:
         with path.open("rb") as file:
             header = file.readline().decode("utf-8", "replace")
+        if header.startswith(_WORKBOOK):
+            raise DataError(f"{path.name} is a workbook; save its sheet as CSV (UTF-8)")
         separator = max(_SEPARATORS, key=header.count)
         rows = [
             (number, {name.strip(): str(text).strip() for name, text in row.items()})
