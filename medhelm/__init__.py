@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from medhelm.hookspecs import hookimpl as hookimpl
     from medhelm.noharm.menu import Labelled as Labelled
     from medhelm.noharm.menu import case_instance as case_instance
+    from medhelm.noharm.menu import has_strong_action as has_strong_action
     from medhelm.noharm.menu import label_case as label_case
     from medhelm.rouge import rouge_scores as rouge_scores
     from medhelm.schema import Benchmark as Benchmark
@@ -70,7 +71,7 @@ _HOMES = {
         "visible_text",
     ),
     "hookspecs": ("hookimpl",),
-    "noharm.menu": ("Labelled", "case_instance", "label_case"),
+    "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
     "rouge": ("rouge_scores",),
     "sql_compare": ("is_ordered", "same_query", "same_rows"),
     "sql_sandbox": ("QueryResult", "Sandbox", "open_sandbox"),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from medhelm.noharm.cases import Case, to_case
-from medhelm.noharm.derive import action_class, consensus
+from medhelm.noharm.derive import STRONG, action_class, consensus
 from medhelm.noharm.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
 from medhelm.schema import MADE_BY, Instance, Response
@@ -76,6 +76,11 @@ def label_case(instance: Instance, response: Response) -> Labelled | None:
 def _label(case: str, menu: tuple[str, ...], reply: str) -> Labelled | None:
     labels = read_labels(reply, menu)
     return None if labels is None else Labelled(labels, score_case(_parse(case), labels.endorsed))
+
+
+def has_strong_action(instance: Instance) -> bool:
+    """Return whether a case has an action that must not be left out (consensus above 7)."""
+    return any(consensus(action) >= STRONG for action in stored_case(instance).actions)
 
 
 def stored_case(instance: Instance) -> Case:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from medhelm.noharm.cases import CATEGORIES
 from medhelm.noharm.derive import SEVERITIES
 from medhelm.noharm.score import CAP
+from medhelm.records import is_same_model
+from medhelm.schema import MADE_BY
 from medhelm.stats import Floats
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell, Keys, MetricScores
@@ -71,6 +73,7 @@ def harm(study: Study, metadata: Metadata) -> Table:
     rows = [row for own in labelled if own.models for row in _rows(own, metadata)]
     is_repeated = any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values())
     said = [*_said(study, found), *_fewer(study, found)]
+    said += [line for own in labelled if own.models for line in _conditions(own, metadata)]
     return make_table(
         "harm",
         "Harm of labelled actions",
@@ -115,6 +118,21 @@ def _fewer(study: Study, found: Sequence[str]) -> list[str]:
         own = [f"{m} ({n} of {len(panel.ids)})" for m, n in counts.items() if n < len(panel.ids)]
         said += [f"{benchmark}: not of all common cases: {', '.join(own)}."] * bool(own)
     return said
+
+
+def _conditions(own: _Labelled, metadata: Metadata) -> Iterator[str]:
+    """Yield notes on models that made cases, and on those whose replies were held to a schema."""
+    specs = {m: own.panel.cells[m].record.spec.model for m in own.models}
+    made = [tag.get(MADE_BY, "").split() for tag in instance_tags(own.panel, metadata).values()]
+    for model, spec in specs.items():
+        n = sum(any(is_same_model(spec, name) for name in names) for names in made)
+        if n:
+            yield (
+                f"{model} wrote or rated {n} of the {len(made)} cases of {own.benchmark} itself: "
+                "its scores on them may be too high."
+            )
+    if held := [m for m, spec in specs.items() if spec.json_schema]:
+        yield f"{own.benchmark}: replies were held to a JSON Schema of {', '.join(held)}."
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -289,3 +290,25 @@ def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
         for column in ("overall", "safety", "completeness", "severe_rate"):
             other = shown[name, f"noharm_{column}"]
             assert (row[column], row[f"{column}_low"]) == (other["score"], other["low"])
+
+
+def test_who_made_the_cases_or_was_held_to_a_schema_is_named(tmp_path: Path) -> None:
+    made_by = ["other/ONE", "lab/none"]
+    data = write_cases(tmp_path, dict(list(MENUS.items())[:2]), made_by=made_by)
+    other = write_cases(tmp_path / "x", {THIRD: MENUS[THIRD]})
+    with open(data / "labelled" / "cases.jsonl", "a") as file:
+        file.write((other / "labelled" / "cases.jsonl").read_text())
+    evaluate(
+        [
+            labeller("lab/one", ONE),
+            msgspec.structs.replace(labeller("lab/two", TWO), json_schema=True),
+        ],
+        "labelled",
+        data_dir=data,
+        results_dir=tmp_path / "results",
+        plugins=PLUGIN,
+    )
+    notes = load_results(tmp_path / "results").typed("harm").notes
+    (made,) = [n for n in notes if "wrote or rated" in n]
+    assert made.startswith("lab/one wrote or rated 2 of the 3 cases of labelled itself")
+    assert "labelled: replies were held to a JSON Schema of lab/two." in notes

@@ -105,6 +105,20 @@ def test_a_reply_without_labels_is_the_worst_and_a_failed_request_is_nothing() -
     assert scored("noharm_restraint", "I cannot say.").outcome == "uninformative"
 
 
+def test_an_unreadable_reply_takes_no_completeness_from_a_case_that_has_none_to_give() -> None:
+    mild = case_instance(msgspec.to_builtins(case({"walk": 7, "scan": 3})))
+    metrics = load_registry().metrics
+    for text in ("I cannot say.", reply("walk")):  # unread or read, the case is left out
+        found = {
+            name: grade(metrics[name, "fixed"], mild, Response(instance_id=mild.id, text=text))
+            for name in ("noharm_completeness", "noharm_overall")
+        }
+        assert found["noharm_completeness"].outcome == "uninformative"
+        assert found["noharm_overall"].stats[2:4] == (0.0, 0.0)
+    assert scored("noharm_completeness", "I cannot say.").value == 0.0
+    assert scored("noharm_overall", "I cannot say.").stats[2:4] == (0.0, 1.0)
+
+
 def test_the_same_reply_has_the_same_score_bit_for_bit() -> None:
     text = reply("ecg", "scan")
     first = msgspec.json.encode(scored("noharm_overall", text))
