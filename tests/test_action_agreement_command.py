@@ -533,6 +533,18 @@ def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
     assert "'=1+1" in out
 
 
+def test_names_that_others_gave_are_no_formulas_in_tables(shell: Shell) -> None:
+    made = msgspec.structs.replace(CASES[0], specialty="=1+1")
+    write_cases(Path("hostile.jsonl"), [made])
+    path = rate(given("@SUM(A1)", a1=1))
+    for table in ("actions", "differences"):
+        shell(path, "--table", table, "--out", f"{table}.csv", cases="hostile.jsonl")
+        with Path(f"{table}.csv").open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert "'=1+1" in cells
+        assert not [c for c in cells if c.startswith(("=", "@"))]
+
+
 # The page -----------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from medhelm.errors import DataError, closest
 from medhelm.noharm.cases import Action, Case
 from medhelm.stats import Floats, Ints
 from medhelm.tables.ratings import check_columns, whole_number
-from medhelm.tables.spreadsheet import read_filled
+from medhelm.tables.spreadsheet import guard, read_filled
 
 _NEEDED = ("case", "action", "rating")
 _SCALE = range(1, 10)
@@ -131,7 +131,7 @@ def _rows(
                 f"{where}: the rating of {case.code}, action {cells['action']}, is no whole number "
                 "from 1 to 9; leave it empty where an expert does not rate"
             )
-        rater = cells.get("rater", path.stem)
+        rater = guard(cells.get("rater", path.stem))
         if rating is not None and not rater:
             raise DataError(
                 f"{where}: rater is empty; a name or a number of the rater is needed, or no column "
@@ -178,7 +178,7 @@ def _arrays(
     return RatedActions(
         actions=tuple(cases[p.case].actions[p.number] for p in places),
         codes=tuple(p.case for p in places),
-        specialties=tuple(cases[p.case].specialty for p in places),
+        specialties=tuple(guard(cases[p.case].specialty) for p in places),
         experts=tuple(experts),
         ratings=ratings,
         asked=np.asarray([sum(r == expert for _, r in asked) for expert in experts]),

@@ -1,7 +1,7 @@
 """The sheet on which an expert rates actions, and the page of cases to read beside it.
 
 Neither holds a rating, a category, a tag, a relation of actions or a guideline. Cases stand in an
-order drawn by the seed, and so do the actions of each: generators put traps last.
+order drawn by the seed, and so do the actions of each: some generators put traps last.
 """
 
 from __future__ import annotations
