@@ -211,7 +211,8 @@ def _check(model: ModelSpec, guideline: Guideline, args: argparse.Namespace) -> 
     if window is not None and needed > window:
         raise UsageError(
             f"--guideline {args.guideline}: about {needed:,} tokens with letter, menu and reply "
-            f"exceed the window of {model.name} ({window:,}); give the chapters that matter"
+            f"exceed the window of {model.name} ({window:,}); give the chapters that matter, or a "
+            "smaller max_output_tokens in the model's file"
         )
 
 
