@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
 
@@ -142,6 +143,20 @@ def test_the_byte_is_counted_over_blocks(tmp_path: Path) -> None:
     put(tmp_path, "a.csv", b"context\n" + "é".encode() * (1 << 20) + b"\xe9 x\n")
     dataset = open_dataset(benchmark("a.csv"), "full", root=tmp_path)
     assert f"byte {8 + (2 << 20)};" in failure(lambda: list(dataset.rows()))
+
+
+def test_columns_that_a_spreadsheet_left_behind_hold_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("case,rating,,\nA,9,, \n")
+    assert [row for _, row in read_csv(path)] == [{"case": "A", "rating": "9", "": " "}]
+    path.write_text("case,rating,,\nA,9,,8\n")
+    with pytest.raises(DataError, match="row 1: a cell in a column without a name"):
+        list(read_csv(path))
+    path.write_text(",case\n0,A\n")  # an index, as many upstream files have one
+    assert [row for _, row in read_csv(path)] == [{"": "0", "case": "A"}]
+    path.write_text("case,case\nA,B\n")
+    with pytest.raises(DataError, match="stands twice"):
+        list(read_csv(path))
 
 
 def test_cells_longer_than_the_csv_modules_limit(tmp_path: Path) -> None:

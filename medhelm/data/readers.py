@@ -45,8 +45,12 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
             header = next(records, None)
             if header is None:
                 return
-            if len(set(header)) < len(header):
+            named = [name for name in header if name.strip()]
+            if len(set(named)) < len(named):
                 raise DataError(f"{path.name}: a column name stands twice in the header")
+            # one is an index; several are what a spreadsheet leaves behind, and hold nothing
+            nameless = [i for i, name in enumerate(header) if not name.strip()]
+            nameless = nameless if len(nameless) > 1 else []
             if any("\0" in name for name in header):
                 raise DataError(f"{path.name}, header: {_NUL}")
             for record in records:
@@ -60,6 +64,8 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
                         f"{path.name}, row {number}: {len(record)} cells, "
                         f"the header has {len(header)}"
                     )
+                if any(record[i].strip() for i in nameless):
+                    raise DataError(f"{path.name}, row {number}: a cell in a column without a name")
                 yield number, dict(zip(header, record, strict=True))
     except UnicodeDecodeError:
         raise DataError(_not_utf8(path)) from None
