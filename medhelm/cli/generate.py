@@ -265,7 +265,8 @@ def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Led
         print(f"{end.mended} torn or damaged line(s) of calls.jsonl were asked again")
     _print_stages(uses)
     print(f"tokens of this command: {ledger.spent_tokens:,}")
-    print(f"cases: {end.cases_path}")
+    if counts["made"]:
+        print(f"cases: {end.cases_path}")
     if counts["discarded"]:
         print(f"discarded, with the reasons: {end.folder / 'discarded.jsonl'}")
     if counts["failed"] or counts["not finished"]:

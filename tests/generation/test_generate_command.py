@@ -336,6 +336,7 @@ def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> Non
         assert "unknown field '...'" in done.stdout + done.stderr
         assert "Zebrawood" not in done.stdout + done.stderr
         assert "\x1b" not in done.stdout + done.stderr
+        assert form == "json" or "cases.jsonl" not in done.stdout  # there is none
         assert "benchmark noharm counts its data as public" in done.stderr
     assert "Zebrawood" in (desk / "series" / "discarded.jsonl").read_text()  # which is the user's
 
