@@ -316,7 +316,7 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     def keys() -> Iterator[int]:
         for instance in dataset.instances():
             if makers := instance.metadata.get(MADE_BY):
-                made.update(makers.split())
+                made.update(makers.split(", "))
             yield order_key(spec.seed, instance.id)
 
     ordered = array("Q", sorted(array("Q", keys())))

@@ -58,7 +58,7 @@ AnswerKind = Literal["choice", "number", "labels", "text", "actions"]
 """What an answer looks like; the baselines act on it."""
 
 MADE_BY = "made_by"
-"""Key of `Instance.metadata`: models that wrote or rated the instance, parted by spaces. A model
+"""Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
 that is asked what it made itself is named while it runs."""
 
 Scoring = Literal["fixed", "helm"]

@@ -38,7 +38,7 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
 
 
 def _makers(case: Case) -> dict[str, str]:
-    return {MADE_BY: " ".join(case.made_by)} if case.made_by else {}
+    return {MADE_BY: ", ".join(case.made_by)} if case.made_by else {}
 
 
 def _is_right(case: Case, name: str) -> bool:

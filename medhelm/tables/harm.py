@@ -123,7 +123,7 @@ def _fewer(study: Study, found: Sequence[str]) -> list[str]:
 def _conditions(own: _Labelled, metadata: Metadata) -> Iterator[str]:
     """Yield notes on models that made cases, and on those whose replies were held to a schema."""
     specs = {m: own.panel.cells[m].record.spec.model for m in own.models}
-    made = [tag.get(MADE_BY, "").split() for tag in instance_tags(own.panel, metadata).values()]
+    made = [tag.get(MADE_BY, "").split(", ") for tag in instance_tags(own.panel, metadata).values()]
     for model, spec in specs.items():
         n = sum(any(is_same_model(spec, name) for name in names) for names in made)
         if n:
