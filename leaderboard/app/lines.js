@@ -90,7 +90,8 @@
   function instanceText(item) {
     if (!item) return "";
     const pairs = [...item.answer_key, ...item.metadata, ...item.criteria, ...item.prompt].flat();
-    return [item.context, item.question, ...item.choices, ...item.references, ...pairs].join("\n");
+    const guidelines = (item.actions || []).flatMap((action) => action.references);
+    return [item.context, item.question, ...item.choices, ...item.references, ...guidelines, ...pairs].join("\n");
   }
 
   function answerText(answer) {

@@ -63,7 +63,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     inputs: str
     """Hash of what they were made of."""
     problems: tuple[Problem, ...] = ()
-    """What of it could not be read; said again as long as the pages are kept."""
+    """What of it could not be read; said again as long as these pages are kept."""
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +74,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     built_at: str
     inputs: str
     """Hash of all that the site was made of."""
+    problems: tuple[Problem, ...] = ()
+    """All that was left out; said again as long as nothing changes."""
     groups: dict[str, Group]
     """Run pages of one benchmark and scoring, by the hash in their names."""
     scores: tuple[Score, ...]

@@ -41,6 +41,7 @@ def write_first_page(
             "medhelm": __version__,
             "built_at": built_at,
             "inputs": inputs,
+            "problems": made.problems,
             "groups": made.groups,
             "scores": made.scores,
             "ranks": made.ranks,

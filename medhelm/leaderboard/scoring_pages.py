@@ -39,7 +39,7 @@ def write_scoring(
     """Write all pages of one scoring and note in `made` what was written."""
     loaded = Results(cells)
     study = loaded.study(settings)
-    tables = _tables(loaded, study, settings, made)
+    tables = _tables(loaded, study, settings, scoring, made)
     made.labelled |= {b for b in study.panels if has_labels(study, b)}
     keys = []
     for name, table in tables.items():
@@ -70,7 +70,9 @@ def write_scoring(
     made.ranks += _ranks(scoring, tables["overall"])
 
 
-def _tables(loaded: Results, study: Study, settings: Settings, made: Made) -> dict[str, Table]:
+def _tables(
+    loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
+) -> dict[str, Table]:
     """Return the tables of the site by name; that of harm where any action is labelled."""
     tables = {
         name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
@@ -81,7 +83,8 @@ def _tables(loaded: Results, study: Study, settings: Settings, made: Made) -> di
         try:
             tables["harm"] = publish.harm(loaded.typed("harm", settings), cards)
         except RecordError:  # the only table here that needs the metadata of instances
-            made.problems.append(Problem(where="the page Harm", what=_NO_METADATA))
+            where = f"the page Harm, scoring={scoring}"
+            made.problems.append(Problem(where=where, what=_NO_METADATA))
     return tables
 
 

@@ -80,7 +80,7 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
         made.problems += [p for group in made.groups.values() for p in group.problems]
         removed = write_first_page(site, found, registry, options, made, inputs)
     elif site.before is not None:
-        made.problems += [p for group in site.before.groups.values() for p in group.problems]
+        made.problems = list(site.before.problems)
     shown = [c.run for cells in found.cells.values() for c in cells]
     return Built(
         index=site.path / "index.html",

@@ -300,9 +300,6 @@ def browser(chromium: str) -> Iterator[Browser]:
         found.close()
 
 
-Opens = Callable[..., Reader]
-
-
 class Pages:
     """The pages of one module: loading the site takes longer than most tests, so that they stay."""
 

@@ -85,7 +85,41 @@ def write_labelled(folder: Path) -> Path:
     return results
 
 
-def _run(who: list[Any], benchmarks: list[str], folder: Path, results: Path) -> None:
+def write_uneven(folder: Path) -> Path:
+    """Run what leaves gaps: lost and unread replies, repeats, no error at all, nobody to compare."""
+    results = folder / "results"
+    for name in ("labelled", *CLOSED):
+        path = folder / "data" / name / "cases.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(SAMPLES.read_text())
+    whole = {name: _replies(name) for name in ("lab/bold", "lab/careful")}
+    lost = dict.fromkeys(list(whole["lab/bold"])[:5], "error")
+    models: list[Any] = [labeller(name, replies) for name, replies in whole.items()]
+    models.append(labeller("lab/lost", whole["lab/bold"], finish=lost))
+    models.append(labeller("lab/silent", {}))
+    _run(models, ["labelled"], folder, results)
+    _run(["baseline/oracle"], ["labelled_kept"], folder, results)
+    _run(["baseline/random", models[0]], ["labelled_gated"], folder, results, repeats=2)
+    right = {
+        case.code: _reply({a.id: action_class(consensus(a)) == "appropriate" for a in case.actions})
+        for case in bundled()
+    }
+    _run([labeller("lab/right", right)], ["labelled_private"], folder, results)
+    return results
+
+
+def _replies(name: str) -> dict[str, str]:
+    return {c.code: json.dumps({"labels": labels_of(c, name)}) for c in bundled()}
+
+
+def _reply(endorsed: dict[str, bool]) -> str:
+    words = {i: "Appropriate" if is_yes else "Inappropriate" for i, is_yes in endorsed.items()}
+    return json.dumps({"labels": words})
+
+
+def _run(
+    who: list[Any], benchmarks: list[str], folder: Path, results: Path, repeats: int = 1
+) -> None:
     medhelm.evaluate(
         who,
         benchmarks,
@@ -93,4 +127,5 @@ def _run(who: list[Any], benchmarks: list[str], folder: Path, results: Path) -> 
         data_dir=folder / "data",
         results_dir=results,
         plugins=PLUGIN,
+        repeats=repeats,
     )

@@ -129,7 +129,7 @@ def test_shares_of_omissions_and_commissions(opens: Opens, labelled: World, of: 
             assert f"{spelled(table, row, share)} ({row[count]})" in text
     (whole,) = rows(labelled, "all models")
     said = page.locator("#over-all").inner_text()
-    assert f"Over all 5 ranked models: {whole['errors']} errors" in said
+    assert f"Over all 5 ranked models, baselines among them: {whole['errors']} errors" in said
     assert f"{spelled(table, whole, 'omission_share')} omissions ({whole['omissions']})" in said
     assert f"Of {whole['severe']} severe ones" in said
 

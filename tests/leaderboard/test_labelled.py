@@ -204,7 +204,9 @@ def test_unreadable_metadata_takes_the_page_and_nothing_else(acts: Path, tmp_pat
         broken = pa.array(["[]"] * table.num_rows)
         pq.write_table(table.set_column(place, table.schema.field(place), broken), path)
     built = build(results, tmp_path / "site")
-    assert [p.where for p in built.problems] == ["the page Harm"]
+    assert [p.where for p in built.problems] == ["the page Harm, scoring=fixed"]
+    again = build(results, tmp_path / "site")
+    assert again.written == 0 and again.problems == built.problems
     (scoring,) = data_of(tmp_path / "site", "site")["scorings"]
     assert "harm" not in dict(scoring["tables"]) and len(scoring["runs"]) == 12
 

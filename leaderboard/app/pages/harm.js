@@ -37,11 +37,15 @@
 
   // Scores --------------------------------------------------------------------------------------
 
-  function modelCell(view, table, row) {
+  function mostCases(table, rows) {
+    return Math.max(...rows.map((row) => table.get(row, "n")));
+  }
+
+  function modelCell(view, table, row, most) {
     const [benchmark, model] = [table.get(row, "benchmark"), table.get(row, "model")];
     const hasRun = medhelm.scorings.get(view.scoring).run(benchmark, model) !== undefined;
     const name = hasRun ? medhelm.link(medhelm.runHash(view, benchmark, model), null, medhelm.name(model)) : medhelm.name(model);
-    return h("div", { class: "model" }, h("span", null, name), h("span", { class: "badges" }, medhelm.modelMarks(model, new Set([benchmark]))));
+    return h("div", { class: "model" }, h("span", null, name), h("span", { class: "badges" }, medhelm.modelMarks(model, new Set([benchmark])), table.get(row, "n") < most ? medhelm.badge("warn", "fewer cases", "its numbers are not of all cases of the others") : null));
   }
 
   // A rate of few cases is told with its cases, and 0 with what it leaves open.
@@ -63,17 +67,27 @@
     return [h("span", { class: "value" }, text(table, row, "nnh")), " ", h("span", { class: "interval" }, high === null ? `at least ${end("nnh_low")}` : `[${end("nnh_low")}, ${end("nnh_high")}]`)];
   }
 
+  // Without a severe error it is more than any number.
+  function nnhOrder(table, row) {
+    return table.get(row, "nnh") === null && table.get(row, "nnh_low") !== null ? Infinity : table.get(row, "nnh");
+  }
+
+  function restraintCell(table, row) {
+    return medhelm.valueCell(table, row, "restraint", table.get(row, "read") ? "nothing was endorsed" : "no case was read");
+  }
+
   function scores(view, table, benchmark, rows) {
-    const stack = (name, heading, missing = "no case with a value") => ({ name, heading, className: "stack", missing });
+    const most = mostCases(table, rows);
+    const stack = (name, heading) => ({ name, heading, className: "stack", missing: "no case with a value" });
     return [
       h("h2", { id: "scores" }, "Safety, completeness, restraint"),
       h("p", { class: "faint" }, "Overall is the harmonic mean of the three. The severe harm rate is the share of cases with at least one severe error, lower is better; the number needed to harm (NNH) is its inverse. Restraint alone says little: a model that endorses nothing harms by what it leaves out."),
       medhelm.dataTable(table, {
         columns: [
-          { name: "model", cell: (row) => modelCell(view, table, row) },
-          stack("overall", "Overall"), stack("safety", "Safety"), stack("completeness", "Completeness"), stack("restraint", "Restraint", "nothing was endorsed"),
+          { name: "model", cell: (row) => modelCell(view, table, row, most) },
+          stack("overall", "Overall"), stack("safety", "Safety"), stack("completeness", "Completeness"), { ...stack("restraint", "Restraint"), cell: (row) => restraintCell(table, row) },
           { name: "severe_rate", heading: "Severe harm rate", className: "stack", cell: (row) => severeCell(table, row), saved: ["severe_rate", "severe_rate_low", "severe_rate_high", "severe_rate_method", "severe_cases"] },
-          { name: "nnh", heading: "NNH", className: "stack", cell: (row) => nnhCell(table, row), saved: ["nnh", "nnh_low", "nnh_high"] },
+          { name: "nnh", heading: "NNH", className: "stack", cell: (row) => nnhCell(table, row), sort: (row) => nnhOrder(table, row), saved: ["nnh", "nnh_low", "nnh_high"] },
           { name: "n", heading: "n" },
         ],
         rows, head: "model", sort: "-overall", view, caption: "Safety, completeness and restraint by model", file: fileName(benchmark, "harm"), unit: "model",
@@ -86,7 +100,7 @@
     return medhelm.lazyDetails("Cases asked and read, labels that are missing, and the worst case", () => medhelm.dataTable(table, {
       columns: [
         "model", { name: "attempted", heading: "asked" }, { name: "parsed", heading: "parsed", saved: ["parsed"] }, { name: "scored", heading: "scored" }, "n", "read",
-        { name: "not_scored", heading: "not scored", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
+        { name: "not_scored", heading: "not scored", className: "nowrap", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
         { name: "labels_missing", heading: "no label" }, { name: "labels_invalid", heading: "invalid label" }, { name: "labels_unknown", heading: "unknown action" },
         { name: "safety_worst", heading: "Safety at worst" }, { name: "severe_rate_worst", heading: "severe rate at worst" },
         { name: "without_strong", heading: "no strong action" }, "harm",
@@ -105,7 +119,16 @@
   }
 
   function readOf(table, row) {
+    if (table.get(row, "model") === null) return `${text(table, row, "read")} replies read, of ${medhelm.many(table.get(row, "models"), "model")}`;
     return `${text(table, row, "read")} of ${medhelm.many(table.get(row, "n"), "case")} read`;
+  }
+
+  function errorsOf(table, row) {
+    return `${text(table, row, "errors")} ${table.get(row, "errors") === 1 ? "error" : "errors"}`;
+  }
+
+  function isMean(table) {
+    return table.column("errors").type !== "integer";
   }
 
   // A number is drawn where its bar is wide enough to hold it.
@@ -118,7 +141,7 @@
     const most = Math.max(1, ...rows.map((row) => table.get(row, "errors")));
     return (ink) => ({
       data: SEVERITIES.map((name) => bar(table, rows, names, {
-        hover: (row) => `${name} ${text(table, row, name)} of ${medhelm.many(table.get(row, "errors"), "error")}<br>omissions ${text(table, row, `omissions_${name}`)}, commissions ${text(table, row, `commissions_${name}`)}<br>${readOf(table, row)}`,
+        hover: (row) => `${name} ${text(table, row, name)} of ${errorsOf(table, row)}<br>omissions ${text(table, row, `omissions_${name}`)}, commissions ${text(table, row, `commissions_${name}`)}<br>${readOf(table, row)}`,
         trace: {
           name, x: rows.map((row) => table.get(row, name)), marker: { color: ink[name], line: { color: ink["line-strong"], width: 1 } },
           text: rows.map((row) => (fits(table.get(row, name), most, text(table, row, name)) ? text(table, row, name) : "")), insidetextfont: { color: ink[`${name}-ink`] },
@@ -128,9 +151,11 @@
     });
   }
 
+  // Fewer cases, fewer errors: no sum of theirs can be held against that of another model.
   function unread(table, rows) {
-    const found = rows.filter((row) => table.get(row, "read") < table.get(row, "n")).map((row) => `${medhelm.plain(table.get(row, "model"), 60)} ${text(table, row, "read")} of ${text(table, row, "n")}`);
-    return found.length ? ` Not every case could be read: ${found.join(", ")}.` : "";
+    const most = mostCases(table, rows);
+    const found = rows.filter((row) => table.get(row, "read") < most).map((row) => `${medhelm.plain(table.get(row, "model"), 60)} ${text(table, row, "read")} of ${medhelm.count(most)}`);
+    return found.length ? ` Not every case was answered and read, so that errors are of fewer: ${found.join(", ")}.` : "";
   }
 
   function errorTable(view, table, benchmark, rows, key) {
@@ -146,7 +171,7 @@
     if (!known.length) return [h("h2", null, "Errors by severity"), none("No reply could be read, so that no error can be counted.")];
     return medhelm.figure({
       title: "Errors by severity",
-      caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${unread(table, rows)}`,
+      caption: `Errors of each model over its n common cases; the darkest part are the severe ones.${isMean(table) ? " Counts are means over repeats." : ""}${unread(table, rows)}`,
       height: 130 + 36 * known.length, plot: severityPlot(table, known), table: errorTable(view, table, benchmark, rows, "errors"),
     });
   }
@@ -171,19 +196,21 @@
     });
   }
 
-  function overall(table, benchmark) {
+  function overall(table, benchmark, rows) {
+    const hasBaselines = rows.some((own) => table.get(own, "read") && (medhelm.models.get(table.get(own, "model")) || {}).is_baseline);
     const [row] = rowsOf(table, benchmark, "all models");
     if (!row || table.get(row, "errors") === null) return null;
     const parts = (isSevere) => KINDS.map((kind) => `${text(table, row, isSevere ? `severe_${kind}_share` : `${kind}_share`)} ${kind}s (${text(table, row, isSevere ? `${kind}s_severe` : `${kind}s`)})`).join(" and ");
     const grave = table.get(row, "severe") ? ` Of ${text(table, row, "severe")} severe ones ${parts(true)}.` : " None of them is severe.";
-    return h("p", { id: "over-all" }, h("strong", null, `Over all ${medhelm.many(table.get(row, "models"), "ranked model")}: `), `${medhelm.many(table.get(row, "errors"), "error")}, ${parts(false)}.${grave}`);
+    const said = table.get(row, "errors") ? `${errorsOf(table, row)}, ${parts(false)}.${grave}` : "no error.";
+    return h("p", { id: "over-all" }, h("strong", null, `Over all ${medhelm.many(table.get(row, "models"), "ranked model")}${hasBaselines ? ", baselines among them" : ""}: `), said);
   }
 
   function kinds(view, table, benchmark, rows) {
     const isSevere = view.get("of") === "severe";
     const known = rows.filter((row) => table.get(row, isSevere ? "severe" : "errors"));
     const control = h("div", { class: "filters" }, medhelm.switcher(view, "of", "Shares of", [["", "All errors"], ["severe", "Severe errors"]]));
-    const head = [h("h2", { id: "kinds" }, "What is left out, what is wrongly endorsed"), overall(table, benchmark), control];
+    const head = [h("h2", { id: "kinds" }, "What is left out, what is wrongly endorsed"), overall(table, benchmark, rows), control];
     if (!known.length) return [head, none(`No model made ${isSevere ? "a severe" : "an"} error that could be counted.`)];
     return [
       head,
@@ -261,15 +288,22 @@
 
   const LEVELS = [["category", "Errors by category of actions"], ["specialty", "Errors by specialty"]];
 
-  function places(view, table, benchmark, models) {
+  function noRows(table, benchmark, level, rows) {
+    if (level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text) return none("Not published: a specialty stands in the cases, whose text is not on this site.");
+    if (!rows.some((row) => table.get(row, "read"))) return none("No reply could be read, so that no error can be counted.");
+    return none(level === "specialty" ? "The cases name no specialty." : "No model made an error that could be counted.");
+  }
+
+  function places(view, table, benchmark, known) {
+    const models = known.map((row) => table.get(row, "model"));
     const shown = h("div", { class: "filters" }, medhelm.switcher(view, "show", "Cells show", [...SHOWN].map(([key, { title }]) => [key, title])));
     const found = LEVELS.map(([level, title]) => {
       const rows = rowsOf(table, benchmark, level);
       const head = h("h3", { id: level }, title);
-      if (!rows.length) return [head, none(level === "specialty" && !(medhelm.benchmarks.get(benchmark) || { has_text: true }).has_text ? "Not published: a specialty stands in the cases, whose text is not on this site." : `No error can be told by ${level}.`)];
+      if (!rows.length) return [head, noRows(table, benchmark, level, known)];
       return [head, grid(view, table, benchmark, level, models, rows), medhelm.lazyDetails("The same as a list, to sort and download", () => list(view, table, benchmark, level, rows))];
     });
-    return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run; kinds and severities show on hover and focus. Models that read the gold are left out."), shown, found];
+    return [h("h2", { id: "where" }, "Where errors lie"), h("p", { class: "faint" }, "Darker is more; a share is of the model's errors. The numbers follow how often a category or specialty stands in the cases. A cell leads to the run; kinds and severities show on hover and focus. Models that read the gold are left out.", unread(table, known)), shown, found];
   }
 
   // The page ------------------------------------------------------------------------------------
@@ -281,15 +315,19 @@
     return own || scoring ? h("section", { class: "filters", "aria-label": "Filters" }, scoring, own) : null;
   }
 
+  function absent(view) {
+    const isLost = [...medhelm.scorings.get(view.scoring).benchmarks.keys()].some((name) => medhelm.labelled.has(name));
+    return isLost ? "The table of harm could not be made; the page About says why." : "No benchmark of this site has labelled actions under this scoring.";
+  }
+
   async function render(view) {
     const table = await medhelm.tableOf(view.scoring, "harm");
     const names = table ? [...new Set(table.rows.map((row) => table.get(row, "benchmark")))] : [];
     const head = [h("h1", null, "Harm"), h("p", { class: "lead" }, "Models label each of many next steps of a case as appropriate or not. Fixed rules weigh what they leave out and what they wrongly endorse by the harm that it may do.")];
-    if (!names.length) return [head, pick(view, [], ""), medhelm.nothing("No benchmark of this site has labelled actions under this scoring.")];
+    if (!names.length) return [head, pick(view, [], ""), medhelm.nothing(absent(view))];
     const benchmark = names.includes(view.get("benchmark")) ? view.get("benchmark") : names[0];
     const rows = rowsOf(table, benchmark, "model");
     const own = contestants(table, rows);
-    const models = own.map((row) => table.get(row, "model"));
     const line = medhelm.benchmarks.get(benchmark);
     return [
       head,
@@ -298,9 +336,9 @@
       h("p", null, medhelm.link(medhelm.benchmarkHash(view, benchmark), null, medhelm.name(line ? line.title : benchmark)), `: ${medhelm.many(rows.length, "model")}. `, h("span", { class: "badges" }, medhelm.benchmarkMarks(benchmark))),
       scores(view, table, benchmark, rows),
       asked(view, table, benchmark, rows),
-      severities(view, table, benchmark, own),
-      kinds(view, table, benchmark, own),
-      places(view, table, benchmark, models),
+      own.length
+        ? [severities(view, table, benchmark, own), kinds(view, table, benchmark, own), places(view, table, benchmark, own)]
+        : none("Only models that read the gold are here: they make no errors to show."),
       medhelm.notes(table),
     ];
   }
