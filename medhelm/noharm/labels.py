@@ -10,8 +10,11 @@ from typing import Any
 
 APPROPRIATE, INAPPROPRIATE = "Appropriate", "Inappropriate"
 
-_MOST_STARTS = 200
-"""Beginnings of JSON that come to nothing after which a reply is given up: each can take long."""
+_MOST_WASTED = 4_000_000
+"""Characters read in vain after which a reply is given up: half a second."""
+_LEAST_WASTED = _MOST_WASTED // 200
+"""What a beginning of JSON that comes to nothing counts at least: the decoder's error reads all
+that stands before it."""
 
 _START = re.compile(r'\{\s*"|\[\s*\{')
 
@@ -48,12 +51,14 @@ def read_labels(text: str, actions: Sequence[str]) -> Labels | None:
 
 def _objects(text: str) -> list[Any]:
     """Return every JSON object or list that stands in a text, from left to right."""
-    decoder, found, at, failed = json.JSONDecoder(object_pairs_hook=_Pairs), [], 0, 0
-    while failed < _MOST_STARTS and (start := _START.search(text, at)) is not None:
+    decoder, found, at, wasted = json.JSONDecoder(object_pairs_hook=_Pairs), [], 0, 0
+    while wasted < _MOST_WASTED and (start := _START.search(text, at)) is not None:
+        begin = start.start()
         try:
-            value, at = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            at, failed = start.start() + 1, failed + 1
+            value, at = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError) as e:
+            end = e.pos if isinstance(e, json.JSONDecodeError) else len(text)
+            at, wasted = begin + 1, wasted + max(_LEAST_WASTED, end - begin)
             continue
         found.append(value)
     return found
@@ -65,13 +70,16 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, _Pairs):
-        inner = [v for name, v in value if name == "labels"]
-        if inner and isinstance(inner[-1], list):
-            return _pairs(inner[-1])
-        return [(name, label) for name, label in value]
+        inner = [v for name, v in value if name == "labels" and isinstance(v, list)]
+        return [pair for v in inner for pair in _pairs(v)] if inner else [*value]
     if isinstance(value, list):
-        rows = [dict(row) for row in value if isinstance(row, _Pairs)]
-        return [(str(r["id"]), r["label"]) for r in rows if "id" in r and "label" in r]
+        rows = [row for row in value if isinstance(row, _Pairs)]
+        return [
+            (str(own), label)
+            for row in rows
+            for own in (v for name, v in row if name == "id")
+            for label in (v for name, v in row if name == "label")
+        ]
     return []
 
 

@@ -249,17 +249,16 @@ def find_leaks(text: str) -> tuple[Leak, ...]:
     found = [
         Leak(kind, m[0], m.start()) for kind, rule in _LEAKS.items() for m in rule.finditer(text)
     ]
-    ordinary = [Leak("", m[0], m.start()) for m in _NEUTRAL.finditer(text)] if found else []
+    taken = bytearray(len(text))
+    for m in _NEUTRAL.finditer(text) if found else ():
+        taken[m.start() : m.end()] = b"\1" * len(m[0])
     kept: list[Leak] = []
     for leak in sorted(found, key=lambda one: -len(one.phrase)):
-        if not any(_overlap(leak, other) for other in (*ordinary, *kept)):
+        place = slice(leak.start, leak.start + len(leak.phrase))
+        if not any(taken[place]):
             kept.append(leak)
+            taken[place] = b"\1" * len(leak.phrase)
     return tuple(sorted(kept, key=lambda leak: leak.start))
-
-
-def _overlap(one: Leak, other: Leak) -> bool:
-    first, second = sorted((one, other), key=lambda leak: leak.start)
-    return first.start + len(first.phrase) > second.start
 
 
 def leak_phrases(text: str) -> tuple[str, ...]:

@@ -49,6 +49,19 @@ def test_a_name_that_stands_twice_must_agree() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"labels": {"a1": "Appropriate"}, "labels": {"a1": "Inappropriate"}}',
+        '{"labels": {"a1": "Appropriate"}, "labels": [{"id": "a1", "label": "Inappropriate"}]}',
+        '[{"id": "a1", "label": "Appropriate"}, {"id": "a1", "label": "Inappropriate"}]',
+        '[{"id": "a1", "label": "Appropriate", "label": "Inappropriate"}]',
+    ],
+)
+def test_no_way_to_say_both_of_one_action(text: str) -> None:
+    assert labels(text).invalid == ("a1",) and not labels(text).endorsed
+
+
+@pytest.mark.parametrize(
     "text", ["", "a1: Appropriate", "[]", '{"zz": "Appropriate"}', '{"a1": "Appropriate"', "[1, 2]"]
 )
 def test_what_is_no_object_of_labels(text: str) -> None:
@@ -57,6 +70,10 @@ def test_what_is_no_object_of_labels(text: str) -> None:
 
 def test_hostile_brackets_take_no_long_time() -> None:
     started = time.perf_counter()
-    for text in ("[" * 60_000, '{"' * 30_000, '[{"a":' * 10_000, '{"a1": ' * 8_000):
+    long = '[{"x":1},[' * 200 + '{"y":2},' * 120_000  # every beginning reads all that follows
+    for text in (
+        *("[" * 60_000, '{"' * 500_000, '[{"a":' * 150_000, '{"a1": ' * 140_000),
+        *('{"a":"' * 160_000, long, "{" + " " * 1_000_000),
+    ):
         assert read_labels(text, MENU) is None
     assert time.perf_counter() - started < 5

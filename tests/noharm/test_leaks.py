@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,12 @@ def test_phrases_come_in_the_order_of_the_text(text: str, phrases: tuple[str, ..
 @pytest.mark.parametrize("text", ["if " * 5000 + "despite", "without " + "x-" * 5000 + "checks"])
 def test_a_text_made_to_be_slow_is_not(text: str) -> None:
     assert len(leak_phrases(text)) <= 1
+
+
+def test_a_text_of_many_leaks_is_no_slower() -> None:
+    started = time.perf_counter()
+    assert len(find_leaks("despite " * 10_000)) == 10_000
+    assert time.perf_counter() - started < 5
 
 
 @given(st.text(max_size=80))
