@@ -125,7 +125,7 @@ def _key(run: GradedRun) -> str:
 def _why_hidden(card: BenchmarkCard) -> str:
     if card.data_class != "public":
         return f"The data are {card.data_class}: scores and hashes only."
-    return "The licence of the data does not allow to publish their text: scores and hashes only."
+    return "The data are not declared redistributable: scores and hashes only."
 
 
 def _with_text(

@@ -22,7 +22,7 @@
   const HARM_WORDS = [
     ["Omission, commission", "Of labelled actions: an appropriate one left out, an inappropriate one endorsed. Mild, moderate and severe ones weigh 1, 5 and 25."],
     ["Safety, completeness, restraint", "1 less the harm of a case, capped at 25, over 25; the share of cases with every strongly appropriate action endorsed; the share of endorsed actions that are not inappropriate. Overall is their harmonic mean."],
-    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Where none was seen, the rule of three says how large the rate may still be."],
+    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Its interval is exact (Clopper-Pearson) where cases stand alone and were asked once. Where none was seen, the rule of three says how large the rate may still be."],
   ];
 
   // Versions and settings -----------------------------------------------------------------------

@@ -61,7 +61,8 @@
   function rangeOf(table, rows) {
     const values = rows.filter((row) => row && isRanked(table.get(row, "model"))).map((row) => table.get(row, "normalised"));
     const known = values.filter((v) => v !== null);
-    return known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    return low < high ? [low, high] : [0, 1]; // Of one value alone colours say where it stands.
   }
 
   // What reads the gold is near 1 everywhere and would take the colours from the others.
@@ -71,7 +72,7 @@
   }
 
   function share(value, [low, high]) {
-    return high > low ? (value - low) / (high - low) : 0.5;
+    return (value - low) / (high - low);
   }
 
   function cell(view, table, row, range) {
