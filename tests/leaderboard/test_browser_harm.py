@@ -107,9 +107,9 @@ def test_charts_show_the_counts(opens: Opens, labelled: World) -> None:
     ]
     assert light == sorted(light, reverse=True)  # the graver the darker
     behind = rows_by_name(figure.locator("table"))
-    assert behind["lab/bold"][3:8] == [
+    assert behind["lab/bold"][3:9] == [
         spelled(labelled.table("harm"), next(r for r in own if r["model"] == "lab/bold"), c)
-        for c in ("errors", "errors_per_case", *SEVERITIES)
+        for c in ("errors", "errors_per_case", *SEVERITIES, "severe_per_error")
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from medhelm.leaderboard.site import SiteOptions
 from medhelm.tables.table import Settings
-from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, rows_by_name
+from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, rows_by_name, spelled
 from tests.leaderboard.labelling import bundled, write_uneven
 
 pytestmark = pytest.mark.browser
@@ -38,7 +38,14 @@ def test_a_model_of_fewer_cases_is_marked_wherever_its_errors_are_counted(
     shown = rows_by_name(page.get_by_role("table", name="Safety, completeness"))
     marked = {name for name, row in shown.items() if "fewer cases" in " ".join(row)}
     assert marked == {"lab/lost"}
-    said = "errors are of fewer: lab/lost 7 of 12, lab/silent 0 of 12."
+    table = uneven.table("harm")
+    read = {
+        r["model"]: spelled(table, r, "read")
+        for r in table.rows
+        if (r["benchmark"], r["level"]) == ("labelled", "model")
+    }
+    assert [float(read[name]) for name in ("lab/lost", "lab/silent")] == [7, 0]
+    said = f"of fewer: lab/lost {read['lab/lost']} of 12, lab/silent {read['lab/silent']} of 12."
     caption = page.get_by_role("figure", name="Errors by severity", exact=True)
     assert said in caption.locator("figcaption").inner_text()
     assert said in page.locator("h2#where + p").inner_text()
@@ -61,9 +68,9 @@ def test_sums_over_models_are_not_told_as_cases(opens: Opens, uneven: World) -> 
     page = opens(uneven).open("harm", benchmark="labelled")
     heat = page.get_by_role("grid", name="Errors by category and model")
     heat.locator("tbody tr").first.locator("td .spot").last.hover()
-    row = whole(uneven, "labelled")
+    row, table = whole(uneven, "labelled"), uneven.table("harm")
     tip = page.get_by_role("tooltip").inner_text()
-    assert f"{row['read']} replies read, of {row['models']} models" in tip
+    assert f"{spelled(table, row, 'read')} replies read, of {row['models']} models" in tip
 
 
 def test_means_over_repeats_keep_their_digit(opens: Opens, uneven: World) -> None:

@@ -102,7 +102,7 @@
         "model", { name: "attempted", heading: "asked" }, { name: "parsed", heading: "parsed", saved: ["parsed"] }, { name: "scored", heading: "scored" }, "n", "read",
         { name: "not_scored", heading: "not scored", className: "nowrap", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
         { name: "labels_missing", heading: "no label" }, { name: "labels_invalid", heading: "invalid label" }, { name: "labels_unknown", heading: "unknown action" },
-        { name: "safety_worst", heading: "Safety at worst" }, { name: "severe_rate_worst", heading: "severe rate at worst" },
+        ...table.columns.filter(({ name }) => name.endsWith("_worst")).map(({ name }) => ({ name, heading: name.replaceAll("_", " ").replace(" worst", " at worst") })),
         { name: "without_strong", heading: "no strong action" }, "harm",
       ].map((column) => (typeof column === "string" || column.cell ? column : { missing: "not known", ...column })),
       rows, head: "model", view, key: "asked", caption: "Cases asked and read by model", file: fileName(benchmark, "asked"), unit: "model",
@@ -160,7 +160,7 @@
 
   function errorTable(view, table, benchmark, rows, key) {
     return medhelm.dataTable(table, {
-      columns: ["model", "n", "read", "errors", { name: "errors_per_case", heading: "per case read" }, ...SEVERITIES, "omissions", { name: "omission_share", heading: "share" }, "commissions", { name: "commission_share", heading: "share" },
+      columns: ["model", "n", "read", "errors", { name: "errors_per_case", heading: "per case read" }, ...SEVERITIES, { name: "severe_per_error", heading: "severe per error" }, "omissions", { name: "omission_share", heading: "share" }, "commissions", { name: "commission_share", heading: "share" },
         ...KINDS.flatMap((kind) => SEVERITIES.map((name) => ({ name: `${kind}s_${name}`, heading: `${name} ${kind}s` }))), "severe_omission_share"].map((column) => ({ missing: "no case was read, or no error made", ...(typeof column === "string" ? { name: column } : column) })),
       rows, head: "model", view, key, caption: "Errors by model, severity and kind", file: fileName(benchmark, "errors"), unit: "model",
     });
