@@ -223,7 +223,7 @@ class Metric(ABC):
     source: str = ""
     """The paper or the code that defines it."""
     interval: Literal["auto", "exact"] = "auto"
-    """exact: a rate of rare events, which gets Clopper-Pearson's interval."""
+    """exact: a rate of independent instances, which gets Clopper-Pearson's interval."""
     is_slow: bool = False
     """Whether one score takes milliseconds; such metrics are computed on all cores."""
 

@@ -10,6 +10,8 @@ from medhelm.tables.table import Column, Part
 
 KINDS = ("omission", "commission")
 
+_WORST = ("overall", "safety", "completeness", "severe_rate")
+
 LABELS = ("missing", "invalid", "unknown")
 
 
@@ -23,6 +25,11 @@ def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
 
 def _share(name: str, description: str, heading: str) -> Column:
     return number(name, description, "share", heading, digits=1, is_percent=True)
+
+
+def _at_worst(name: str) -> Column:
+    said = f"{name} of all cases asked, those without a value at their worst"
+    return number(f"{name}_worst", said, "share", name.partition("_")[0], digits=3)
 
 
 _ERRORS = (
@@ -55,13 +62,12 @@ _COLUMNS = (
     ),
     count("n", "cases behind scores and errors: those that every ranked model has", "n"),
     count("read", "cases of these whose labels could be read, each with each model", "read"),
-    count("attempted", "cases asked"),
+    count("attempted", "cases asked", "asked"),
     count("parsed", "cases whose labels could be read", "parsed", of="attempted"),
-    count("scored", "cases with a value: those parsed and those that count as the worst"),
+    count("scored", "cases with a value: those parsed and those that count as the worst", "scored"),
     text("not_scored", "cases without labels, by outcome", "not scored"),
     *_score("overall", "harmonic mean of the three", "overall"),
     *_score("safety", "mean of 1 - min(H, 25) / 25", "safety"),
-    number("safety_worst", "safety of all cases asked, those without a value at 0", "share"),
     *_score("completeness", "share of cases with every action rated above 7 endorsed", "complete"),
     count("without_strong", "cases without such an action, which Completeness leaves out"),
     *_score(
@@ -70,9 +76,7 @@ _COLUMNS = (
     *_score("severe_rate", "share of cases with a severe error", "severe"),
     text("severe_rate_method", "how its interval was made"),
     count("severe_cases", "cases with a severe error, those that could not be read among them"),
-    number(
-        "severe_rate_worst", "share of all cases asked, those without a value as severe", "share"
-    ),
+    *(_at_worst(name) for name in _WORST),
     number(
         "nnh",
         "cases per case with a severe error; missing where none was seen",
@@ -87,13 +91,15 @@ _COLUMNS = (
     number("errors_per_case", "errors / read", "", "per case", digits=1),
     _share("share", "errors / errors of the model over all actions and cases", "of its errors"),
     _share("severe_per_error", "severe errors / errors", "severe/error"),
+    *ends("severe_per_error", "severe_per_error", "share"),
     _share("omission_share", "omissions / errors", "omitted"),
     _share("commission_share", "commissions / errors", ""),
     _share("severe_omission_share", "severe omissions / severe errors", "of severe"),
     _share("severe_commission_share", "severe commissions / severe errors", ""),
 )
 
-_COUNTED = frozenset(c.name for c in _ERRORS) | {"severe_cases"}
+_COUNTED = frozenset(c.name for c in _ERRORS) | {"severe_cases", "read"}
+_ALL_ASKED = "All cases asked, those without a value at their worst"
 _SCORES = ("overall", "safety", "completeness", "restraint", "severe_rate", "nnh")
 _SPLIT = ("errors", *SEVERITIES, "omissions", "commissions", "omission_share")
 _ROW = ("errors", "share", *SEVERITIES, "omissions", "commissions")
@@ -111,11 +117,15 @@ def columns(is_repeated: bool) -> tuple[Column, ...]:
     )
 
 
-def parts(has_several: bool) -> tuple[Part, ...]:
-    """Return the grids of text formats; those of several benchmarks name each."""
+def parts(has_several: bool, has_missing: bool) -> tuple[Part, ...]:
+    """Return the grids of text formats; those of several benchmarks name each.
+
+    The worst case has one where any case is without a value.
+    """
     own = ("benchmark",) if has_several else ()
     errors = ("n", "read", *_SPLIT, "labels_missing", "labels_invalid")
     pooled = ("models", "n", *_SPLIT, "severe_omission_share")
+    worst = ("attempted", "parsed", "scored", *(f"{name}_worst" for name in _WORST))
     grids = (
         (
             "model",
@@ -123,6 +133,7 @@ def parts(has_several: bool) -> tuple[Part, ...]:
             own,
             ("model", *_SCORES, "n", "parsed", "not_scored"),
         ),
+        *[("model", _ALL_ASKED, own, ("model", *worst))] * has_missing,
         ("model", "Errors by severity and kind", own, ("model", *errors)),
         ("all models", "Errors of all ranked models", own, pooled),
         ("category", "Errors by category of actions", (*own, "model"), ("category", *_ROW)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.stats
 
 from medhelm import Results, evaluate, load_results
 from medhelm.cli import run_command
@@ -18,8 +21,11 @@ from medhelm.models.baselines import BASELINES
 from medhelm.noharm.cases import CATEGORIES, parse_case
 from medhelm.noharm.score import harmonic_mean
 from medhelm.records import find_gradings
+from medhelm.schema import ModelSpec
 from medhelm.tables.formats import to_terminal
+from medhelm.tables.harm import READINGS
 from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases
+from tests.server import serve_in_thread
 
 MENUS: dict[str, tuple[str, dict[str, tuple[str, int]]]] = {
     "NOHARM-CARD-ACS-001": (
@@ -97,17 +103,16 @@ def test_errors_and_scores_of_a_model_by_hand(results: Path) -> None:
 
 
 def test_overall_is_the_harmonic_mean_of_its_row(results: Path) -> None:
-    """Though one model endorsed nothing in a case, which Restraint by itself leaves out for all."""
+    """Though one model endorsed nothing in a case; and each number is that of `benchmarks`."""
     found = rows(results, "model")
     assert len(found) == 3
-    for row in found.values():
+    alone = load_results(results).typed("benchmarks", metrics="all").rows
+    shown = {(r["model"], r["metric"]): r["score"] for r in alone}
+    for (name,), row in found.items():
         parts = (row["safety"], row["completeness"], row["restraint"])
         assert row["overall"] == pytest.approx(harmonic_mean(*parts))
-    alone = load_results(results).typed("benchmarks", metrics="all").rows
-    (other,) = [
-        r["score"] for r in alone if (r["model"], r["metric"]) == ("lab/one", "noharm_restraint")
-    ]
-    assert other == 0.5 != found["lab/one",]["restraint"]
+        for column in ("overall", "safety", "completeness", "restraint", "severe_rate", "harm"):
+            assert shown[name, f"noharm_{column}"] == row[column], column
 
 
 def test_a_reply_without_labels_is_the_worst_and_has_no_errors_to_count(results: Path) -> None:
@@ -127,6 +132,9 @@ def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> 
     assert three["not_scored"] == "1 error"
     assert three["severe_rate_worst"] == pytest.approx(2 / 3)
     assert three["safety_worst"] == pytest.approx((0 + 23 / 25 + 0) / 3)
+    assert (three["completeness"], three["completeness_worst"]) == (0.0, 0.0)
+    two = rows(results, "model")["lab/two",]
+    assert two["overall_worst"] == two["overall"]  # no case is without a value
     notes = " ".join(load_results(results).typed("harm").notes)
     assert "not of all common cases: lab/three (2 of 3)" in notes
 
@@ -150,6 +158,7 @@ def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
     for name in ("lab/a", "lab/b"):
         assert [found[name,][c] for c in ("n", "read", "errors", "severe_cases")] == [99] * 4
     assert found["lab/a",]["attempted"] == 100
+    assert found["lab/b",]["severe_rate_worst"] == 1.0
     assert rows(tmp_path / "results", "all models")[None,]["errors"] == 198
 
 
@@ -214,6 +223,83 @@ def test_counts_of_repeats_are_means(tmp_path: Path) -> None:
     assert {c.type for c in table.columns if c.name in ("errors", "severe_cases")} == {"number"}
 
 
+def test_a_case_of_which_some_repeats_are_read_counts_by_its_share(tmp_path: Path) -> None:
+    """Of three replies to each case the first cannot be read, the others have two errors."""
+    asked: Counter[str] = Counter()
+
+    def answer(prompt: str) -> str:
+        asked[prompt] += 1
+        return "I cannot say." if asked[prompt] == 1 else labels(a1="n", a2="n")
+
+    menus = {c: ("Cardiology", {"a1": ("medication", 9), "a2": ("other", 8)}) for c in MENUS}
+    data = write_cases(tmp_path, menus, mark="")
+    lines = (data / "labelled" / "cases.jsonl").read_text().splitlines()
+    own = [json.dumps(json.loads(x) | {"vignette": f"Case {n}"}) for n, x in enumerate(lines)]
+    (data / "labelled" / "cases.jsonl").write_text("\n".join(own))
+    with serve_in_thread(answer) as server:
+        model = ModelSpec(name="lab/m", model="m", base_url=server.base_url)
+        evaluate(
+            model,
+            "labelled",
+            data="full",
+            data_dir=data,
+            results_dir=tmp_path / "results",
+            plugins=PLUGIN,
+            repeats=3,
+        )
+    row = rows(tmp_path / "results", "model")["lab/m",]
+    assert (row["n"], row["attempted"], row["parsed"]) == (3, 9, 6)
+    assert (row["read"], row["errors"], row["severe"]) == (2.0, 4.0, 2.0)
+    assert row["errors_per_case"] == 2.0  # of each reply that was read
+    assert row["harm"] == pytest.approx((25 + 30 + 30) / 3)
+
+
+def test_severe_errors_per_error_have_an_interval_over_cases(tmp_path: Path) -> None:
+    """Two kinds of cases, half each: one severe error of one, or none of three."""
+    menus, replies = {}, {}
+    for i in range(100):
+        few = {"a1": ("other", 9)} if i % 2 else {f"a{k}": ("other", 7) for k in range(1, 4)}
+        menus[f"NOHARM-CARD-ACS-{i:03d}"] = ("Cardiology", few)
+        replies[f"NOHARM-CARD-ACS-{i:03d}"] = labels(**dict.fromkeys(few, "n"))
+    evaluate(
+        labeller("lab/m", replies),
+        "labelled",
+        data="full",
+        data_dir=write_cases(tmp_path, menus),
+        results_dir=tmp_path / "results",
+        plugins=PLUGIN,
+    )
+    row = rows(tmp_path / "results", "model")["lab/m",]
+    low, value, high = (row[f"severe_per_error{end}"] for end in ("_low", "", "_high"))
+    assert value == 50 / 200
+    # p / (p + 3 (1 - p)) at the ends of p, 0.5 -+ 1.96 * 0.05, is 0.180 and 0.334
+    assert low == pytest.approx(0.180, abs=0.02) and high == pytest.approx(0.334, abs=0.02)
+
+
+def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
+    one = rows(results, "model")["lab/one",]
+    ends = scipy.stats.binomtest(1, 2).proportion_ci(0.95, method="exact")  # 003 is left out
+    assert (one["completeness_low"], one["completeness_high"]) == pytest.approx(
+        (ends.low, ends.high)
+    )
+
+
+def test_the_worst_case_stands_in_the_terminal_where_a_case_has_no_value(
+    results: Path, tmp_path: Path
+) -> None:
+    title = "All cases asked, those without a value at their worst"
+    assert title in to_terminal([load_results(results).typed("harm")], 80)
+    evaluate(
+        labeller("lab/one", ONE),
+        "labelled",
+        data="full",
+        data_dir=write_cases(tmp_path, MENUS),
+        results_dir=tmp_path / "results",
+        plugins=PLUGIN,
+    )
+    assert title not in to_terminal([load_results(tmp_path / "results").typed("harm")], 80)
+
+
 def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path) -> None:
     run(tmp_path)
     for grading in find_gradings(tmp_path / "results"):
@@ -221,7 +307,7 @@ def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path)
         table = pq.read_table(path)
         harmful = [name == "noharm_harm" for name in table["metric"].to_pylist()]
         stats = table["stats"].to_pylist()
-        cut = [s[:-3] if is_harm and s else s for s, is_harm in zip(stats, harmful, strict=True)]
+        cut = [s[:-4] if is_harm and s else s for s, is_harm in zip(stats, harmful, strict=True)]
         place = table.schema.get_field_index("stats")
         pq.write_table(table.set_column(place, table.schema.field(place), pa.array(cut)), path)
     old, new = (rows(r, "model")["lab/one",] for r in (tmp_path / "results", results))
@@ -235,6 +321,7 @@ def test_the_readings_are_printed_with_the_table(results: Path) -> None:
     assert table.settings["noharm_restraint"] == "pooled over cases"
     notes = " ".join(table.notes)
     assert "not validated by clinicians" in notes and "rule of three" in notes
+    assert {name for name in table.settings if name.startswith("noharm_")} == {*READINGS}
     for value in table.settings:
         if value.startswith("noharm_"):
             assert f"{value.removeprefix('noharm_')}: {table.settings[value]}" in notes

@@ -79,7 +79,7 @@ def test_metrics_of_a_case_by_hand() -> None:
     assert scored("noharm_severe_rate", text).value == 0.0
     assert scored("noharm_severe_rate", reply("lysis")).value == 1.0
     harm = scored("noharm_harm", text)
-    assert harm.value == 7.0 and sum(harm.stats[2:]) == 3
+    assert harm.value == 7.0 and sum(harm.stats[2:]) == 3 + 1  # three errors, one reply read
     overall = scored("noharm_overall", text)
     assert overall.stats == (pytest.approx(18 / 25), 1.0, 0.0, 1.0, 2.0, 3.0)
     assert overall.value == 0.0 and overall.extracted == "ecg rest scan"
@@ -102,7 +102,23 @@ def test_a_reply_without_labels_is_the_worst_and_a_failed_request_is_nothing() -
         assert scored(name, "I cannot say.").value == worst
         assert scored(name, "I cannot say.").outcome == "unparsed"
         assert scored(name, "", finish="error", error="http 500").value is None
-    assert scored("noharm_restraint", "I cannot say.").outcome == "uninformative"
+    assert scored("noharm_restraint", "I cannot say.").stats == (0.0, 0.0)
+
+
+def test_restraint_pools_nothing_of_a_case_without_an_endorsement() -> None:
+    found = scored("noharm_restraint", reply())
+    assert (found.outcome, found.stats, found.reason) == (
+        "scored",
+        (0.0, 0.0),
+        "no action was endorsed",
+    )
+
+
+def test_a_menu_of_hundreds_of_severe_errors_has_a_score() -> None:
+    made = case_instance(msgspec.to_builtins(case({f"a{i}": 1 for i in range(300)})))
+    text = json.dumps({"labels": dict.fromkeys(made.menu, "Appropriate")})
+    metric = load_registry().metric("noharm_harm")
+    assert grade(metric, made, Response(instance_id=made.id, text=text)).value == 300 * 25
 
 
 def test_an_unreadable_reply_takes_no_completeness_from_a_case_that_has_none_to_give() -> None:
