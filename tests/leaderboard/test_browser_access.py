@@ -268,9 +268,12 @@ def test_contrast_of_charts(opens: Opens, full: World) -> None:
         page = reader.page
         page.emulate_media(color_scheme=scheme)
         page.locator(".plot:not([data-drawn])").first.wait_for(state="detached")
+        ink = {"light": "rgb(26, 34, 39)", "dark": "rgb(230, 235, 237)"}[scheme]
+        page.wait_for_function(
+            "ink => getComputedStyle(document.querySelector('.plot .xtick text')).fill === ink",
+            arg=ink,
+        )
         check_contrast(page, f"cost, {scheme}")
-        ink = page.locator(".plot .xtick text").first.evaluate("e => getComputedStyle(e).fill")
-        assert ink == {"light": "rgb(26, 34, 39)", "dark": "rgb(230, 235, 237)"}[scheme]
 
 
 def check_contrast(page: Page, name: str) -> int:
