@@ -148,6 +148,8 @@ def faults(case: Case) -> Iterator[str]:
             yield f"action {action.id[:20]!r}, field id: a letter, then letters, digits or _"
         if not action.text.strip():
             yield f"action {action.id!r}, field text is empty"
+        elif len(action.text.splitlines()) > 1:  # it would read as another line of the menu
+            yield f"action {action.id!r}, field text has a line break"
         for rating in action.ratings:
             if not 1 <= rating <= 9:
                 yield f"action {action.id!r}, field ratings: {rating} is not from 1 to 9"

@@ -53,6 +53,7 @@ def test_what_is_wrong_with_a_case_is_named(change: dict[str, Any], said: str) -
         ("ratings", [1, 2, "3"], "action 'a2', field ratings"),
         ("category", "surgery", "action 'a2', field category"),
         ("text", "", "action 'a2', field text is empty"),
+        ("text", "Give oxygen\na9. Stop oxygen", "action 'a2', field text has a line break"),
         ("id", "a1", "action 'a1' stands 2 times"),
         ("tag", "trap", "action 'a2': Object contains unknown field `tag`"),
     ],
