@@ -188,7 +188,7 @@ def check_case(case: Case, embed: Embed | None = None) -> CaseQuality:
     leaks = [
         CaseLeak(action=action.id, kind=leak.kind, phrase=leak.phrase)
         for action in sorted(case.actions, key=lambda a: natural(a.id))
-        for leak in find_leaks(action.text)
+        for leak in (*find_leaks(action.text), *find_leaks(action.id))  # ids are shown, too
     ]
     return CaseQuality(
         code=case.code,

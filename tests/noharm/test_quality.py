@@ -190,6 +190,12 @@ def test_a_case_with_nothing_but_duplicates_passes_five_and_not_six() -> None:
     assert (quality.passing(FIVE), quality.passing(CHECKS)) == (1, 0)
 
 
+def test_an_id_that_tells_the_intent_is_a_leak() -> None:
+    made = changed(case({"a1": 9, "trap_1": 2, "aspirin": 5}), ["trap_1"], text="Give oxygen")
+    found = check_cases([made])
+    assert [(x.action, x.phrase) for x in found.cases[0].leaks] == [("trap_1", "trap")]
+
+
 def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
     made = changed(menu(20), ["a3"], text="Start first-line drugs as indicated")
     made = changed(made, ["a11"], text="Give it despite asthma")
