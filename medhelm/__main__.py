@@ -13,6 +13,9 @@ def main() -> None:
 
     # read when pyarrow is imported, whose own allocator keeps what it is given back
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    for name in ("stdout", "stderr"):  # None where the caller has closed it
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     code = run_command(sys.argv[1:])
     gc.freeze()  # the process ends: its last collection would walk every module for 0.2 s
     sys.exit(code)

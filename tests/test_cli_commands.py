@@ -527,3 +527,22 @@ def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
     environ = {**os.environ, "COLUMNS": "40"}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
     assert "Providing Clinical Knowledge Support" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("argv", [["schema", "noharm"], ["qc", "noharm"], ["list", "models"]])
+def test_a_full_disk_below_the_output_is_one_line_and_a_code(argv: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "medhelm", *argv], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 4  # 1 would be FAIL of a gate
+    assert done.stderr.startswith("medhelm: cannot write the output: the disk is full")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_output_changes_no_exit_code() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m medhelm schema noharm >&- 2>&-', sys.executable], check=False
+    )
+    assert done.returncode == 0

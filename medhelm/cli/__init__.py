@@ -8,6 +8,7 @@ folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupt
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from importlib import import_module
 from typing import NoReturn
 
 from medhelm import __version__
-from medhelm.errors import MedhelmError, UnknownName
+from medhelm.durable import why
+from medhelm.errors import MedhelmError, RecordError, UnknownName
 
 COMMANDS = {
     "run": "ask models and grade them; with no argument: the offline demo",
@@ -41,7 +43,9 @@ COMMANDS = {
 def run_command(argv: Sequence[str]) -> int:
     """Return the exit code of one command; errors go to stderr as one line."""
     try:
-        return _dispatch([*argv])  # `list` is a module of this package
+        code = _dispatch([*argv])  # `list` is a module of this package
+        sys.stdout.flush()  # else a full disk is met when Python ends, with a code of Python's own
+        return code
     except MedhelmError as e:
         print(f"medhelm: {e}", file=sys.stderr)
         return e.exit_code
@@ -49,8 +53,19 @@ def run_command(argv: Sequence[str]) -> int:
         print("medhelm: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as e:
+        if e.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _drop_output()
+        print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)
+        return RecordError.exit_code
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for the standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:
