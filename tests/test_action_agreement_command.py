@@ -386,7 +386,7 @@ def test_a_workbook_is_called_one(shell: Shell) -> None:
 def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
     assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
     assert "cannot read" in shell(tmp_path, code=3)
-    assert "no row; fill in" in shell(rate([]), code=3)
+    assert "no row below names of columns; fill in" in shell(rate([]), code=3)
     assert "no row has a rating" in shell(rate(given("X", a1="")), code=3)
     assert "no column 'case'" in shell(rate([("X", 1)], head="rater accuracy"), code=3)
     assert "cannot read" in shell(rate(given("X", a1=1)), cases="none.jsonl", code=3)
@@ -400,6 +400,7 @@ def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
         (["r.csv", "--results-dir", "x"], "--results-dir does not go with --cases"),
         (["r.csv", "--table", "corrected"], "of actions: actions, differences"),
         (["r.csv", "--per-case", "3"], "--per-case does not go with ratings"),
+        (["--template", "."], "--template . is a folder; name a file"),
         (["--template", "s.csv", "--largest", "3"], "--largest does not go with --template"),
         (["--template", "s.csv", "--max-cases", "0"], "--max-cases must be at least 1"),
         (["--template", "s.csv", "--text-of", "private"], "--text-of does not go with --cases"),
@@ -511,7 +512,7 @@ def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
             vignette="<script>alert(1)</script> & <img src=x>",
             knowns=("<b>bold</b>",),
         ),
-        lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1\r\nline", "@SUM(A1)")[i]},
+        lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
     )
     write_cases(Path("hostile.jsonl"), [hostile])
     shell("--template", "sheet.csv", cases="hostile.jsonl")

@@ -539,7 +539,7 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
         "ratings.csv, row 3: this rater rated this answer before, in ratings.csv, row 1",
     ),
     "nothing rated": ([["A", *LEAD, "w1", "", "", ""]], "no row has a rating"),
-    "no rows": ([], "no row; fill in"),
+    "no rows": ([], "no row below names of columns; fill in"),
     "no jury": (
         [["A", "closed", "baseline/lead", "w1", 3, 3, 3]],
         "closed x baseline/lead has no jury",

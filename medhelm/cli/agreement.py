@@ -155,6 +155,8 @@ def run(args: argparse.Namespace) -> int:
             else "name a file of ratings, or write a sheet to rate on with --template FILE"
         )
     _check_options(args)
+    if args.template and Path(args.template).is_dir():
+        raise UsageError(f"--template {args.template} is a folder; name a file, as in sheet.csv")
     if args.cases is not None:
         return _print_actions(args) if args.ratings else _write_actions(args)
     return _print(args) if args.ratings else _write(args)

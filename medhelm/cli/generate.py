@@ -262,7 +262,9 @@ def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Led
     counts = _counts(end)
     print(", ".join(f"{n} {status}" for status, n in counts.items() if n or status == "made"))
     if end.mended:
-        print(f"{end.mended} torn or damaged line(s) of calls.jsonl were asked again")
+        print(
+            f"{end.mended} torn or damaged line(s) of calls.jsonl were left out, and replies in them asked again"
+        )
     _print_stages(uses)
     print(f"tokens of this command: {ledger.spent_tokens:,}")
     if counts["made"]:

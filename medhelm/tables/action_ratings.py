@@ -90,7 +90,8 @@ def read_action_ratings(
                 )
         rows += _rows(path, lines, known, cases_file)
     if not rows:
-        raise DataError(f"{', '.join(p.name for p in paths)}: no row; fill in some ratings first")
+        names = ", ".join(p.name for p in paths)
+        raise DataError(f"{names}: no row below names of columns; fill in some ratings first")
     given: dict[tuple[Place, str], _Row] = {}
     for row in rows:
         if row.rating is None:

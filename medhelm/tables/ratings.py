@@ -79,7 +79,8 @@ def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[Rating]
     """
     found = [rating for path in paths for rating in _read(path, key)]
     if not found:
-        raise DataError(f"{', '.join(p.name for p in paths)}: no row; fill in some ratings first")
+        names = ", ".join(p.name for p in paths)
+        raise DataError(f"{names}: no row below names of columns; fill in some ratings first")
     return found
 
 
