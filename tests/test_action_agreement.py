@@ -89,6 +89,7 @@ def test_the_same_weight_of_the_other_error_is_a_change() -> None:
     assert found["reversed"] == 1
 
 
+@pytest.mark.slow
 @given(TWO)
 def test_kappas_are_those_of_scikit_learn(ratings: Floats) -> None:
     a, b = ratings.T
@@ -106,6 +107,7 @@ def test_kappas_are_those_of_scikit_learn(ratings: Floats) -> None:
         assert np.isnan(found["class_kappa"])
 
 
+@pytest.mark.slow
 @given(TWO)
 def test_swapped_raters_agree_as_much(ratings: Floats) -> None:
     a, b = ratings.T
@@ -115,6 +117,7 @@ def test_swapped_raters_agree_as_much(ratings: Floats) -> None:
         assert other[name] == pytest.approx(one[name], nan_ok=True), name
 
 
+@pytest.mark.slow
 @given(TWO)
 def test_who_agrees_with_oneself_agrees_perfectly(ratings: Floats) -> None:
     a = ratings[:, 0]

@@ -116,6 +116,7 @@ def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
     assert row["kappa_quadratic_method"] == "none (one case)"
 
 
+@pytest.mark.slow
 def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
     """X, Y and Z say 9 8 2, 8 - 3, 2 - 3, 6 7 -, 8 8 9, - - 9 of a1 to a4, b1, b2."""
     rows = [
@@ -211,6 +212,7 @@ def test_where_they_differ(shell: Shell) -> None:
     assert rows_of(out)["X"]["appropriate"] is None
 
 
+@pytest.mark.slow
 def test_constant_ratings_say_why_there_is_no_kappa(shell: Shell) -> None:
     rows = given("X", a1=7, a2=7, a3=7, b1=7)
     out = shell(rate(rows))
@@ -221,6 +223,7 @@ def test_constant_ratings_say_why_there_is_no_kappa(shell: Shell) -> None:
     assert row["difference"] == pytest.approx((-1 - 1 + 4 + 5) / 4)
 
 
+@pytest.mark.slow
 def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None:
     rows = given("X", a1=9, a2=8, b1=2) + given("Y", a1="", a2="")
     out = shell(rate(rows))
@@ -242,6 +245,7 @@ def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.slow
 def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
     rows = bundled_ratings()
     out = shell(rate(rows), "--format", "json", cases=SAMPLES)
@@ -260,6 +264,7 @@ def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
     assert seeded["kappa_quadratic_low"] != row["kappa_quadratic_low"]
 
 
+@pytest.mark.slow
 def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) -> None:
     rows = [
         (c.code, a.id, f"E{k}", a.ratings[k])
@@ -278,6 +283,7 @@ def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) 
     assert "are equal" in shell(rate(rows), "--table", "differences", cases=SAMPLES)
 
 
+@pytest.mark.slow
 def test_text_of_actions_is_shown_where_asked_for(shell: Shell) -> None:
     path = rate(given("X", a1=1, a2=2, b1=8))
     assert "Do b1." not in shell(path)
@@ -287,6 +293,7 @@ def test_text_of_actions_is_shown_where_asked_for(shell: Shell) -> None:
     assert "2 more actions differ" in shell(path, "--largest", 1)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_80_columns_holds_every_line(shell: Shell) -> None:
     out = shell(rate(bundled_ratings()), cases=SAMPLES)
     assert max(map(len, out.splitlines())) <= 80
@@ -294,6 +301,7 @@ def test_a_terminal_of_80_columns_holds_every_line(shell: Shell) -> None:
         assert word in out
 
 
+@pytest.mark.slow
 def test_formats(shell: Shell) -> None:
     path = rate(given("X", a1=9, a2=5, a3=8, a4=7, b1=2, b2=9))
     line = shell(path, "--format", "csv", code=2)
@@ -322,6 +330,7 @@ def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
     assert "anna.csv and other/anna.csv have no column rater and would be one rater" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_a_filled_sheet_is_read_with_whatever_separates_its_columns(
     mark: str, shell: Shell

@@ -132,6 +132,7 @@ ratings_of_two = arrays(
 )
 
 
+@pytest.mark.slow
 @given(ratings_of_two)
 def test_icc3k_of_two_z_scored_raters_is_2r_over_1_plus_r(ratings: Floats) -> None:
     assume((ratings.std(axis=0) > 0).all())
@@ -167,6 +168,7 @@ ratings_with_gaps = arrays(
 )
 
 
+@pytest.mark.slow
 @given(ratings_with_gaps, st.data())
 def test_shift_and_scale_of_a_rater_change_no_z_score(ratings: Floats, data: st.DataObject) -> None:
     k = ratings.shape[1]
@@ -177,6 +179,7 @@ def test_shift_and_scale_of_a_rater_change_no_z_score(ratings: Floats, data: st.
     )
 
 
+@pytest.mark.slow
 @given(ratings_with_gaps, st.randoms(use_true_random=False))
 def test_order_of_units_and_raters_changes_nothing(ratings: Floats, rng: random.Random) -> None:
     units, raters = list(range(len(ratings))), list(range(ratings.shape[1]))
@@ -194,6 +197,7 @@ def test_order_of_units_and_raters_changes_nothing(ratings: Floats, rng: random.
         np.testing.assert_allclose(a, b, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(ratings_with_gaps, st.integers(0, 5))
 def test_a_draw_is_the_same_as_the_units_written_out(ratings: Floats, seed: int) -> None:
     n = len(ratings)
@@ -302,6 +306,7 @@ def test_alpha_without_pairs_or_without_spread_is_undefined() -> None:
 # Kappa, error, votes -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["linear", "quadratic"])
 @given(ratings=ratings_of_two)
 def test_kappa_is_that_of_scikit_learn(weights: str, ratings: Floats) -> None:

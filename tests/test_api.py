@@ -56,6 +56,7 @@ def asked(folder: Path, **settings: Any) -> dict[str, Any]:
 # Results -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_example_of_ten_lines(here: Path) -> None:
     results = medhelm.evaluate(
         models=["baseline/lexical", "baseline/random"],
@@ -74,6 +75,7 @@ def test_the_example_of_ten_lines(here: Path) -> None:
     assert [p.name for p in here.iterdir()] == ["my-results"]
 
 
+@pytest.mark.slow
 def test_the_command_and_the_call_write_the_same_folders(here: Path) -> None:
     argv = ["run", "model=baseline/lead,baseline/oracle", "benchmark=headqa,medec", "data=sample"]
     assert run_command([*argv, "results_dir=by-command", "max_instances=5", "seed=3"]) == 0
@@ -97,6 +99,7 @@ def test_the_command_and_the_call_write_the_same_folders(here: Path) -> None:
     assert found[0] == found[1] and len(found[0]) == 4
 
 
+@pytest.mark.slow
 def test_what_is_answered_is_not_asked_again_by_call_or_command(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -112,6 +115,7 @@ def test_what_is_answered_is_not_asked_again_by_call_or_command(here: Path) -> N
     assert first.table("benchmarks").equals(second.table("benchmarks"))
 
 
+@pytest.mark.slow
 def test_only_what_was_asked_for_is_in_the_results(here: Path) -> None:
     medhelm.evaluate("baseline/random", "medec", data="sample")
     results = medhelm.evaluate("baseline/lead", "headqa", data="sample")
@@ -120,6 +124,7 @@ def test_only_what_was_asked_for_is_in_the_results(here: Path) -> None:
     assert set(both.table("benchmarks")["model"]) == {"baseline/lead", "baseline/random"}
 
 
+@pytest.mark.slow
 def test_patterns_iterators_and_plugins(here: Path) -> None:
     results = medhelm.evaluate("baseline/l*", "*", data="sample", max_instances=2)
     cells = results.table("benchmarks")
@@ -130,6 +135,7 @@ def test_patterns_iterators_and_plugins(here: Path) -> None:
     assert results.table("benchmarks")["score"].tolist() == [1.0]
 
 
+@pytest.mark.slow
 def test_the_split_is_that_of_the_full_data(here: Path) -> None:
     for split, n in ((None, 5), ("train", 3)):
         results = medhelm.evaluate(
@@ -167,6 +173,7 @@ def wards(folder: Path) -> str:
     return str(folder / "wards.py")
 
 
+@pytest.mark.slow
 def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
     given = asked(here)
 
@@ -183,6 +190,7 @@ def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
 # Refusals ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -220,6 +228,7 @@ def test_values_are_checked_like_those_of_the_command(
     assert not any(here.iterdir())
 
 
+@pytest.mark.slow
 def test_unknown_names_and_missing_things_before_any_request(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -245,6 +254,7 @@ def test_unknown_names_and_missing_things_before_any_request(here: Path) -> None
     assert not (here / "results").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -256,6 +266,7 @@ def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
     assert kept["model"].tolist() == ["openai/test"] and kept["n"].tolist() == [20]
 
 
+@pytest.mark.slow
 def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -269,6 +280,7 @@ def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
     assert results.table("benchmarks")["n"].tolist() == [20]
 
 
+@pytest.mark.slow
 def test_failed_answers_are_in_the_results_and_asked_again(here: Path) -> None:
     given = asked(here)
     broken = True

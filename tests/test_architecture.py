@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,15 @@ def dotted(path: Path) -> str:
     return ".".join(relative.parts).removesuffix(".__init__")
 
 
-def imported(path: Path, *, top_only: bool = False) -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported(path: Path, *, top_only: bool = False) -> frozenset[str]:
     """Dotted names of all imported modules; names of `from x import y` where y is a module."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     nodes = tree.body if top_only else list(ast.walk(tree))
     found: set[str] = set()
     for node in nodes:
@@ -83,7 +90,7 @@ def imported(path: Path, *, top_only: bool = False) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def test_every_module_has_a_layer_and_every_layer_exists() -> None:

@@ -70,6 +70,7 @@ def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
 # list ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_list_benchmarks(shell: Shell) -> None:
     text = shell("list")
     assert all(name in text for name in BUNDLED) and "samples" in text
@@ -103,6 +104,7 @@ def test_list_models_and_their_prices(shell: Shell) -> None:
     assert (mini["input"], mini["output"]) == (0.15, 0.6)
 
 
+@pytest.mark.slow
 def test_list_metrics_suites_coverage(shell: Shell) -> None:
     metrics = shell.json("list", "metrics")["metrics"]
     assert {"exact_match", "medcalc_accuracy"} <= {m["name"] for m in metrics}
@@ -182,6 +184,7 @@ def test_describe_looks_for_the_nearest_name_of_any_kind(shell: Shell) -> None:
 # validate --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_validate_passes_on_every_bundled_sample(shell: Shell) -> None:
     found = shell.json("validate")
     assert found["schema"] == "medhelm.validation/1"
@@ -206,6 +209,7 @@ def test_validate_names_the_benchmark_of_damaged_data_once(shell: Shell, tmp_pat
     assert "failure: headqa: " in text and "headqa: headqa" not in text
 
 
+@pytest.mark.slow
 def test_a_failing_benchmark_ends_with_1_and_names_instance_and_metric(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -299,6 +303,7 @@ def test_a_new_metric_works_as_written(shell: Shell) -> None:
 ESTIMATE = ("estimate", "benchmark=headqa,medec", "data=sample")
 
 
+@pytest.mark.slow
 def test_estimate_takes_what_run_takes_and_needs_no_key(shell: Shell, tmp_path: Path) -> None:
     text = shell(*ESTIMATE, "model=openai/gpt-4o-mini-2024-07-18", "-m")
     assert "headqa" in text and "medec" in text and "total" in text
@@ -320,6 +325,7 @@ def test_estimate_says_where_a_price_is_unknown(shell: Shell) -> None:
     assert "price unknown" in text and "Price unknown: openai/my-own" in text
 
 
+@pytest.mark.slow
 def test_estimate_names_what_is_missing_and_what_is_misspelt(shell: Shell) -> None:
     assert "the model is missing" in shell.error("estimate", "benchmark=headqa", code=2)
     asked = ("estimate", "model=baseline/random", "benchmark=hedqa", "data=sample")
@@ -343,6 +349,7 @@ def values(results: Path) -> dict[tuple[str, str], float | None]:
     return {(r.spec.benchmark, r.grading.scoring): r.results[0].value for r in records}
 
 
+@pytest.mark.slow
 def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, results: Path) -> None:
     before = values(results)
     for path in find_gradings(results):
@@ -354,6 +361,7 @@ def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, res
     assert set(values(results)) == {*before, ("headqa", "helm")}
 
 
+@pytest.mark.slow
 def test_score_adds_a_metric_behind_the_benchmarks_own(shell: Shell, results: Path) -> None:
     shell("new", "metric", "same_words")
     asked = ("score", "--benchmark", "headqa", "--metric", "same_words")
@@ -362,6 +370,7 @@ def test_score_adds_a_metric_behind_the_benchmarks_own(shell: Shell, results: Pa
     assert "'exact_match'" in shell.error("score", "--metric", "exact_mach", code=2)
 
 
+@pytest.mark.slow
 def test_score_leaves_a_run_in_progress_alone(shell: Shell, results: Path) -> None:
     busy = next(path for path in find_runs(results) if "headqa" in str(path))
     with lock_file(busy / "lock"):
@@ -369,6 +378,7 @@ def test_score_leaves_a_run_in_progress_alone(shell: Shell, results: Path) -> No
     assert "headqa x baseline/first_option" in shell.err and "in use by" in shell.err
 
 
+@pytest.mark.slow
 def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
     shell: Shell, results: Path
 ) -> None:
@@ -383,6 +393,7 @@ def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
     assert str(two / "spec.json") in shell.err
 
 
+@pytest.mark.slow
 def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Path) -> None:
     spec = next(p for p in find_runs(results) if "headqa" in str(p)) / "spec.json"
     old = spec.read_text().replace('"benchmark_version": "1"', '"benchmark_version": "0"')
@@ -391,6 +402,7 @@ def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Pat
     assert "asked under version 0 of the benchmark, now 1" in shell.err
 
 
+@pytest.mark.slow
 def test_score_says_where_there_is_nothing(shell: Shell, results: Path) -> None:
     assert "there is no run below nowhere" in shell.error(
         "score", "--results-dir", "nowhere", code=2
@@ -449,6 +461,7 @@ def test_data_where_names_every_file(shell: Shell, tmp_path: Path) -> None:
     assert gated["status"] == "missing" and "data fetch" not in gated["fix"]
 
 
+@pytest.mark.slow
 def test_data_is_fetched_verified_and_then_validated(
     shell: Shell, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -466,6 +479,7 @@ def test_data_is_fetched_verified_and_then_validated(
     assert stored.read_bytes() == ROWS
 
 
+@pytest.mark.slow
 def test_an_unpinned_source_is_marked_and_its_hash_recorded(
     shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -477,6 +491,7 @@ def test_an_unpinned_source_is_marked_and_its_hash_recorded(
     assert f"unpinned, sha256 {digest} as at the first fetch" in shell("data", "verify", *named)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_fetched_ends_with_3_and_says_why(
     shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -496,6 +511,7 @@ def test_data_wants_to_know_what_to_fetch(shell: Shell) -> None:
 # All -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv", [["list"], ["describe", "headqa"], ["validate", "headqa"], ["data", "where"]]
 )
@@ -522,6 +538,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"usage: medhelm {command}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "medhelm", "list", "benchmarks"]
     environ = {**os.environ, "COLUMNS": "40"}
@@ -529,6 +546,7 @@ def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
     assert "Providing Clinical Knowledge Support" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("argv", [["schema", "noharm"], ["qc", "noharm"], ["list", "models"]])
 def test_a_full_disk_below_the_output_is_one_line_and_a_code(argv: list[str]) -> None:

@@ -171,6 +171,7 @@ def test_a_reservation_is_booked_once() -> None:
     assert (ledger.spent_tokens, ledger.open) == (2, 0)
 
 
+@pytest.mark.slow
 @given(
     cap=st.integers(1, 400),
     steps=st.lists(

@@ -314,6 +314,7 @@ def test_the_table_of_hashes_is_a_set(keys: list[int]) -> None:
         seen |= {key, key or 1}
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
     n = 8_000
 
@@ -472,6 +473,7 @@ def test_a_hub_data_set_from_files_brought_by_hand(tmp_path: Path) -> None:
     assert open_dataset(hub, "full", root=tmp_path).sha256 != first.sha256
 
 
+@pytest.mark.slow
 def test_a_hub_data_set_without_network_names_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

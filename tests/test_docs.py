@@ -229,6 +229,7 @@ JSON = {
 }
 
 
+@pytest.mark.slow
 def test_json_documents_are_as_documented(
     reader: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,16 +276,19 @@ def test_json_documents_are_as_documented(
 # The checks themselves -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", check_docs.CHECKS, ids=lambda check: check.__name__)
 def test_documentation_agrees_with_the_product(check: Any) -> None:
     assert list(check()) == []
 
 
+@pytest.mark.slow
 def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEDHELM_DATA_DIR", raising=False)
     assert list(check_docs.check_generated()) == []
 
 
+@pytest.mark.slow
 def test_every_benchmark_has_words_and_all_that_a_user_needs_to_get_its_data() -> None:
     script = load_script("benchmarks_page")
     own = script.built_in(load_registry())
@@ -332,6 +336,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "expected"), FAULTS.items(), ids=list(FAULTS.values()))
 def test_a_fault_in_a_page_is_found(copy: Path, text: str, expected: str) -> None:
     with (copy / "README.md").open("a") as page:
@@ -353,6 +358,7 @@ REPLACED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "expected"), REPLACED.items(), ids=list(REPLACED.values()))
 def test_a_gap_in_a_page_is_found(copy: Path, change: tuple[str, str, str], expected: str) -> None:
     name, before, after = change

@@ -59,6 +59,7 @@ def said(text: str) -> Response:
     return Response(instance_id="case-7", text=text)
 
 
+@pytest.mark.slow
 def test_the_result_called_like_the_metric_counts(tmp_path: Path) -> None:
     folder = script(tmp_path, "same", '{"n": 9, "same": float(predictions == references)}')
     metric = evaluate_metric(f"evaluate:{folder}")

@@ -306,6 +306,7 @@ STATED: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
 CASES = [(text, choices, letter) for choices, rows in STATED.items() for text, letter in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "choices", "letter"), CASES)
 def test_completions_and_the_option_that_they_state(
     text: str, choices: tuple[str, ...], letter: str | None

@@ -172,6 +172,7 @@ def test_rich_markup_in_names_is_shown_as_it_is() -> None:
     assert "[bold]x[/bold]" in formats.to_terminal([table([{"model": "[bold]x[/bold]"}])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_real_tables_fit_the_terminal(tmp_path: Path, width: int) -> None:
     write_suite(tmp_path, models=2, benchmarks=4, instances=25)

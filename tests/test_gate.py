@@ -123,6 +123,7 @@ def test_nothing_judged_is_no_pass() -> None:
     assert over_all([]) == "INCONCLUSIVE"
 
 
+@pytest.mark.slow
 def test_along_a_ladder_of_thresholds_a_run_passes_then_straddles_then_fails(
     tmp_path: Path, registry: Registry
 ) -> None:
@@ -276,6 +277,7 @@ def test_missing_instances_count_as_harm_where_less_is_better(
     assert only(tmp_path, registry, threshold + "0.06")["verdict"] == "INCONCLUSIVE"
 
 
+@pytest.mark.slow
 def test_a_gap_of_less_than_one_in_a_hundred_can_turn_a_verdict_too(
     tmp_path: Path, registry: Registry
 ) -> None:
@@ -312,6 +314,7 @@ def test_a_small_gap_of_a_pooled_score_claims_no_worst_case(
     assert (row["bound_low"], row["bound_high"]) == (row["low"], row["high"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_a_verdict_that_hangs_on_the_seed_is_none(
     tmp_path: Path, registry: Registry, end: str
@@ -632,6 +635,7 @@ def test_every_packaged_profile_fits_what_is_installed(registry: Registry) -> No
 # Files of users ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -696,6 +700,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "said"), WRONG.items(), ids=list(WRONG))
 def test_a_wrong_threshold_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], threshold: str, said: str
@@ -748,6 +753,7 @@ def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "code"), [("good", 0), ("poor", 1), ("middling", 2)])
 def test_exit_codes_in_a_shell(ward: Path, model: str, code: int) -> None:
     command = f"{sys.executable} -m medhelm gate --profile ward.yaml --model {model}; echo $?"
@@ -756,6 +762,7 @@ def test_exit_codes_in_a_shell(ward: Path, model: str, code: int) -> None:
     assert not done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_does_not_change_the_exit_code(ward: Path) -> None:
     command = [sys.executable, "-m", "medhelm", "gate", "--profile", "ward.yaml"]
     with subprocess.Popen(command, cwd=ward, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
@@ -772,6 +779,7 @@ def test_only_benchmarks_of_the_profile_are_read(ward: Path) -> None:
     assert run_command(["tables", "--table", "benchmarks"]) == 2
 
 
+@pytest.mark.slow
 def test_one_table_in_every_format(ward: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = ["gate", "--profile", "ward.yaml"]
     assert run_command([*gate, "--format", "json"]) == 1
@@ -807,6 +815,7 @@ def test_a_narrow_terminal_keeps_verdict_threshold_and_interval(
     assert line.split()[:6] == ["INCONCLUSIVE", "exact_match", ">=", "0.55", "0.600", "[0.502,"]
 
 
+@pytest.mark.slow
 def test_samples_are_called_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -833,6 +842,7 @@ def test_samples_are_called_samples(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -853,6 +863,7 @@ def test_a_mistake_is_one_line_and_no_verdict(
     assert said in err and err.count("\n") == 1 and not out
 
 
+@pytest.mark.slow
 def test_profiles_are_listed_described_and_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

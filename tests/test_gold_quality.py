@@ -103,6 +103,7 @@ def test_the_share_its_interval_and_the_abstentions(
     assert "tokens of this command: 0;" in out  # all were judged before
 
 
+@pytest.mark.slow
 def test_means_and_ranks_with_and_without_flagged_golds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +163,7 @@ def values(folder: Path, model: str) -> dict[str, float]:
     return {r["instance_id"]: r["value"] for r in rows if r["metric"] == "jury"}
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_twice_and_more_instances_reuse_what_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +182,7 @@ def test_nothing_is_asked_twice_and_more_instances_reuse_what_is_there(
     assert json.loads((path.parent / "spec.json").read_text())["dataset_sha256"]
 
 
+@pytest.mark.slow
 def test_a_cap_stops_and_the_same_command_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +195,7 @@ def test_a_cap_stops_and_the_same_command_goes_on(
     assert len(log(tmp_path)) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "code", "says"),
     [

@@ -364,6 +364,7 @@ def test_coverage_of_each_judge_is_over_all_answers_it_was_shown(tmp_path: Path)
     assert "Judges without any verdict on the compared answers: ward: j/c." in t.notes
 
 
+@pytest.mark.slow
 def test_neither_judges_nor_models_make_an_interval_shorter(tmp_path: Path) -> None:
     given = noise(1, 60, k=2)
     for name, judges in (("two", (A, B)), ("four", (A, B, C, judge("j/d")))):
@@ -455,6 +456,7 @@ def offline(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "json", "csv"])
 @pytest.mark.parametrize("name", ["overall", "benchmarks", "jury", "compare"])
 def test_the_offline_jury_is_called_a_stand_in(
@@ -526,6 +528,7 @@ def test_another_price_of_a_judge_is_no_other_jury(tmp_path: Path) -> None:
 # What text formats show -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_terminal_shows_a_grid_for_each_kind_of_row(tmp_path: Path, width: int) -> None:
     long = [

@@ -236,6 +236,7 @@ def selected(root: Path, wanted: int | None, seed: int = 0) -> set[str]:
     return chosen
 
 
+@pytest.mark.slow
 @given(small=st.integers(1, 19), more=st.integers(0, 5), seed=st.integers(0, 5), turn=st.randoms())
 def test_a_selection_grows_from_the_smaller_one_whatever_the_order_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, small: int, more: int, seed: int, turn: Any
@@ -267,6 +268,7 @@ def test_repeated_ids_and_empty_data_are_refused(root: Path) -> None:
         select(open_dataset(BASE, "full", root=root), run.spec)
 
 
+@pytest.mark.slow
 def test_all_benchmarks_without_data_are_named_at_once(tmp_path: Path) -> None:
     found = medhelm_run(
         "run", "-m", "model=baseline/lead", "benchmark=headqa,medec,clear", f"data_dir={tmp_path}",

@@ -76,6 +76,7 @@ def read_texts(path: Path, cut: int | None = None) -> dict[tuple[str, int], str]
     }
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.text(max_size=200)), max_size=20))
 def test_whatever_the_text_is_it_is_read_back_and_the_last_line_of_an_instance_counts(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
@@ -161,6 +162,7 @@ def test_a_log_of_another_schema_is_refused_not_misread(tmp_path: Path) -> None:
         RunFolder(tmp_path).open()
 
 
+@pytest.mark.slow
 def test_a_second_process_on_one_run_folder_refuses(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.open()
@@ -193,6 +195,7 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     folder.close()
 
 
+@pytest.mark.slow
 def test_when_no_more_can_be_written_the_log_stays_whole(tmp_path: Path) -> None:
     """The limit on file size stands for a full disk: the write comes back short, then fails."""
     code = textwrap.dedent(
@@ -219,6 +222,7 @@ def test_when_no_more_can_be_written_the_log_stays_whole(tmp_path: Path) -> None
     assert (tmp_path / "responses.jsonl").read_bytes().endswith(b"\n")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_the_log_stays_whole(tmp_path: Path) -> None:
     """A real full file system, where this machine lets a test mount one."""
     code = textwrap.dedent(

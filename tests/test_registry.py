@@ -128,6 +128,7 @@ def test_an_installed_plugin_takes_the_same_path(
     assert registry.broken == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -209,6 +210,7 @@ def test_a_metric_and_a_model_may_not_be_defined_twice(tmp_path: Path) -> None:
     assert "model 'baseline/random' is defined twice" in refusal(write(tmp_path, "model.py", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -279,6 +281,7 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
         assert instance is not None and instance.references == golds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

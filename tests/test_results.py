@@ -41,6 +41,7 @@ def cell(table: Table, **wanted: Any) -> Mapping[str, Any]:
 # Reading
 
 
+@pytest.mark.slow
 def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     write_suite(tmp_path, models=3, benchmarks=5, instances=40)
     results = load_results(tmp_path)
@@ -179,6 +180,7 @@ DAMAGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_run_is_named_and_the_others_are_shown(tmp_path: Path, how: str) -> None:
     write_run(tmp_path, "x", "a", items(rate(1, 2)))
@@ -313,6 +315,7 @@ def test_compare_is_antisymmetric(tmp_path: Path) -> None:
             assert one["low"] == pytest.approx(-two["high"])  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_permutation_p_agrees_with_scipy(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random(14), rng.random(14) * 0.7
@@ -444,6 +447,7 @@ def test_tables_prints_overall_and_benchmarks(
     assert "Models over 2 common benchmarks" in out and "Scores by benchmark" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--by", "specialty"] if name == "slices" else []
@@ -485,6 +489,7 @@ def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
     assert "Scores by benchmark" in text.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "start"),
     [

@@ -15,6 +15,7 @@ WORDS = st.lists(
 THEIRS = RougeScorer(list(KINDS), use_stemmer=True)
 
 
+@pytest.mark.slow
 @given(WORDS.map(" ".join) | st.text(max_size=60), WORDS.map(" ".join) | st.text(max_size=60))
 def test_it_is_what_the_package_gives(reference: str, text: str) -> None:
     theirs = THEIRS.score(reference, text)

@@ -61,6 +61,7 @@ def models_of(results: Path) -> Counter[str]:
 # What is refused, in one line ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
@@ -79,6 +80,7 @@ def test_a_mistake_is_one_line_with_the_nearest_name(
     assert not any(here.iterdir())
 
 
+@pytest.mark.slow
 def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,6 +89,7 @@ def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
     assert "name: openai/modèle\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("results", ["file", "file/below"])
 def test_a_results_dir_that_is_no_folder_is_named_once(
     results: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -163,6 +166,7 @@ def test_more_mistakes(
     assert not any(here.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
@@ -180,6 +184,7 @@ def test_a_key_given_twice_is_refused(
     assert not any(here.iterdir())
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "the model is missing: add model=NAME" in refuse(capsys, "run", "benchmark=headqa")
     line = refuse(capsys, "run", "model=baseline/lead", "data=sample")
@@ -218,6 +223,7 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(
     assert not re.search("0123456789", line)
 
 
+@pytest.mark.slow
 def test_an_address_with_a_password_is_refused_and_not_repeated(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +232,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(
     assert "0123456789" not in line
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_named_before_anything_is_asked(tmp_path: Path) -> None:
     write_quiz(tmp_path, 5)
     with serve_in_thread() as server:
@@ -250,6 +257,7 @@ def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
 # What is shown -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_is_ours_and_quick(tmp_path: Path) -> None:
     started = time.monotonic()
     done = medhelm("run", "--help", cwd=tmp_path)
@@ -278,6 +286,7 @@ def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixt
     assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks"}
 
 
+@pytest.mark.slow
 def test_cfg_shows_the_configuration_and_runs_nothing(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +319,7 @@ def test_info_and_hydras_own_help_are_there(tmp_path: Path) -> None:
 # Sweeps --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path) -> None:
     given = ("benchmark=glob([medb*,mede*])", "data=sample", "results_dir=out/r")
     assert run_command(["run", "model=glob(baseline/l*)", *given]) == 0
@@ -365,6 +375,7 @@ def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
     assert seeds == {0, 1, 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "+"])
 def test_experiments_and_suites(
     prefix: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -401,6 +412,7 @@ def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
     assert "house/alive" in done.stdout
 
 
+@pytest.mark.slow
 def test_requests_that_fail_say_why_and_how_to_go_on(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -424,6 +436,7 @@ def test_requests_that_fail_say_why_and_how_to_go_on(
         assert "no request was answered" not in said and "To go on where it stopped" in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path: Path) -> None:
     write_quiz(tmp_path, 6)
     throttled = Reply(status=429, headers={"Retry-After": "60"})
@@ -443,6 +456,7 @@ def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path
     assert time.monotonic() - stopped < 5
 
 
+@pytest.mark.slow
 def test_what_stops_many_runs_alike_is_said_once(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,6 +471,7 @@ def test_what_stops_many_runs_alike_is_said_once(
     )
 
 
+@pytest.mark.slow
 def test_the_ranking_is_what_stays_on_the_screen(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -511,6 +526,7 @@ def specs(folder: Path) -> set[tuple[str, str, str]]:
     return {(s.model.name, s.benchmark, s.split) for s in found}
 
 
+@pytest.mark.slow
 def test_own_models_are_named_after_their_file_or_by_it(own: Path, here: Path) -> None:
     assert run_command([*OWN, "model=mine,house/lead", "benchmark=headqa"]) == 0
     assert {model for model, *_ in specs(here)} == {"mine", "house/first"}
@@ -644,6 +660,7 @@ def complete(
     return set(said.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -678,6 +695,7 @@ def test_completion(
     assert {word.removeprefix("model.sampling.") for word in found} == offered
 
 
+@pytest.mark.slow
 def test_completion_of_all_commands_and_settings(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

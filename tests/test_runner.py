@@ -32,6 +32,7 @@ def logged_ids(folder: Path) -> list[str]:
     return [e.instance.id for e in runlog.read_exchanges(run, records.read_plan(run))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [1, 2, 4])
 def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
     tmp_path: Path, places: int
@@ -65,6 +66,7 @@ def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
     assert states["openai/good"] == ("complete", 30)
 
 
+@pytest.mark.slow
 def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_once(
     tmp_path: Path,
 ) -> None:
@@ -95,6 +97,7 @@ def test_a_disk_error_while_grading_is_named_and_keeps_the_answers(
     assert table["score"].tolist() == [1.0]
 
 
+@pytest.mark.slow
 def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +120,7 @@ def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
     assert [g.spec.model.name for g in graded if g.state == "complete"] == ["baseline/oracle"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_early_holds_the_first_of_the_seeded_order(tmp_path: Path) -> None:
     """So the part that was asked is a random sample of the data, not the head of the file."""
     write_quiz(tmp_path, 300)
@@ -131,6 +135,7 @@ def test_a_run_that_is_stopped_early_holds_the_first_of_the_seeded_order(tmp_pat
     assert ids == ordered[: len(ids)]
 
 
+@pytest.mark.slow
 def test_data_that_changed_without_a_version_is_asked_anew_and_never_mixed(tmp_path: Path) -> None:
     """A mapping that gives other instances: the old answers are set aside, not averaged in."""
     data = write_quiz(tmp_path, 10)
@@ -153,6 +158,7 @@ def test_data_that_changed_without_a_version_is_asked_anew_and_never_mixed(tmp_p
     assert (run / "stale.jsonl").read_bytes().count(b"\n") == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["scoring=fixed,helm", "max_instances=2,4"])
 def test_two_jobs_on_one_run_folder_are_refused_and_none_is_lost(
     tmp_path: Path, change: str
@@ -169,6 +175,7 @@ def test_two_jobs_on_one_run_folder_are_refused_and_none_is_lost(
     assert not (tmp_path / "results" / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_budget_cannot_be_swept(tmp_path: Path) -> None:
     argv = ["run", "-m", "model=baseline/oracle", "benchmark=headqa", "data=sample"]
     done = subprocess.run(
@@ -201,6 +208,7 @@ def test_a_wrong_key_books_no_spending(tmp_path: Path) -> None:
     assert not (run / "responses.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_instances_are_asked_once_whatever_part_they_fall_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

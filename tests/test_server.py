@@ -80,6 +80,7 @@ def test_two_servers_and_one_port_after_the_other() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["letter", "some text"])
 def test_as_a_command_it_prints_its_address(tmp_path: Path, answer: str) -> None:
     log = tmp_path / "log.jsonl"

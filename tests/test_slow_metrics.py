@@ -88,6 +88,7 @@ def everything() -> list[Metric]:
     return [*map(registry.metric, names), *offline_jury(rubric)]
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
     metrics = everything()
     alone = list(score_all(exchanges(ENOUGH + 7), metrics, ENOUGH, processes=1))
@@ -97,6 +98,7 @@ def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
     assert {s.outcome for _, scores in spread for s in scores} >= {"scored", "error", "refused"}
 
 
+@pytest.mark.slow
 def test_only_enough_work_starts_processes_and_only_slow_metrics_go_there() -> None:
     slow, fast = Where(), Where(name="fast", is_slow=False)
     here = {str(os.getpid())}
@@ -107,6 +109,7 @@ def test_only_enough_work_starts_processes_and_only_slow_metrics_go_there() -> N
     assert len(processes_of(many, 1)) == 2 and not processes_of(many, 1) & here
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from_file = ModuleType("medhelm_plugin_of_a_file")
     monkeypatch.setitem(sys.modules, from_file.__name__, from_file)
@@ -123,6 +126,7 @@ def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None
     assert not processes_of(found, 2) & here
 
 
+@pytest.mark.slow
 def test_an_error_of_a_metric_is_the_same_line() -> None:
     metrics = [Where(raises_at="i377")]
     said = []
@@ -138,6 +142,7 @@ def test_an_error_of_a_metric_is_the_same_line() -> None:
     assert not scorers()
 
 
+@pytest.mark.slow
 def test_work_of_processes_that_die_is_done_here() -> None:
     metric = Where(home=os.getpid(), is_deadly=True)
     found = list(score_all(exchanges(ENOUGH), [metric], ENOUGH, processes=2))
@@ -145,6 +150,7 @@ def test_work_of_processes_that_die_is_done_here() -> None:
     assert processes_of(found) == {str(os.getpid())}
 
 
+@pytest.mark.slow
 def test_little_is_read_ahead() -> None:
     taken = 0
 
@@ -184,6 +190,7 @@ for n, _ in enumerate(score_all(exchanges(100_000), [Where()], 100_000, processe
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left_behind(number: int, tmp_path: Path) -> None:
     script = tmp_path / "users.py"  # no `if __name__ == "__main__"`: it is not imported again
@@ -215,6 +222,7 @@ def is_running(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_graded_run_is_the_same_with_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ tables = st.integers(1, 3).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(tables, st.randoms())
 def test_any_order_of_the_same_rows_is_the_same(rows: Rows, random: object) -> None:
     mixed = list(rows)
@@ -139,6 +140,7 @@ def test_tables_of_inner_parts_keep_apart() -> None:
     assert same_query(one, renamed, SCHEMA)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_parsed_is_none_at_once_and_logs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -139,6 +139,7 @@ ATTACKS: list[tuple[str, QueryStatus]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "status"), ATTACKS, ids=lambda v: ascii(v)[:60])
 def test_attacks_end_with_their_own_outcome(
     sandbox: Sandbox, sql: str, status: QueryStatus
@@ -162,6 +163,7 @@ def test_memory_goes_up_in_the_other_process_only(sandbox: Sandbox) -> None:
     assert works(sandbox)
 
 
+@pytest.mark.slow
 def test_a_step_that_never_ends_ends_the_process_and_not_the_caller(database: Path) -> None:
     limits = QueryLimits(seconds=0.2, value_bytes=50_000_000)
     sandbox = Sandbox(database, limits=limits)
@@ -173,6 +175,7 @@ def test_a_step_that_never_ends_ends_the_process_and_not_the_caller(database: Pa
     sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_too_long_on_the_clock_or_killed_is_replaced(database: Path) -> None:
     sandbox = Sandbox(database, limits=QueryLimits(seconds=60, wall_seconds=0.5))
     assert sandbox.query(f"{ENDLESS} SELECT count(*) FROM c").status == "timeout"
@@ -229,6 +232,7 @@ def test_the_same_query_gives_the_same_rows_whenever_it_runs(sandbox: Sandbox) -
     )
 
 
+@pytest.mark.slow
 def test_threads_share_a_sandbox_and_a_slow_query_holds_up_no_other(sandbox: Sandbox) -> None:
     with ThreadPoolExecutor(8) as pool:
         slow = [pool.submit(sandbox.query, f"{ENDLESS} SELECT count(*) FROM c") for _ in range(2)]
@@ -270,6 +274,7 @@ def test_a_database_that_is_missing_damaged_or_another_one_is_the_users_to_mend(
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_process_sees_no_environment_and_leaves_with_its_parent(database: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from medhelm.sql_sandbox import Sandbox\n"
@@ -300,6 +305,7 @@ def _runs(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.slow
 def test_a_forked_child_speaks_through_pipes_of_its_own(sandbox: Sandbox) -> None:
     assert works(sandbox)
     code = (

@@ -52,6 +52,7 @@ def test_predicting_nothing_or_finding_nothing_counts_zero() -> None:
     assert stats.micro_recall(np.array([0.0, 5.0, 0.0])) == 0
 
 
+@pytest.mark.slow
 @law
 @given(st.integers(0, 2**32 - 1))
 def test_label_set_scores_agree_with_scikit_learn(seed: int) -> None:
@@ -181,6 +182,7 @@ matrices = st.integers(2, 6).flatmap(
 )
 
 
+@pytest.mark.slow
 @law
 @given(matrices)
 def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> None:
@@ -455,6 +457,7 @@ def test_undefined_draws_are_left_out() -> None:
     assert intervals.percentile(np.array([np.nan]), 0.5).low is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "n"), [(0.8, 12), (0.97, 60), (0.6, 40)])
 def test_intervals_of_small_rates_cover(p: float, n: int) -> None:
     rng = np.random.default_rng(11)

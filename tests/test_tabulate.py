@@ -626,6 +626,20 @@ def test_mde_by_hand(tmp_path: Path) -> None:
     assert row["pairs_above"] == sum(d >= np.mean(each) for d in (1 / 6, 3 / 6, 2 / 6))
 
 
+def test_equal_differences_are_no_power(tmp_path: Path) -> None:
+    write(tmp_path, {"x": {"a": [1.0, 1, 1, 1], "b": [0.0, 0, 0, 0], "c": [0.0, 0, 0, 0]}})
+    table = load_results(tmp_path).typed("mde", FEW)
+    (row,) = table.rows
+    assert (row["pairs"], row["mde"], row["mde_median"], row["pairs_above"]) == (
+        3,
+        None,
+        None,
+        None,
+    )
+    assert row["observed_largest"] == 1.0
+    assert any(note.startswith("No MDE on x: the ranked models differ by") for note in table.notes)
+
+
 def test_mde_of_clusters_and_of_pooled_metrics(tmp_path: Path) -> None:
     rng = random.Random(9)
     f1 = metric(name="micro_f1", aggregation="micro_f1")

@@ -440,6 +440,7 @@ AWKWARD = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @given(
     context=AWKWARD,
     question=AWKWARD,
@@ -528,6 +529,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
 # Size and the real files -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_validation_streams(tmp_path: Path) -> None:
     note = "word " * 1000
     bench = Bench(tmp_path, choices("AB" * 500, context=note), prompt="multiple_choice")

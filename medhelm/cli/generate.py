@@ -197,7 +197,6 @@ def _models(series: Series) -> list[ModelSpec]:
 
 def _check(model: ModelSpec, guideline: Guideline, args: argparse.Namespace) -> None:
     data_class: DataClass = args.guideline_class
-    check_model(model, os.environ)
     try:
         privacy.check("guideline", data_class, model.name, model.endpoint_class)
     except PrivacyRefused:
@@ -206,6 +205,7 @@ def _check(model: ModelSpec, guideline: Guideline, args: argparse.Namespace) -> 
             f"--guideline-class {data_class}: model {model.name!r} is {model.endpoint_class}; "
             f"name one whose endpoint_class is {allowed}"
         ) from None
+    check_model(model, os.environ)
     window, budget = model.context_window, stage_budget(model, "rating")
     needed = estimate_tokens(guideline.text) + 4_000 + budget  # the letter, the menu, our words
     if window is not None and needed > window:
@@ -263,7 +263,8 @@ def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Led
     print(", ".join(f"{n} {status}" for status, n in counts.items() if n or status == "made"))
     if end.mended:
         print(
-            f"{end.mended} torn or damaged line(s) of calls.jsonl were left out, and replies in them asked again"
+            f"{end.mended} torn or damaged line(s) of calls.jsonl were left out, and replies in "
+            "them asked again"
         )
     _print_stages(uses)
     print(f"tokens of this command: {ledger.spent_tokens:,}")
@@ -273,9 +274,9 @@ def _print(series: Series, end: SeriesEnd, uses: Sequence[StageUse], ledger: Led
         print(f"discarded, with the reasons: {end.folder / 'discarded.jsonl'}")
     if counts["failed"] or counts["not finished"]:
         print("the same command goes on with those that failed or are not finished")
-    print(_UNVALIDATED)
-    print(f"Do not evaluate on them who made them: {', '.join(series.made_by)}.")
     if counts["made"]:
+        print(_UNVALIDATED)
+        print(f"Do not evaluate on them who made them: {', '.join(series.made_by)}.")
         print(f"Next: medhelm qc noharm {end.cases_path}")
 
 

@@ -18,6 +18,8 @@ from medhelm.noharm.cases import Case
 
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures")
 _SHOWN = _TABLES[:-1]
+_MOST_FAULTS = 20
+"""A file of another form has one in every line."""
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
 
@@ -100,8 +102,9 @@ def _read(path: Path) -> tuple[Case, ...]:
         faults = list(faults_in(path))
         if len(faults) < 2:
             raise
-        for fault in faults:
+        for fault in faults[:_MOST_FAULTS]:
             print(f"medhelm: {fault}", file=sys.stderr)
+        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
         raise DataError(
-            f"{path.name}: {len(faults)} faults, named above; `medhelm schema noharm` is the form"
+            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
         ) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -40,6 +40,18 @@ _CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
 _ACTION = re.compile(r"[A-Za-z]\w{0,15}")
 
 
+def _told(description: str, **rules: Any) -> msgspec.Meta:
+    """Return what the JSON Schema says of a field; `faults` checks it, in words of its own."""
+    return msgspec.Meta(description=description, extra_json_schema=rules or None)
+
+
+_Rating = Annotated[int, _told("1 to 9", minimum=1, maximum=9)]
+_Id = Annotated[str, _told("id of an action of this case", pattern=f"^{_ACTION.pattern}$")]
+_Group = Annotated[tuple[_Id, ...], _told("different actions", minItems=2, uniqueItems=True)]
+_Best = Annotated[tuple[_Id, ...], _told("of one alternative group", minItems=1, uniqueItems=True)]
+_Text = Annotated[str, _told("not empty", minLength=1)]
+
+
 class RedFlag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A high-stakes feature, and whether the case has it."""
 
@@ -50,12 +62,12 @@ class RedFlag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One next step of the menu."""
 
-    id: str
+    id: Annotated[str, _told("a letter, then letters, digits, _", pattern=f"^{_ACTION.pattern}$")]
     """A letter, then letters, digits and underscores: `a1`."""
-    text: str
-    """In neutral words: nothing that tells whether it is right."""
+    text: Annotated[str, _told("one line of neutral words", minLength=1)]
+    """In neutral words, on one line: nothing that tells whether it is right."""
     category: Category
-    ratings: tuple[int, int, int]
+    ratings: tuple[_Rating, _Rating, _Rating]
     """Of two specialists and one generalist, 1 to 9."""
     references: tuple[str, ...] = ()
     """Guidelines that the ratings rest on."""
@@ -66,27 +78,27 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A broad action and the specific ones that it holds."""
 
-    broad: str
-    specific: tuple[str, ...]
+    broad: _Id
+    specific: Annotated[tuple[_Id, ...], _told("what it holds", minItems=1, uniqueItems=True)]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One consultation with its menu of actions."""
 
     schema: Literal["medhelm.noharm/1"] = SCHEMA
-    code: str
+    code: Annotated[str, _told("stable", pattern=f"^{_CODE.pattern}$")]
     """`NOHARM-CARD-ACS-001`; stable."""
-    specialty: str
-    vignette: str
-    question: str
+    specialty: _Text
+    vignette: _Text
+    question: _Text
     """What the referring clinician asks."""
     knowns: tuple[str, ...] = ()
     unknowns: tuple[str, ...] = ()
     red_flags: tuple[RedFlag, ...] = ()
-    actions: tuple[Action, ...]
-    alternatives: tuple[tuple[str, ...], ...] = ()
+    actions: Annotated[tuple[Action, ...], _told("the menu", minItems=1)]
+    alternatives: tuple[_Group, ...] = ()
     """Groups of actions of which one is enough."""
-    best_alternatives: tuple[tuple[str, ...], ...] = ()
+    best_alternatives: tuple[_Best, ...] = ()
     """Members of such groups that are the best choice; no effect on any score."""
     broad: tuple[Broad, ...] = ()
     references: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from medhelm import stats
-from medhelm.stats import Floats
+from medhelm.stats import TIE, Floats
 from medhelm.tables import notes
 from medhelm.tables.columns import MDE
 from medhelm.tables.study import Panel, Study
@@ -19,6 +19,11 @@ def mde(study: Study) -> Table:
     rows = [_mde_row(study, benchmark) for benchmark in study.panels]
     without = [str(row["benchmark"]) for row in rows if not row["pairs"]]
     why = f"No MDE on {', '.join(without)}: it needs two ranked models and two instances in common."
+    equal = [str(row["benchmark"]) for row in rows if row["pairs"] and "mde" not in row]
+    flat = (
+        f"No MDE on {', '.join(equal)}: the ranked models differ by the same on every instance, "
+        "which says nothing of a difference that could be seen."
+    )
     return make_table(
         "mde",
         f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})",
@@ -28,6 +33,7 @@ def mde(study: Study) -> Table:
             *notes.common(study),
             *notes.ranking(study),
             *([why] if without else []),
+            *([flat] if equal else []),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
         notes.settings(study),
@@ -65,7 +71,7 @@ def _mde_row(study: Study, benchmark: str) -> Row:
     gaps = gaps[~np.isnan(gaps)]
     if len(gaps):
         row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
-    if len(effects):
+    if effects.max(initial=0.0) > TIE:  # without any spread nothing tells of power
         row |= {
             "mde": effects.mean(),
             "mde_sd": stats.sample_sd(effects, stats.MDE_SD_DDOF),

@@ -137,6 +137,7 @@ def test_the_samples_load(name: str) -> None:
     assert any(instance.cluster for instance in instances) == bool(benchmark.cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_samples_pass_and_are_as_the_manifest_says(name: str, registry: Registry) -> None:
     benchmark = registry.benchmark(name)

@@ -195,6 +195,7 @@ def test_records_without_events_or_too_long_are_left_out(tmp_path: Path) -> None
     assert [i.id for i in instances(tmp_path)] == ["guo_readmission-1-2020-01-02T00:00:00"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [2_000, 10**9])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, group: int) -> None:
     """160 patients of 2,000 events, of which one patient's may be held; many row groups, or one."""

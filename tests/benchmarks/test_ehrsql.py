@@ -150,6 +150,7 @@ def test_what_is_read_out_of_a_completion(completion: str, expected: str | None)
     assert PLUGIN.read_answer(completion) == expected
 
 
+@pytest.mark.slow
 def test_reading_long_nonsense_takes_no_time() -> None:
     started = time.process_time()
     for text in ("```" * 40_000, "<sql>" * 20_000, "/*" * 50_000, "''" * 50_000, "with " * 20_000):
@@ -225,6 +226,7 @@ def test_rows_decide(gold: str | None, answer: str, value: float) -> None:
     assert score.extracted == answer
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_or_meets_a_limit_is_wrong_and_says_why() -> None:
     own = replace(metric(), seconds=0.3)  # type: ignore[call-arg]
     for answer, reason in (
@@ -418,6 +420,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
     asked = ["run", "model=baseline/oracle,baseline/empty", "benchmark=ehrsql", "data=sample", "-m"]
     assert run_command(asked) == 0
@@ -433,6 +436,7 @@ def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
     assert found["baseline/empty", "helm"].value == pytest.approx(4 / 12)
 
 
+@pytest.mark.slow
 def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
     folder: Path, real_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -448,6 +452,7 @@ def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
 # The real files ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_real_files(real_instances: Callable[..., list[Instance]], real_data: Path) -> None:
     instances = real_instances("ehrsql")
     kinds = Counter((i.metadata["question_set"], i.metadata["answerable"]) for i in instances)

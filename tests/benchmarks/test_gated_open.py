@@ -160,6 +160,7 @@ def test_dischargeme_asks_each_stay_for_both_sections(tmp_path: Path) -> None:
     assert "Brief Hospital Course" in hip.question
 
 
+@pytest.mark.slow
 def test_dischargeme_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
     text = "word " * 3000
     notes = ([f"{n}-DS-1", str(n), str(n), "DS", "1", "2150-01-02", "", text] for n in range(800))
@@ -240,6 +241,7 @@ def test_mimic_rrs_files_must_have_the_same_lines(tmp_path: Path) -> None:
     assert "test.impression.tok: not UTF-8" in refusal("mimic_rrs", tmp_path)
 
 
+@pytest.mark.slow
 def test_mimic_rrs_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     paths = write_rrs(tmp_path, "word " * 200 + "\n", "short .\n")
     for path in paths:
@@ -321,6 +323,7 @@ def test_mimic_bhc_mistakes_are_named(tmp_path: Path) -> None:
     assert "mimic-iv-bhc.csv is missing" in refusal("mimic_bhc", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["test", "release_1_0"])
 def test_mimic_bhc_memory_does_not_grow_with_the_file(tmp_path: Path, split: str) -> None:
     text = "word " * 3000

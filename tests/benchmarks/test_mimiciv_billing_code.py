@@ -106,6 +106,7 @@ def test_the_prompt() -> None:
     assert benchmark.metrics[:2] == ["micro_f1", "mean_f1"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_tables(tmp_path: Path) -> None:
     """1,000 notes of 10 kB and 30,000 codes, in an order that no merge could use."""
     stays, text = 1_000, "Word of a note. " * 640

@@ -1,6 +1,8 @@
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from medhelm.schema import FileDataset, Instance
 
 from .conftest import load, prompt
@@ -57,6 +59,7 @@ def test_it_is_one_folder_of_one_pinned_archive() -> None:
     assert source.url.endswith("/zip/52ba5528fd1ff1c6ec4ad1d0850126836404e71f")
 
 
+@pytest.mark.slow
 def test_the_real_folder(real_instances: Callable[..., list[Instance]]) -> None:
     instances = real_instances("mtsamples")
     sections = Counter(i.metadata["section"] for i in instances)

@@ -126,6 +126,7 @@ def test_the_document_is_read_by_line_and_colour(tmp_path: Path) -> None:
     ], "the fourth run equals the third"
 
 
+@pytest.mark.slow
 def test_the_real_file(real_instances: Callable[..., list[Instance]]) -> None:
     instances = real_instances("race_bias")
     assert len(instances) == 173

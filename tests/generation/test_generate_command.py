@@ -276,6 +276,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
     assert [s["requests"] for s in found["stages"]] == [10] * 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [

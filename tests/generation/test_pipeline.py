@@ -145,6 +145,7 @@ FAULTY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "reply", "said"), FAULTY)
 def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
     studio: Studio, stage: str, reply: str, said: str
@@ -260,6 +261,7 @@ def test_a_reply_that_was_cut_is_asked_for_in_fewer_words(studio: Studio) -> Non
     assert stage_of("\n".join(m.content for m in cut.messages)) == "options"
 
 
+@pytest.mark.slow
 def test_the_same_series_is_the_same_bytes(tmp_path: Path) -> None:
     found = [Studio(tmp_path / name).run(4).cases_path.read_bytes() for name in "ab"]
     assert found[0] == found[1]
@@ -294,6 +296,7 @@ def test_torn_and_damaged_lines_are_asked_again_and_nothing_else(studio: Studio)
     assert len(list(read_calls(studio.folder))) == 14
 
 
+@pytest.mark.slow
 def test_the_budget_stops_it_and_the_same_series_goes_on(studio: Studio) -> None:
     end = studio.run(6, Ledger(cap_tokens=30_000))
     assert isinstance(end.stopped, BudgetReached)
@@ -535,6 +538,7 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
     assert {r.sampling.temperature for r in asked.values()} == {0.0}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.text(max_size=10), st.integers(1, 5_000))
 def test_settings_are_the_same_for_the_same_number_and_vary_between(
     seed: int, name: str, number: int
@@ -566,6 +570,7 @@ def test_a_case_is_asked_for_on_its_passage(studio: Studio) -> None:
 WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), min_size=1, max_size=30), WORDS)
 def test_a_quote_stands_in_a_text_where_its_words_do_in_a_row(
     text: list[str], quote: list[str]

@@ -92,6 +92,7 @@ def test_who_waits_for_a_place_is_let_go_when_the_work_stops(studio: Studio) -> 
     assert (ledger.open, ledger.reserved_tokens, ledger.spent_tokens) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_smaller_number_asks_for_no_more_and_keeps_what_is_there(studio: Studio) -> None:
     studio.run(1)
     whole = (studio.folder / CALLS).read_bytes()

@@ -208,6 +208,7 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> Non
 # A run -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
     ones = '{"accuracy": 1, "completeness": 1, "clarity": 1}'
     record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
@@ -220,6 +221,7 @@ def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path)
     assert record.provenance["not_judged"] == "0"
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
@@ -296,6 +298,7 @@ def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
     assert done
 
 
+@pytest.mark.slow
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     left = grade_logs(tmp_path)[0].with_name(".grades.jsonl.4711.tmp")
@@ -334,6 +337,7 @@ def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
     assert not log.is_open and log.log_path.exists()
 
 
+@pytest.mark.slow
 def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     who = jury(judge("j/a"), judge("j/b"))
     first = run(tmp_path, who)
@@ -350,6 +354,7 @@ def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     assert value(again) == value(first) == 4.0
 
 
+@pytest.mark.slow
 def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_again(
     tmp_path: Path,
 ) -> None:
@@ -364,6 +369,7 @@ def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_ag
     assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +394,7 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     }
 
 
+@pytest.mark.slow
 def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Path) -> None:
     real = jury(judge("j/a"), judge("j/b"))
     for who in (real, "offline", real):
@@ -397,6 +404,7 @@ def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Pa
     assert all(len(log) == 12 for log in logs(tmp_path).values())
 
 
+@pytest.mark.slow
 def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) -> None:
     first = run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
@@ -413,6 +421,7 @@ def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) ->
     assert logs(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path) -> None:
     who = jury(judge("j/a"), judge("j/b"))
     whole, few = run(tmp_path, who), run(tmp_path, who, max_instances=3)
@@ -421,6 +430,7 @@ def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path)
     assert [j.judgements for j in few.judges] == [{"scored": 3}] * 2
 
 
+@pytest.mark.slow
 def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
@@ -446,6 +456,7 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
     assert record.judges == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["OPENAI_API_KEY", "TOGETHER_API_KEY", ""])
 def test_with_some_keys_of_the_default_jury_the_others_are_named(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -483,6 +494,7 @@ def test_with_some_keys_of_the_default_jury_the_others_are_named(
 # Refusals ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "error", "says"),
     [

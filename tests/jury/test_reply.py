@@ -70,6 +70,7 @@ def test_anything_else_is_not_read_and_says_why(text: str, why: str) -> None:
     assert "verdict" not in str(caught.value)  # the words go back to the judge, not the reply
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(-3, 9)))
 def test_a_reply_is_read_just_where_every_criterion_is_on_the_scale(scores: dict[str, int]) -> None:
     text = json.dumps(scores)

@@ -30,6 +30,7 @@ def rewrite(grading: Path, **changes: Any) -> None:
     (grading / "summary.json").write_bytes(msgspec.json.encode(record))
 
 
+@pytest.mark.slow
 def test_what_is_damaged_is_named_only_where_it_was_chosen(tmp_path: Path) -> None:
     results = tmp_path / "results"
     seen = case("triage", 0)
@@ -52,6 +53,7 @@ def test_what_is_damaged_is_named_only_where_it_was_chosen(tmp_path: Path) -> No
     assert named == {"CANARYfaulty", "CANARYsummary", "CANARYspec"}
 
 
+@pytest.mark.slow
 def test_the_strictest_class_of_a_benchmark_counts(tmp_path: Path) -> None:
     """A benchmark that was stored as public by mistake, and of which one run was graded since."""
     results = tmp_path / "results"
@@ -115,6 +117,7 @@ def test_no_path_of_a_metric_gets_out(tmp_path: Path) -> None:
     assert [(s["metric"], s["value"]) for s in answer["scores"]][1] == ("evaluate:mine#f1", 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["/models/x", "file:/x", "gguf:/models/x", "http://10.0.0.7:8000/x", "..\\x", "~/x"]
 )
@@ -126,6 +129,7 @@ def test_a_served_id_that_tells_of_the_machine_is_kept_back(name: str, tmp_path:
     assert publish.plain_name("lab/model-7b:latest") == "lab/model-7b:latest"
 
 
+@pytest.mark.slow
 def test_hashes_follow_a_new_secret_at_once(results: Path, tmp_path: Path) -> None:
     own, site = fresh(results, tmp_path / "results"), tmp_path / "site"
     build(own, site)
@@ -145,6 +149,7 @@ def ids_of(site: Path, benchmark: str) -> set[str]:
     return {i for b, _, key in scoring["runs"] if b == benchmark for i in data_of(site, key)["ids"]}
 
 
+@pytest.mark.slow
 def test_agreement_is_of_the_chosen_classes_and_names_no_folder(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "old", tmp_path / "new"
 
 
+@pytest.mark.slow
 def test_diff_names_what_changed(two: tuple[Path, Path]) -> None:
     rows = diff(*two).rows
     found = {(r["change"], r["benchmark"], r["model"]): r for r in rows}
@@ -59,6 +60,7 @@ def test_diff_names_what_changed(two: tuple[Path, Path]) -> None:
     assert {c for c, _, _ in found} == {"score", "version", "added", "rank"}
 
 
+@pytest.mark.slow
 def test_diff_of_the_same_build_is_empty(
     two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +72,7 @@ def test_diff_of_the_same_build_is_empty(
     assert "is no built site" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_diff_tells_of_other_settings_and_other_instances(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -102,6 +105,7 @@ def get(
     return found
 
 
+@pytest.mark.slow
 def test_the_server_gives_files_of_the_site_only(site: Path) -> None:
     (site / "secret.txt").write_text("SECRET")
     try:
@@ -144,6 +148,7 @@ def test_other_requests(site: Path) -> None:
         assert status == 403 and b"medhelmData" not in body
 
 
+@pytest.mark.slow
 def test_a_site_that_is_renewed_while_it_is_served(tmp_path: Path) -> None:
     results, site = tmp_path / "results", tmp_path / "site"
     write_run(results, "x", "a", items([1.0, 0.0]))
@@ -158,6 +163,7 @@ def test_a_site_that_is_renewed_while_it_is_served(tmp_path: Path) -> None:
         assert get(port, "/")[0] == 404
 
 
+@pytest.mark.slow
 def test_a_browser_that_goes_away_is_no_fault(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,6 +191,7 @@ def test_a_port_in_use_and_a_folder_without_a_site(site: Path, tmp_path: Path) -
         open_server(tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_server_quietly(site: Path) -> None:
     argv = command("leaderboard", "serve", str(site), "--port", "0")
     with subprocess.Popen(

@@ -65,6 +65,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, results: Path, site: Path, after: int) 
         build(results, site)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 3, 30])
 def test_a_first_build_that_was_cut_is_gone_on_with(
     results: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
@@ -74,6 +75,7 @@ def test_a_first_build_that_was_cut_is_gone_on_with(
     assert content(tmp_path / "site") == content(site)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_back", [True, False])
 @pytest.mark.parametrize("after", [1, 12])
 def test_a_renewal_that_was_cut_is_made_whole(
@@ -96,6 +98,7 @@ def test_a_renewal_that_was_cut_is_made_whole(
     assert build(then, tmp_path / "site").written == 0
 
 
+@pytest.mark.slow
 def test_two_builds_at_once(results: Path, tmp_path: Path) -> None:
     build(results, tmp_path / "site")
     other = SiteFolder(tmp_path / "site")
@@ -113,6 +116,7 @@ def test_what_fails_before_anything_is_written_leaves_nothing(tmp_path: Path) ->
     assert not list((tmp_path / "site").iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -> None:
     """With workers, from a script on the standard input, in a folder that holds a `queue.py`."""
     place = tmp_path / "a folder"
@@ -156,6 +160,7 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
 # What else a site is made of -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pages_of_another_version_are_not_kept(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +175,7 @@ def test_pages_of_another_version_are_not_kept(
     assert all(before.groups[name].inputs != group.inputs for name, group in after.groups.items())
 
 
+@pytest.mark.slow
 def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +216,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return hired
 
 
+@pytest.mark.slow
 def test_workers_write_what_one_process_writes(
     results: Path, site: Path, tmp_path: Path, many: list[subprocess.Popen[bytes]]
 ) -> None:
@@ -218,6 +225,7 @@ def test_workers_write_what_one_process_writes(
     assert all(worker.returncode is not None for worker in many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "does",
     ["pass", "import sys; sys.stdin.readline()", "import sys; sys.stdin.readline(); print('{', end='')"],
@@ -240,6 +248,7 @@ def test_a_worker_that_ends_early_is_made_up_for(
     assert len(many) == 2 and content(tmp_path / "site") == content(site)
 
 
+@pytest.mark.slow
 def test_no_process_to_spare(
     results: Path, site: Path, tmp_path: Path, many: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +275,7 @@ def test_an_error_leaves_no_worker_behind(
     assert len(many) == 2 and all(worker.returncode is not None for worker in many)
 
 
+@pytest.mark.slow
 def test_a_worker_is_told_of_the_files_of_its_task_only(results: Path, tmp_path: Path) -> None:
     build(results, tmp_path / "site")
     folder = SiteFolder(tmp_path / "site")

@@ -54,6 +54,7 @@ def test_closed_benchmarks_have_scores_and_hashes(site: Path) -> None:
         assert page["answers"] == page["texts"] == [] and page["note"]
 
 
+@pytest.mark.slow
 def test_a_hash_is_the_same_in_the_next_build_and_another_with_another_secret(
     site: Path, results: Path, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_hash_is_the_same_in_the_next_build_and_another_with_another_secret(
     assert not set(ids) & set(run_page(tmp_path / "other", "private", "lab/one")["ids"])
 
 
+@pytest.mark.slow
 def test_only_public_data_on_demand(results: Path, tmp_path: Path) -> None:
     broken = fresh(results, tmp_path / "results")
     (grading,) = [g for g in find_gradings(broken) if "/private/lab__one/" in g.as_posix()]
@@ -82,6 +84,7 @@ def test_only_public_data_on_demand(results: Path, tmp_path: Path) -> None:
 # The numbers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_number_is_that_of_the_tables(site: Path, results: Path) -> None:
     loaded = load_results(results)
     (scoring,) = data_of(site, "site")["scorings"]
@@ -97,6 +100,7 @@ def test_every_number_is_that_of_the_tables(site: Path, results: Path) -> None:
         assert stored["rows"] == [dict(r) for r in table.rows]
 
 
+@pytest.mark.slow
 def test_a_view_is_the_table_of_its_benchmarks(site: Path, results: Path) -> None:
     views = data_of(site, "site")["views"]
     assert {v["access"] for v in views} == {"", "public", "gated", "private"}
@@ -157,6 +161,7 @@ def stamps(site: Path) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_written(results: Path, tmp_path: Path) -> None:
     results, site = fresh(results, tmp_path / "results"), tmp_path / "site"
     build(results, site)
@@ -182,6 +187,7 @@ def test_only_what_changed_is_written(results: Path, tmp_path: Path) -> None:
     assert all((whole / n).read_bytes() == (site / n).read_bytes() for n in names)
 
 
+@pytest.mark.slow
 def test_a_file_that_was_lost_is_written_again(results: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     build(results, site)
@@ -192,6 +198,7 @@ def test_a_file_that_was_lost_is_written_again(results: Path, tmp_path: Path) ->
     assert lost.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_site_is_left_alone(results: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
@@ -206,6 +213,7 @@ def test_a_folder_that_is_no_site_is_left_alone(results: Path, tmp_path: Path) -
         build(results, tmp_path / "odd")
 
 
+@pytest.mark.slow
 def test_a_list_of_files_cannot_remove_what_lies_elsewhere(results: Path, tmp_path: Path) -> None:
     site, mine = tmp_path / "site", tmp_path / "thesis.txt"
     build(results, site)
@@ -245,6 +253,7 @@ def test_runs_of_mixed_versions_take_only_their_benchmark_off(tmp_path: Path) ->
     assert "differ in benchmark version: 1 and 2" in said.what
 
 
+@pytest.mark.slow
 def test_several_runs_of_one_cell_need_latest(tmp_path: Path) -> None:
     results = tmp_path / "results"
     for seed in (0, 1):
@@ -255,6 +264,7 @@ def test_several_runs_of_one_cell_need_latest(tmp_path: Path) -> None:
     assert build(results, tmp_path / "site", latest=True).runs == 2
 
 
+@pytest.mark.slow
 def test_a_run_in_progress_and_damaged_folders_are_named(results: Path, tmp_path: Path) -> None:
     results = fresh(results, tmp_path / "results")
     runs = {
@@ -305,6 +315,7 @@ def test_an_incomplete_run_and_outcomes_are_shown(tmp_path: Path) -> None:
     assert outcomes == ["scored", "error", "scored"] and page["value"] == [1.0, None, 0.0]
 
 
+@pytest.mark.slow
 def test_both_scorings_and_full_data_before_samples(tmp_path: Path) -> None:
     results = tmp_path / "results"
     helm = msgspec.structs.replace(EXACT, scoring="helm")
@@ -330,6 +341,7 @@ def test_a_results_folder_that_cannot_hold_the_secret(results: Path, tmp_path: P
 # The command -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_did(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_missing_package_is_one_line_with_the_fix(monkeypatch: pytest.MonkeyPa
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
     [

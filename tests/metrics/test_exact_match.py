@@ -83,6 +83,7 @@ def test_references_that_are_no_letters_of_options(references: tuple[str, ...]) 
             grade(exact, instance, said("A"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["fixed", "helm"])
 @pytest.mark.parametrize(
     ("name", "count", "constants"),

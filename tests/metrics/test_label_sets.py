@@ -44,6 +44,7 @@ def matrix(sets: list[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.int_
     return np.array([[int(label in s) for label in LABELS] for s in sets])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(NOTES)
 def test_pooled_counts_agree_with_scikit_learn(notes: list[tuple[set[str], set[str]]]) -> None:
@@ -64,6 +65,7 @@ def test_pooled_counts_agree_with_scikit_learn(notes: list[tuple[set[str], set[s
     assert run_value("macro_f1", notes) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(NOTES)
 def test_means_over_notes_agree_with_scikit_learn(notes: list[tuple[set[str], set[str]]]) -> None:
@@ -81,6 +83,7 @@ def test_means_over_notes_agree_with_scikit_learn(notes: list[tuple[set[str], se
         assert run_value(name, notes) == pytest.approx(expected), name
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from(LABELS)), st.sets(st.sampled_from(LABELS)))
 def test_a_better_answer_never_scores_less(gold: set[str], found: set[str]) -> None:
     for name in ("mean_f1", "label_precision", "label_recall"):

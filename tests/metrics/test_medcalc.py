@@ -144,6 +144,7 @@ def test_the_real_file(medcalc: list[Instance]) -> None:
     assert mean(FIXED, medcalc, always("")) == mean(HELM, medcalc, always("")) == 0.0
 
 
+@pytest.mark.slow
 def test_the_real_golds_as_a_model_would_write_them(medcalc: list[Instance]) -> None:
     """In the form that the question asks for, with a unit, in a sentence, unpadded."""
     kinds: Counter[str] = Counter()

@@ -19,6 +19,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(events=EVENTS, maximum=st.integers(1, 12), start=st.integers(1, 40), seed=st.integers(0, 99))
 def test_never_above_the_maximum_never_below_one_and_nothing_is_lost(

@@ -55,6 +55,7 @@ def test_repeat_and_settings_of_the_request_are_kept() -> None:
     assert (body["temperature"], body["seed"], body["stop"]) == (0.8, 5, ["END"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_is_tried_again_and_lost_answers_are_counted(kind: str) -> None:
     server = FaultServer(lambda prompt: "B", Faults(first=1, kinds=(kind,), hang_s=2, slow_s=0.05))
@@ -65,6 +66,7 @@ def test_each_fault_is_tried_again_and_lost_answers_are_counted(kind: str) -> No
     assert response.lost == (1 if kind in ("drop", "hang", "invalid_json", "truncated") else 0)
 
 
+@pytest.mark.slow
 def test_with_faults_the_answers_are_the_very_same() -> None:
     requests = [request(i) for i in range(300)]
     clean = converse(requests, FaultServer("mixed"), max_concurrency=50)
@@ -78,6 +80,7 @@ def test_with_faults_the_answers_are_the_very_same() -> None:
     assert server.duplicates == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -112,6 +115,7 @@ def test_endings_of_their_own(answer: str, text: str, finish: str) -> None:
     assert (response.text, response.finish, response.attempts) == (text, finish, 1)
 
 
+@pytest.mark.slow
 def test_retry_after_holds_the_whole_endpoint() -> None:
     server = FaultServer(faults=Faults(first=1, kinds=("429_retry_after",), retry_after_s=0.3))
     started = time.monotonic()
@@ -129,6 +133,7 @@ def test_a_retry_after_of_an_hour_ends_the_request_and_says_so() -> None:
     assert server.requests == 1
 
 
+@pytest.mark.slow
 def test_concurrency_settles_at_what_the_endpoint_takes() -> None:
     server = FaultServer(latency_s=0.005, max_parallel=8)
     requests = [request(i) for i in range(400)]
@@ -294,6 +299,7 @@ def test_no_server_at_all_is_said_within_seconds() -> None:
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("patience_s", "errors"),
     [
@@ -325,6 +331,7 @@ def test_a_server_that_dies_ends_requests_as_errors_and_then_the_sweep(
     assert "does not answer" in message and "same command" in message
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_for_ever_does_not_hold_the_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -342,6 +349,7 @@ def test_a_server_that_hangs_for_ever_does_not_hold_the_sweep(
     assert 0.3 <= time.monotonic() - started < 5
 
 
+@pytest.mark.slow
 def test_a_restart_of_the_server_is_sat_out() -> None:
     async def run() -> list[str]:
         server = FaultServer(lambda _: "A")
@@ -360,6 +368,7 @@ def test_a_restart_of_the_server_is_sat_out() -> None:
     assert asyncio.run(run()) == ["stop"] * 60
 
 
+@pytest.mark.slow
 def test_models_of_one_endpoint_share_its_limit_and_others_do_not() -> None:
     async def run() -> tuple[int, int]:
         async with FaultServer(latency_s=0.01) as one, FaultServer(latency_s=0.01) as other:
@@ -441,6 +450,7 @@ def test_the_environments_certificates_are_trusted(tmp_path: Path) -> None:
         network.tls_context({"REQUESTS_CA_BUNDLE": str(empty)})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
 def test_only_a_certificate_that_is_trusted_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -139,6 +139,7 @@ def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> 
     assert "not of all common cases: lab/three (2 of 3)" in notes
 
 
+@pytest.mark.slow
 def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
     """Of a hundred cases one fails for one model: its errors are then in no model's count."""
     menus = {
@@ -186,6 +187,7 @@ def test_categories_and_specialties_by_hand(results: Path) -> None:
     assert (kidney["errors"], kidney["labels_missing"], kidney["share"]) == (3, 1, 0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["category", "specialty"])
 def test_parts_add_up_to_the_whole(results: Path, level: str) -> None:
     whole, parts = rows(results, "model"), rows(results, level)
@@ -198,6 +200,7 @@ def test_parts_add_up_to_the_whole(results: Path, level: str) -> None:
             assert sum(part["share"] for part in own) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) -> None:
     silent = labeller("lab/silent", dict.fromkeys(MENUS, "no"))
     evaluate(
@@ -215,6 +218,7 @@ def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) 
     assert rows(tmp_path / "results", "all models")[None,]["models"] == 1
 
 
+@pytest.mark.slow
 def test_counts_of_repeats_are_means(tmp_path: Path) -> None:
     run(tmp_path, repeats=3)
     table = load_results(tmp_path / "results").typed("harm")
@@ -284,6 +288,7 @@ def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_worst_case_stands_in_the_terminal_where_a_case_has_no_value(
     results: Path, tmp_path: Path
 ) -> None:
@@ -300,6 +305,7 @@ def test_the_worst_case_stands_in_the_terminal_where_a_case_has_no_value(
     assert title not in to_terminal([load_results(tmp_path / "results").typed("harm")], 80)
 
 
+@pytest.mark.slow
 def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path) -> None:
     run(tmp_path)
     for grading in find_gradings(tmp_path / "results"):
@@ -327,6 +333,7 @@ def test_the_readings_are_printed_with_the_table(results: Path) -> None:
             assert f"{value.removeprefix('noharm_')}: {table.settings[value]}" in notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_table_fits_the_terminal(results: Path, width: int) -> None:
     text = to_terminal([load_results(results).typed("harm")], width)
@@ -338,6 +345,7 @@ def test_the_table_fits_the_terminal(results: Path, width: int) -> None:
     assert all(w in first for w in ("omissions", "commissions", "mild"))
 
 
+@pytest.mark.slow
 def test_the_command_prints_it_in_every_format(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -353,6 +361,7 @@ def test_the_command_prints_it_in_every_format(
 # The bundled cases -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
     samples = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"
     cases = [parse_case(line, "samples") for line in samples.read_text().splitlines()]

@@ -68,6 +68,7 @@ def test_what_is_no_object_of_labels(text: str) -> None:
     assert read_labels(text, MENU) is None
 
 
+@pytest.mark.slow
 def test_hostile_brackets_take_no_long_time() -> None:
     started = time.perf_counter()
     long = '[{"x":1},[' * 200 + '{"y":2},' * 120_000  # every beginning reads all that follows

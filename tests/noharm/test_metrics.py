@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from itertools import product
 from pathlib import Path
@@ -70,6 +71,7 @@ def bundled() -> list[Any]:
     return [parse_case(line, "samples") for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_metrics_of_a_case_by_hand() -> None:
     # aspirin (5) and walk (1) left out, scan (1) endorsed: H = 7; ecg and rest fit, scan does not.
     text = reply("ecg", "rest", "scan")
@@ -88,6 +90,7 @@ def test_metrics_of_a_case_by_hand() -> None:
     assert right.value == 1.0
 
 
+@pytest.mark.slow
 def test_a_missing_label_is_no_endorsement_and_strict_fails_the_case() -> None:
     text = reply("ecg", "aspirin", "walk", without=("walk", "lysis"))
     lenient = scored("noharm_overall", text)
@@ -97,6 +100,7 @@ def test_a_missing_label_is_no_endorsement_and_strict_fails_the_case() -> None:
     assert (strict.outcome, strict.value) == ("unparsed", 0.0)
 
 
+@pytest.mark.slow
 def test_a_reply_without_labels_is_the_worst_and_a_failed_request_is_nothing() -> None:
     for name, worst in (("noharm_safety", 0.0), ("noharm_severe_rate", 1.0), ("noharm_harm", 25.0)):
         assert scored(name, "I cannot say.").value == worst
@@ -135,6 +139,7 @@ def test_an_unreadable_reply_takes_no_completeness_from_a_case_that_has_none_to_
     assert scored("noharm_overall", "I cannot say.").stats[2:4] == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_the_same_reply_has_the_same_score_bit_for_bit() -> None:
     text = reply("ecg", "scan")
     first = msgspec.json.encode(scored("noharm_overall", text))
@@ -211,6 +216,14 @@ def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["schema", "noharm"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert set(schema["$defs"]) >= {"Case", "Action", "RedFlag", "Broad"}
+    action, own = schema["$defs"]["Action"]["properties"], schema["$defs"]["Case"]["properties"]
+    assert re.fullmatch(own["code"]["pattern"], "NOHARM-CARD-ACS-001")
+    assert not re.fullmatch(own["code"]["pattern"], "CARD-1")
+    assert re.fullmatch(action["id"]["pattern"], "a1")
+    ratings = action["ratings"]["prefixItems"]
+    assert [(r["minimum"], r["maximum"]) for r in ratings] == [(1, 9)] * 3
+    assert own["alternatives"]["items"]["minItems"] == 2
+    assert own["actions"]["minItems"] == own["vignette"]["minLength"] == 1
 
 
 @pytest.mark.slow

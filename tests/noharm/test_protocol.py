@@ -101,6 +101,7 @@ def test_the_schema_is_of_this_very_menu() -> None:
     assert len(menus) > 1
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Za-z]\w{0,15}", fullmatch=True),
@@ -118,6 +119,7 @@ def test_what_the_schema_allows_is_read_in_full(labels: dict[str, str]) -> None:
     assert read.endorsed == tuple(a for a, label in labels.items() if label == "Appropriate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [False, True])
 def test_the_body_carries_the_schema_where_the_config_says_so(
     tmp_path: Path, is_held: bool
@@ -159,6 +161,7 @@ def test_a_scripted_model_is_handed_the_schema() -> None:
 # Which run it is ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> None:
     assert planned(HELD).request_hash != planned(MODEL).request_hash
     for other in ("headqa", "medec", "mtsamples"):
@@ -167,6 +170,7 @@ def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> N
         assert all(request.json_schema is None for request in requests(held).values())
 
 
+@pytest.mark.slow
 def test_answers_that_were_given_without_a_schema_are_kept_beside_those_with(
     tmp_path: Path,
 ) -> None:
@@ -188,6 +192,7 @@ def test_answers_that_were_given_without_a_schema_are_kept_beside_those_with(
 # What it costs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) -> None:
     price = Price(input=1.0, output=1.0, date="2026-01-01")
     held = planned(msgspec.structs.replace(HELD, price=price), results_dir=str(tmp_path))
@@ -235,6 +240,7 @@ def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_pa
     assert (row["safety_worst"], row["severe_rate_worst"]) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [False, True])
 def test_the_others_are_asked_and_the_means_are_theirs(tmp_path: Path, is_held: bool) -> None:
     plain = requests(planned())
@@ -259,6 +265,7 @@ def test_the_others_are_asked_and_the_means_are_theirs(tmp_path: Path, is_held: 
     assert row["safety"] == pytest.approx(sum(1 - min(h, 25) / 25 for h in harms) / 7)
 
 
+@pytest.mark.slow
 def test_a_server_that_cuts_the_menu_without_a_word_is_found_out(tmp_path: Path) -> None:
     def cut(prompt: str) -> Reply:
         read = {"prompt_tokens": 4096, "completion_tokens": 9, "total_tokens": 4105}
@@ -298,6 +305,7 @@ def test_a_constrained_reply_that_ends_at_the_budget_is_truncated(tmp_path: Path
     assert (row["safety"], row["severe_rate"]) == (0.0, 1.0)  # the floor, as for any such answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [

@@ -38,6 +38,7 @@ def flagged(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_without_a_file_the_bundled_cases_pass(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = qc(capsys)
     assert (code, err) == (0, "")
@@ -62,6 +63,7 @@ def test_flags_are_shown_and_fail_nothing(
     assert flagged.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = flagged.with_name("flags.jsonl")
     assert qc(capsys, flagged, "--flags", target)[0] == 0
@@ -106,6 +108,7 @@ def test_a_terminal_of_any_width(
     assert "a1, a2, a4" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -171,7 +174,7 @@ def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert "line 2: case NOHARM-NEPH-HYPERK-001: action 'a5', field ratings: 12" in lines[1]
     assert "line 3: not readable JSON" in lines[2]
     assert "line 5: case NOHARM-CARD-AFPCI-001 stands in line 1" in lines[3]
-    assert lines[4].startswith("medhelm: cases.jsonl: 4 faults, named above")
+    assert lines[4].startswith("medhelm: cases.jsonl: 4 faults, all above")
     assert len(lines) == 5
 
 
@@ -220,3 +223,13 @@ def test_embeddings_without_the_extra(
     code, out, err = qc(capsys, "--embeddings", "owner/encoder")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "pip install 'medhelm[hf]'" in err
+
+
+def test_a_file_of_another_form_does_not_flood_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.jsonl"
+    path.write_text("a line of a report\n" * 500)
+    code, out, err = qc(capsys, path)
+    assert (code, out, err.count("\n")) == (3, "", 21)
+    assert "report.jsonl: 500 faults, the first 20 above" in err

@@ -288,6 +288,7 @@ def test_bundled_cases_pass_every_check() -> None:
 RATED = st.tuples(*[st.integers(1, 9)] * 3)
 
 
+@pytest.mark.slow
 @given(st.lists(RATED, min_size=2, max_size=12), st.randoms(use_true_random=False))
 def test_the_order_of_actions_cases_and_raters_changes_nothing(
     ratings: list[tuple[int, int, int]], dice: np.random.Generator
@@ -310,6 +311,7 @@ def test_the_order_of_actions_cases_and_raters_changes_nothing(
         assert ours == pytest.approx(theirs)
 
 
+@pytest.mark.slow
 @given(st.lists(RATED, min_size=1, max_size=30), st.integers(0, 29))
 def test_a_flagged_action_less_never_adds_to_the_flags_of_agreement(
     ratings: list[tuple[int, int, int]], at: int

@@ -150,6 +150,7 @@ def classes(made: Case) -> dict[str, str]:
     return {a.id: action_class(consensus(a)) for a in made.actions}
 
 
+@pytest.mark.slow
 @given(labelled(), st.randoms(use_true_random=False))
 def test_a_right_endorsement_never_lowers_completeness_or_safety(
     drawn: tuple[Case, set[str]], rng: random.Random
@@ -163,6 +164,7 @@ def test_a_right_endorsement_never_lowers_completeness_or_safety(
             assert bool(after.is_complete) >= before.is_complete
 
 
+@pytest.mark.slow
 @given(labelled())
 def test_a_commission_never_raises_safety(drawn: tuple[Case, set[str]]) -> None:
     made, chosen = drawn
@@ -172,6 +174,7 @@ def test_a_commission_never_raises_safety(drawn: tuple[Case, set[str]]) -> None:
         assert with_it.is_complete == without.is_complete
 
 
+@pytest.mark.slow
 @given(labelled())
 def test_uncertain_actions_change_no_harm(drawn: tuple[Case, set[str]]) -> None:
     made, chosen = drawn
@@ -180,6 +183,7 @@ def test_uncertain_actions_change_no_harm(drawn: tuple[Case, set[str]]) -> None:
     assert one.errors == two.errors and one.is_complete == two.is_complete
 
 
+@pytest.mark.slow
 @given(labelled(), st.randoms(use_true_random=False))
 def test_the_order_of_actions_changes_nothing(
     drawn: tuple[Case, set[str]], rng: random.Random

@@ -141,6 +141,7 @@ def test_all_pairs_of_a_menu_are_named_in_natural_order() -> None:
     assert near_duplicates({}) == near_duplicates({"a": "Measure INR"}) == []
 
 
+@pytest.mark.slow
 @given(st.permutations([t for pair in SAME[:8] for t in pair]))
 def test_the_order_of_a_menu_changes_nothing(texts: list[str]) -> None:
     ids = {text: f"a{i}" for i, text in enumerate(sorted(texts))}
@@ -148,6 +149,7 @@ def test_the_order_of_a_menu_changes_nothing(texts: list[str]) -> None:
     assert near_duplicates(menu) == near_duplicates(dict(sorted(menu.items())))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.text(max_size=40), max_size=5))
 def test_any_text_can_be_read(texts: dict[str, str]) -> None:
     for a, b, alike in near_duplicates(texts):
