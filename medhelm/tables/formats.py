@@ -234,6 +234,9 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
             columns = _fitting(grid, out.width)
             if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
                 notes = [*not_scored(table.rows), *notes]
+            if bare := _bare(grid, columns):
+                said_of = f"No room here for the intervals of {', '.join(bare)}: widen the terminal"
+                notes = [f"{said_of}, or take another --format.", *notes]
             if grid.rows:
                 _print_grid(grid, columns, out)
             else:
@@ -258,6 +261,12 @@ def _fitting(table: Table, width: int) -> list[Column]:
         columns = [c for c in columns if c.name != spare[0]]
         del spare[0]
     return columns
+
+
+def _bare(table: Table, columns: Sequence[Column]) -> list[str]:
+    """Return the headings of columns that are shown without the interval that they have."""
+    own = {c.name: c.interval for c in table.columns}
+    return [c.heading for c in columns if c.interval is None and own[c.name] is not None]
 
 
 def _print_grid(table: Table, columns: Sequence[Column], out: Console) -> None:

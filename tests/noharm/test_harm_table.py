@@ -341,7 +341,8 @@ def test_the_table_fits_the_terminal(results: Path, width: int) -> None:
     assert all(len(line) <= width for line in text.splitlines())
     for word in ("overall", "safety", "complete", "restraint", "severe", "NNH", "lab/one"):
         assert word in head
-    assert ("[" in head) == (width > 80)  # intervals go first
+    assert ("[" in head) == (width > 80)  # intervals go first, and it is said
+    assert ("No room here for the intervals of overall, safety" in text) == (width == 80)
     assert all(w in first for w in ("omissions", "commissions", "mild"))
 
 
