@@ -151,7 +151,7 @@ def _acted(folder: Path, results: Path) -> None:
                 | {"knowns": [text], "red_flags": [{"text": text, "status": "present"}]}
                 | {
                     "actions": [
-                        {"id": i, "text": text, "category": "medication"}
+                        {"id": i, "text": " ".join(text.splitlines()), "category": "medication"}
                         | {"ratings": [rating] * 3, "references": [text]}
                         for i, rating in ratings.items()
                     ]
