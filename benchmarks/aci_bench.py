@@ -70,7 +70,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "for a heading, state so. Reply with the note alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="visit_note",
             answer="text",
             max_output_tokens=2048,
             redistributable=True,

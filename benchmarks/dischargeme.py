@@ -174,7 +174,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "was removed to protect the patient. Reply with the section alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="discharge_section",
             answer="text",
             how_to_get=(
                 "Become a credentialed user of physionet.org and sign the data use agreement of "

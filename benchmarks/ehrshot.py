@@ -15,15 +15,24 @@ from typing import Any
 
 from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
 
+HYPERTENSION = (
+    "ICD10CM/I10, ICD9CM/401, ICD9CM/401.0, ICD9CM/401.1, ICD9CM/401.9, SNOMED/1201005, "
+    "SNOMED/1218009, SNOMED/155296003, SNOMED/18416000, SNOMED/194758001, SNOMED/194760004, "
+    "SNOMED/19769006, SNOMED/23717007, SNOMED/266228004, SNOMED/35303009, SNOMED/371125006, "
+    "SNOMED/40511000119107, SNOMED/429457004, SNOMED/46481004, SNOMED/59621000, "
+    "SNOMED/63287004, SNOMED/71874008, SNOMED/72022006, SNOMED/78808002, SNOMED/78975002, "
+    "SNOMED/9901000"
+)
+"""The codes by which the release labels hypertension, as the published prompt lists them."""
 QUESTIONS: Mapping[str, str] = {
     "guo_readmission": (
         "The patient leaves hospital today. Will the patient be admitted to hospital again within "
         "30 days?"
     ),
     "new_hypertension": (
-        "Hypertension is lasting high blood pressure; records show it by codes such as "
-        "ICD10CM/I10, ICD9CM/401.9 or SNOMED/59621000 (essential hypertension). Will the patient "
-        "be given this diagnosis for the first time within the next year?"
+        "Hypertension is lasting high blood pressure. A record shows it by any of these codes: "
+        f"{HYPERTENSION}. Will the patient be given this diagnosis for the first time "
+        "within the next year?"
     ),
     "lab_anemia": (
         "The patient's haemoglobin is measured now. Will the result show anaemia, that is, lie "
@@ -43,7 +52,11 @@ _Key = tuple[int, int]
 """Patient, and time in microseconds since 1970."""
 _EPOCH = datetime(1970, 1, 1)
 _EVENTS = {"subject_id": "integer", "time": "timestamp", "code": "text"}
-_LABELS = {"subject_id": "integer", "prediction_time": "timestamp", "boolean_value": "boolean"}
+_LABELS = {"subject_id": "integer", "prediction_time": "timestamp"}
+_VALUES = {"boolean_value": "boolean", "integer_value": "integer"}
+"""Where a label is; upstream's converter fills the second for the laboratory tasks alone."""
+_GRADES = (0, 1, 2, 3)
+"""Normal, and what deviates mildly, moderately and severely (for haemoglobin from below 120 g/L)."""
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -78,22 +91,39 @@ def read_labels(path: Path, task: str) -> dict[_Key, bool]:
     A label that stands twice counts once; where the two contradict each other it is left out.
     """
     found: dict[_Key, bool | None] = {}
-    for batch in _batches(path, _LABELS):
+    is_lab = task.startswith("lab_")
+    for batch in _batches(path, _LABELS, _VALUES):
         if any(batch.column(name).null_count for name in _LABELS):
-            raise DataError(
-                f"{_shown(path)}: {', '.join(_LABELS)} must be filled in every row "
-                "(boolean_value by true or false)"
-            )
+            raise DataError(f"{_shown(path)}: {', '.join(_LABELS)} must be filled in every row")
         times = _microseconds(batch.column("prediction_time"))
         subjects = batch.column("subject_id").to_pylist()
-        values = batch.column("boolean_value").to_pylist()
+        values = [_label(path, row, is_lab) for row in batch.select(_held(batch)).to_pylist()]
         for subject, time, value in zip(subjects, times, values, strict=True):
             key = (subject, time)
             found[key] = value if found.get(key, value) == value else None
-        if task.startswith("lab_") and len(found) > LAB_LABELS:
+        if is_lab and len(found) > LAB_LABELS:
             kept = sorted(found, key=lambda key: _hash(task, key))[:LAB_LABELS]
             found = {key: found[key] for key in kept}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _held(batch: Any) -> list[str]:
+    return [name for name in _VALUES if name in batch.schema.names]
+
+
+def _label(path: Path, row: Mapping[str, Any], is_lab: bool) -> bool:
+    """Return what a row's values say; raises DataError where they are none, or two."""
+    number = row.get("integer_value")
+    if number is not None and number not in (_GRADES if is_lab else _GRADES[:2]):
+        raise DataError(f"{_shown(path)}: integer_value is not one of the grades of the task")
+    found = {value for value in (row.get("boolean_value"), number) if value is not None}
+    said = {bool(value) for value in found}
+    if len(said) != 1:
+        raise DataError(
+            f"{_shown(path)}: every row must hold boolean_value (true or false) or integer_value "
+            "(0, or a grade above it), and not two that contradict each other"
+        )
+    return said.pop()
 
 
 def _hash(task: str, key: _Key) -> bytes:
@@ -143,21 +173,27 @@ def _stretches(path: Path) -> Iterator[tuple[int, list[int], list[str]]]:
             yield int(keys[start]), _microseconds(times[part]), codes[part].to_pylist()
 
 
-def _batches(path: Path, columns: Mapping[str, str]) -> Iterator[Any]:
-    """Yield the columns of a Parquet file, some rows at a time; raises DataError."""
+def _batches(
+    path: Path, columns: Mapping[str, str], either: Mapping[str, str] = {}
+) -> Iterator[Any]:
+    """Yield columns of a Parquet file, and those of `either` it has; raises DataError."""
     import pyarrow
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
             schema = file.schema_arrow
-            for name, kind in columns.items():
+            extra = {name: kind for name, kind in either.items() if name in schema.names}
+            if either and not extra:
+                raise DataError(f"{_shown(path)}: there is no column {' or '.join(either)}")
+            read = {**columns, **extra}
+            for name, kind in read.items():
                 if name not in schema.names:
                     raise DataError(f"{_shown(path)}: there is no column {name}")
                 if not _is_kind(schema.field(name).type, kind):
                     raise DataError(f"{_shown(path)}: the column {name} holds no {kind} values")
             for group in range(file.num_row_groups):  # over all at once, buffers pile up
-                for batch in file.iter_batches(_ROWS, row_groups=[group], columns=list(columns)):
+                for batch in file.iter_batches(_ROWS, row_groups=[group], columns=list(read)):
                     if batch.num_rows:
                         yield batch
     except (pyarrow.ArrowException, OSError) as e:
@@ -170,6 +206,8 @@ def _is_kind(kind: Any, name: str) -> bool:
 
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if types.is_null(kind):  # nothing but empty cells
+        return True
     if name == "text":
         return bool(types.is_string(kind) or types.is_large_string(kind))
     return bool(getattr(types, f"is_{name}")(kind))
@@ -216,6 +254,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="ehrshot",
+            version="2",
             title="EHRSHOT",
             description=(
                 "Yes/no forecasts from the codes of a patient's record up to a moment: "

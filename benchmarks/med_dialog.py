@@ -71,7 +71,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
         Benchmark(
             name="med_dialog",
             title="MedDialog",
-            description="Online dialogues of patients and doctors, to be told in one sentence.",
+            description="Online dialogues of patients and doctors, to be summed up in one sentence.",
             subcategory="patient_provider_messaging",
             tasks=("triage_messages", "analyze_symptoms", "draft_responses"),
             dataset=FileDataset(
@@ -90,7 +90,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Reply with one sentence and nothing else."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="dialogue_summary",
             parts=PARTS,
             answer="text",
             max_output_tokens=256,

@@ -160,7 +160,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "brief as the request allows, and say so where the record does not tell."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="record_answer",
             answer="text",
             how_to_get=(
                 "Apply for MedAlign at medalign.stanford.edu: CITI training and a signed data use "

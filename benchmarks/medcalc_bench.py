@@ -46,6 +46,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="medcalc_bench",
+            version="2",
             title="MedCalc-Bench",
             description="Values of 55 medical calculators, to be computed from patient notes.",
             subcategory="supporting_diagnostic_decisions",

@@ -3,7 +3,18 @@
 Ben Abacha et al., 2024, arXiv 2412.19260.
 """
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from collections.abc import Iterator
+
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Phrasing,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 
 def to_instance(row: Row) -> Instance | None:
@@ -22,6 +33,50 @@ def to_instance(row: Row) -> Instance | None:
         answer_key={"error_flag": flag, "error_sentence_id": sentence},
         metadata={"error_type": row["Error Type"].strip() if flag == "1" else "none"},
     )
+
+
+def phrasings(instance: Instance) -> Iterator[Phrasing]:
+    """Yield the verdict on a note in the wordings of models, and replies without a verdict."""
+    if instance.answer_key["error_flag"] == "0":
+        replies = {
+            "sentence": "The note is correct.",
+            "word_sentence": "CORRECT.",
+            "bold": "**CORRECT**",
+            "line": "Answer: CORRECT",
+            "lower_case": "correct",
+            "boxed": "$\\boxed{\\text{CORRECT}}$",
+            "json": '{"answer": "CORRECT"}',
+            "tag": "<answer>CORRECT</answer>",
+            "numbered": "1. CORRECT",
+            "reasoned_before": "The diagnosis and the treatment fit the findings.\n\nCORRECT",
+            "explained_after": "CORRECT\n\nThe treatment fits the diagnosis.",
+            "thinking": "<think>Sentence 2 looks odd, but it is right.</think>\nCORRECT",
+            "no_error": "There is no error in the note.",
+        }
+    else:
+        gold = instance.references[0]
+        number, text = gold.split(" ", 1)
+        replies = {
+            "sentence": f"Sentence {number} is wrong. It should read: {text}",
+            "bold": f"**{number}** {text}",
+            "line": f"Answer: {gold}",
+            "colon": f"{number}: {text}",
+            "point": f"{number}. {text}",
+            "bracket": f"{number}) {text}",
+            "boxed": f"$\\boxed{{{number}}}$",
+            "tag": f"<answer>{gold}</answer>",
+            "labelled": f"Sentence {number}: {text}",
+            "reasoned_before": f"One statement does not fit the findings.\n\n{gold}",
+            "explained_after": f"{gold}\n\nThe other sentences are right.",
+            "thinking": f"<think>Is it sentence {int(number) + 1}? No.</think>\n{gold}",
+            "error_in": f"The error is in sentence {number}.",
+        }
+    for name, text in replies.items():
+        yield Phrasing(name=name, text=text)
+    hedge = "I cannot tell whether the note is right without the whole record."
+    yield Phrasing(name="undecided", text=hedge, gives_gold=False)
+    thought = "<think>Sentence 1 may be wrong, so I should"
+    yield Phrasing(name="thinking_cut", text=thought, gives_gold=False, is_cut=True)
 
 
 @hookimpl
@@ -62,6 +117,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             metrics=["medec_flag_accuracy", "medec_sentence_accuracy"],
             answer="text",
+            phrasings=phrasings,
             max_output_tokens=256,
             redistributable=True,
             licence="CC BY 4.0",

@@ -140,6 +140,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="medhallu",
+            version="2",
             title="MedHallu",
             description="Answers to biomedical questions, factual or hallucinated, to be told apart.",
             subcategory="ensuring_clinical_research_quality",
@@ -162,9 +163,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             prompt="multiple_choice",
             instruction=(
                 "Below are passages of biomedical literature, a question and an answer to it. Is "
-                "the answer factual or hallucinated? It is hallucinated where it misreads the "
-                "question, leaves out what decides it, names a wrong mechanism or course of "
-                "disease, or makes up evidence."
+                "the answer factual or hallucinated? It is hallucinated where it contradicts the "
+                "passages, misreads the question, leaves out what decides it, names a wrong "
+                "mechanism or course of disease, or makes up evidence."
             ),
             metrics=["exact_match"],
             how_to_get=(

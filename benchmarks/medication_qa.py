@@ -1,9 +1,11 @@
 """MedicationQA: consumers' questions about medicines, with answers from trusted sources.
 
 Ben Abacha et al., 2019, MEDINFO. Some golds only say that there is no answer: such a question is
-asked and judged without a gold.
+asked and judged without a gold. Some questions stand several times in the file: equal ones are one
+cluster.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,11 +47,14 @@ def to_instance(row: Row) -> Instance | None:
     answer = row["Answer"].strip()
     if not answer:
         return None
+    question = row["Question"].strip()
+    words = " ".join(question.split()).casefold().rstrip(" ?.")
     has_gold = not NO_ANSWER.fullmatch(answer.rstrip(" ."))
     return Instance(
         id=row["row"],
-        question=row["Question"].strip(),
+        question=question,
         references=(answer,) if has_gold else (),
+        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
         metadata={
             "question_type": row["Question Type"].strip().lower() or "not stated",
             "drug": row["Focus (Drug)"].strip() or "not stated",
@@ -61,11 +66,13 @@ def to_instance(row: Row) -> Instance | None:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
+    commit = "8756adc5f4bb99f6bcff690a13921337d9f9bb7e"
     repository = "abachaa/Medication_QA_MedInfo2019"
     file = "MedInfo2019-QA-Medications.xlsx"
     return [
         Benchmark(
             name="medication_qa",
+            version="2",
             title="MedicationQA",
             description="Questions of consumers about medicines, to be answered in plain words.",
             subcategory="providing_patient_education_resources",
@@ -74,11 +81,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name=file,
-                        url=f"https://raw.githubusercontent.com/{repository}/master/{file}",
+                        url=f"https://raw.githubusercontent.com/{repository}/{commit}/{file}",
+                        sha256="4f13d0e3b195bd6a5d72a1872f9118cb5f69fd02c370001695330cfc9e3b5832",
                     ),
                 ),
                 read=read,
-                source=f"{repository}, default branch",
+                source=f"{repository} at {commit}",
             ),
             to_instance=to_instance,
             prompt="plain",
@@ -87,7 +95,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Answer it correctly and fully, in words that this person understands."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="medication_answer",
             answer="text",
             max_output_tokens=1024,
             licence="not stated by the source",
@@ -96,5 +104,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "trusted answers. MEDINFO 2019"
             ),
             expected_instances={"test": 690},
+            cluster="question",
         )
     ]

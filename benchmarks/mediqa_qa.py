@@ -1,9 +1,10 @@
 """MEDIQA-QA: consumers' questions about health, with answers that experts ranked.
 
 Ben Abacha et al., 2019, ACL W19-5039 (task 3). The gold is the answer that was ranked first; in
-32 of 150 questions it was rated right but incomplete.
+32 of 150 questions it was rated right but incomplete. Equal questions are one cluster.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -53,10 +54,13 @@ def to_instance(row: Row) -> Instance:
     rating = golds[0]["ReferenceScore"]
     if rating not in RATINGS:
         raise DataError(f"ReferenceScore: expected one of {', '.join(RATINGS)}")
+    question = row["QuestionText"].strip()
+    words = " ".join(question.split()).casefold()
     return Instance(
         id=row["QID"],
-        question=row["QuestionText"].strip(),
+        question=question,
         references=(golds[0]["AnswerText"].strip(),),
+        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
         metadata={"gold_rating": RATINGS[rating]},
     )
 
@@ -70,6 +74,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="mediqa_qa",
+            version="2",
             title="MEDIQA-QA",
             description="Questions of consumers about health, to be answered in plain words.",
             subcategory="enhancing_patient_understanding_and_accessibility_in_health_communication",
@@ -92,11 +97,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "it correctly and fully, in words that this person understands."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="health_answer",
             answer="text",
             max_output_tokens=2048,
             licence="not stated by the source",
             citation="Ben Abacha et al. MEDIQA 2019 shared task. BioNLP 2019. ACL W19-5039",
             expected_instances={"test": 150},
+            cluster="question",
         )
     ]

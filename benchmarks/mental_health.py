@@ -4,7 +4,7 @@ Bedi et al., 2025, arXiv 2505.23802. The turns of a dialogue are not independent
 have seven dialogues, so the dialogue is the cluster.
 """
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, TableLayout, hookimpl
 
 COLUMNS = {
     "id": "unique key of the row, a turn of the counsellor",
@@ -14,35 +14,31 @@ COLUMNS = {
     "context": "the dialogue before the turn, a line a turn; empty before the first",
     "response": "what the counsellor said, the gold",
 }
-FILLED = ("id", "dialogue", "topic", "response")
+LAYOUT = TableLayout(
+    columns=COLUMNS,
+    filled=("id", "dialogue", "topic", "response"),
+    published={
+        "topic": "topic",
+        "dialogue_type": "dialogue_type",
+        "context": "context",
+        "response": "gold_counselor_response",
+    },
+)
 
 
 def to_instance(row: Row) -> Instance:
     """Return a dialogue up to a turn of the counsellor."""
-    check_columns(row)
-    topic, kind, before = (row[name].strip() for name in ("topic", "dialogue_type", "context"))
+    cells = LAYOUT.read(row)
+    topic, kind, before = (cells[name].strip() for name in ("topic", "dialogue_type", "context"))
     heading = [f"Topic: {topic}", *([f"Kind of dialogue: {kind}"] if kind else [])]
     return Instance(
-        id=row["id"].strip(),
+        id=cells.get("id", "").strip(),
         context="\n".join(heading) + "\n\nDialogue so far:\n" + (before or "(not begun)"),
         question="What does the counsellor say next?",
-        references=(row["response"].strip(),),
-        cluster=row["dialogue"].strip(),
+        references=(cells["response"].strip(),),
+        cluster=cells.get("dialogue", f"{topic}/{kind}").strip(),
         metadata={"topic": topic, "dialogue_type": kind},
     )
-
-
-def check_columns(row: Row) -> None:
-    """Raise DataError for a missing, unknown or empty column."""
-    for name in COLUMNS:
-        if name not in row:  # the header may be missing: the names it has are not repeated
-            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
-    for name in row:
-        if name not in COLUMNS:
-            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
-    for name in FILLED:
-        if not row[name].strip():
-            raise DataError(f"column {name!r} is empty")
 
 
 @hookimpl
@@ -67,14 +63,16 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "risk. Reply with the counsellor's words alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="counselling_turn",
             answer="text",
             columns=COLUMNS,
             how_to_get=(
                 "The dialogues are not public; run the task on dialogues of your own institution.",
                 "Make a UTF-8 CSV file with one row for each turn of a counsellor.",
-                "The published file calls the response gold_counselor_response and has neither id "
-                "nor dialogue: add both.",
+                "The published file is read as it is, under the same name, by its columns "
+                f"{', '.join(LAYOUT.published.values())}. It does not say which dialogue a turn "
+                "is of: turns of one topic and type are taken together, unless you add a column "
+                "dialogue.",
                 "Name the file mental_health.csv; mental_health.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1024,

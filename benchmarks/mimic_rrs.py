@@ -75,7 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "impression alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="radiology_impression",
             answer="text",
             how_to_get=(
                 "Become a credentialed user of physionet.org and sign the data use agreement of "

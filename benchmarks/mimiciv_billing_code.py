@@ -1,7 +1,8 @@
 """MIMIC-IV Billing Code: the ICD-10 codes under which a hospital stay was billed, from its note.
 
 Johnson et al., 2023, doi 10.1038/s41597-022-01899-x; the task follows Edin et al., 2023,
-arXiv 2304.10909. Notes and codes come from two releases and are joined by the stay (hadm_id).
+arXiv 2304.10909. Notes and codes come from two releases and are joined by the stay (hadm_id). The
+split `prepared` is the file that Edin et al. make of them, from which MedHELM was run.
 """
 
 import csv
@@ -18,13 +19,22 @@ from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile
 NOTES = ("note_id", "subject_id", "hadm_id", "text")
 CODES = ("hadm_id", "seq_num", "icd_code", "icd_version")
 VERSIONS = ("9", "10")
+PREPARED = ("text", "target")
+
+_ROWS = 256
+"""Rows of the prepared file that are read at a time."""
 
 _LONGEST_CELL = 2**31 - 1
 """The csv module's own limit is below the length of a long note."""
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
-    """Yield the notes of the stays that have ICD-10 codes, with diagnoses before procedures.
+    """Yield the notes of the stays that have ICD-10 codes."""
+    yield from read_prepared(paths[0]) if split == "prepared" else read_releases(paths)
+
+
+def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
+    """Yield the notes of a release with the codes of another, diagnoses before procedures.
 
     Notes are streamed; the codes lie in a temporary database on disk, which is deleted when the
     reading ends. So neither table needs to fit into memory.
@@ -43,6 +53,28 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
                 if not row["text"].strip():
                     raise DataError(f"{notes.name}, row {number}: text is empty")
                 yield {**row, "codes": codes}
+
+
+def read_prepared(path: Path) -> Iterator[Row]:
+    """Yield the rows of the prepared file; the keys of note and patient may be missing."""
+    import pyarrow
+    from pyarrow import ipc
+
+    keys = ("note_id", "subject_id")
+    try:
+        with pyarrow.memory_map(str(path)) as file, ipc.open_file(file) as reader:
+            names = reader.schema.names
+            if missing := [name for name in PREPARED if name not in names]:
+                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+            columns = [name for name in (*keys, *PREPARED) if name in names]
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number).select(columns)
+                for start in range(0, batch.num_rows, _ROWS):
+                    for row in batch.slice(start, _ROWS).to_pylist():
+                        shown = {key: str(row.get(key) or "") for key in keys}
+                        yield {**shown, "text": row["text"] or "", "codes": row["target"] or []}
+    except (pyarrow.ArrowException, OSError) as e:
+        raise DataError(f"{path.name}: not readable as Feather ({type(e).__name__})") from None
 
 
 def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
@@ -100,7 +132,7 @@ def to_instance(row: Row) -> Instance:
         id=row["note_id"],
         context=row["text"].strip(),
         references=tuple(dict.fromkeys(row["codes"])),
-        cluster=row["subject_id"],
+        cluster=row["subject_id"] or None,
     )
 
 
@@ -116,12 +148,17 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("generate_billing", "document_billing"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(name="note/discharge.csv.gz"),
-                    SourceFile(name="hosp/diagnoses_icd.csv.gz"),
-                    SourceFile(name="hosp/procedures_icd.csv.gz"),
+                    SourceFile(name="note/discharge.csv.gz", splits=("test",)),
+                    SourceFile(name="hosp/diagnoses_icd.csv.gz", splits=("test",)),
+                    SourceFile(name="hosp/procedures_icd.csv.gz", splits=("test",)),
+                    SourceFile(name="mimiciv_icd10.feather", splits=("prepared",)),
                 ),
                 read=read,
-                source="MIMIC-IV-Note 2.2 and MIMIC-IV 2.2, PhysioNet",
+                splits=("test", "prepared"),
+                source=(
+                    "MIMIC-IV-Note 2.2 and MIMIC-IV 2.2, PhysioNet (test); the same as prepared "
+                    "by JoakimEdin/medical-coding-reproducibility (prepared)"
+                ),
             ),
             to_instance=to_instance,
             prompt="plain",
@@ -132,6 +169,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Reply with the codes alone, separated by commas."
             ),
             metrics=["micro_f1", "mean_f1", "label_precision", "label_recall"],
+            published_metric="mean_f1",
             answer="labels",
             how_to_get=(
                 "Become a credentialed user of physionet.org and sign the data use agreements of "
@@ -140,6 +178,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "and hosp/procedures_icd.csv.gz of MIMIC-IV.",
                 "Put the folders note and hosp with these files, packed as they are, into "
                 "<data dir>/mimiciv_billing_code.",
+                "The file that MedHELM was run on, mimiciv_icd10.feather (columns text and target) "
+                "of JoakimEdin/medical-coding-reproducibility, is the split prepared: put it into "
+                "the same place and run with `benchmark.split=prepared`.",
             ),
             max_output_tokens=1024,
             data_class="gated",

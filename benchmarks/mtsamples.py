@@ -1,39 +1,41 @@
-"""MTSamples: what comes next in a transcribed clinical note, mostly its treatment plan.
+"""MTSamples: the treatment plan that a transcribed clinical note ends with.
 
 Transcription samples of mtsamples.com in the copy that MedHELM uses. A note ends at the heading
-of its gold, and the part under that heading is what is asked for: in 185 of 539 notes the
-findings, in 16 the summary.
+of its gold, and the plan under that heading is what is asked for. The 201 notes whose only gold is
+findings (185) or a summary (16) are left out: a plan is not asked of them, and what an examination
+or an operation found cannot be known from the note before it.
 """
 
 import re
 
 from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, cut_section, hookimpl
 
-ASKED = {
-    "PLAN": "Write the treatment plan for this patient: what is to be done next, and how.",
-    "SUMMARY": "Write the summary of this patient's case, with what is to be done.",
-    "FINDINGS": "Write the findings that come next in this note, as far as it lets you tell them.",
-}
-"""What is asked for by the heading of the gold; the first heading with a text is the gold's."""
+QUESTION = "Write the treatment plan for this patient: what is to be done next, and how."
+HEADINGS = ("PLAN", "SUMMARY", "FINDINGS")
+"""Of the gold; the first heading with a text is the gold's."""
 NO_GOLD = re.compile(r"see above\.?", re.IGNORECASE)
 
 
 def to_instance(row: Row) -> Instance | None:
-    """Return a note up to its gold; None without a gold or with a heading in another case only."""
+    """Return a note up to its gold.
+
+    None without a plan, or with a heading in another case only.
+    """
     note = row["text"].strip()
-    if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in ASKED):
+    if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in HEADINGS):
         return None
-    if (cut := cut_section(note, tuple(ASKED))) is None:
+    cut = cut_section(note, HEADINGS)
+    if cut is None or cut[0] != "PLAN":
         return None
-    heading, gold, context = cut
+    _, gold, context, _ = cut
     specialty = re.search(r"(?m)^Medical Specialty:(.*)$", note)
     return Instance(
         id=row["name"],
         context=context,
-        question=ASKED[heading],
+        question=QUESTION,
         references=() if NO_GOLD.fullmatch(gold) else (gold,),
         metadata={
-            "section": heading.lower(),
+            "section": "plan",
             "specialty": (specialty[1].strip() if specialty else "") or "not stated",
         },
     )
@@ -47,8 +49,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="mtsamples",
+            version="2",
             title="MTSamples",
-            description="Clinical notes whose treatment plan, summary or findings are to be told.",
+            description="Clinical notes whose treatment plan is to be written.",
             subcategory="planning_treatments",
             tasks=("suggest_clinical_pathways", "match_protocols", "screen_contraindications"),
             dataset=FileDataset(
@@ -71,12 +74,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="note_section",
             answer="text",
             max_output_tokens=1024,
             curation="formulated",
             licence="not stated by the source; see mtsamples.com",
             citation="MTSamples, transcribed medical transcription sample reports. mtsamples.com",
-            expected_instances={"test": 539},
+            expected_instances={"test": 338},
         )
     ]

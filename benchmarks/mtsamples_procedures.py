@@ -1,8 +1,9 @@
 """MTSamples Procedures: the missing part of a procedure note.
 
-Procedure notes of mtsamples.com in the copy that MedHELM uses. A note ends at the heading of its
-gold. Three quarters of the golds are findings and not plans, so each note asks for the part that
-its gold is.
+Procedure notes of mtsamples.com in the copy that MedHELM uses. Each note asks for the part that its
+gold is. A note ends at a plan or summary that is asked for. Of a note that is asked for its findings
+the section alone is taken out, so that they can be told from the description of the procedure behind
+it; the 45 notes that go on with fewer than 30 words are left out, as nothing tells the findings.
 """
 
 import re
@@ -13,21 +14,33 @@ ASKED = {
     "PLAN": "Write the plan of this procedure note: what is to be done next, and how.",
     "SUMMARY": "Write the summary of this procedure note: what was done and with what result.",
     "FINDINGS": (
-        "Write the findings of this procedure note: what was seen, as far as the note lets you "
-        "tell it, and what was done then."
+        "Write the section FINDINGS of this procedure note, which was taken out at the mark [...]: "
+        "what was seen, by what the rest of the note says of the case and the procedure."
     ),
 }
 """What is asked for by the heading of the gold; the first heading with a text is the gold's."""
+BEHIND = 30
+"""Words of the note behind the findings, without which they could only be made up."""
 
 
 def to_instance(row: Row) -> Instance | None:
-    """Return a note up to its gold; None without a gold or with a heading in another case only."""
+    """Return a note without its gold.
+
+    None without a gold, with nothing that tells the findings, or with a heading in another case
+    only.
+    """
     note = row["text"].strip()
     if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in ASKED):
         return None
     if (cut := cut_section(note, tuple(ASKED))) is None:
         return None
-    heading, gold, context = cut
+    heading, gold, context, behind = cut
+    if heading == "FINDINGS":
+        lines = behind.splitlines()
+        behind = "\n".join(line for line in lines if not line.startswith("Keywords:")).strip()
+        if len(behind.split()) < BEHIND:
+            return None
+        context = f"{context}\n[...]\n{behind}"
     specialty = re.search(r"(?m)^Medical Specialty:(.*)$", note)
     return Instance(
         id=row["name"],
@@ -49,6 +62,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="mtsamples_procedures",
+            version="2",
             title="MTSamples Procedures",
             description="Procedure notes whose findings, plan or summary are to be written.",
             subcategory="recording_procedures",
@@ -62,6 +76,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     SourceFile(
                         name="mtsample_procedure",
                         url=f"https://codeload.github.com/{repository}/zip/{commit}",
+                        sha256="34b0f540534bcfb9483b014e80a66ceff0924a82fdffa1044520a9628e37a240",
                         folder="mtsample_procedure",
                     ),
                 ),
@@ -70,18 +85,18 @@ def medhelm_benchmarks() -> list[Benchmark]:
             to_instance=to_instance,
             prompt="plain",
             instruction=(
-                "Below is the note of a procedure that breaks off. Write the part that is asked "
-                "for, as the one who did the procedure would document it: specific, in the usual "
+                "Below is the note of a procedure, of which a part is missing. Write the part that "
+                "is asked for, as the one who did the procedure would document it: specific, in the usual "
                 "order, and without anything that the note speaks against. Reply with the text of "
                 "that part alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="procedure_note",
             answer="text",
             max_output_tokens=1024,
             curation="formulated",
             licence="not stated by the source; see mtsamples.com",
             citation="MTSamples, transcribed medical transcription sample reports. mtsamples.com",
-            expected_instances={"test": 131},
+            expected_instances={"test": 86},
         )
     ]

@@ -3,14 +3,23 @@
 Bedi et al., 2025, arXiv 2505.23802. There is no gold: the jury sees the note and the form.
 """
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    TableLayout,
+    hookimpl,
+)
 
 COLUMNS = {
     "id": "unique key of the row",
     "note": "the note of a visit in free text; rows without one are left out",
     "patient": "optional; key of the patient, so that intervals take a patient's notes together",
 }
-REQUIRED = ("id", "note")
+LAYOUT = TableLayout(columns=COLUMNS, optional=("patient",), published={"note": "MO Note"})
 FORM = """\
 Chief complaint:
 Onset:
@@ -24,27 +33,17 @@ Related symptoms:"""
 
 def to_instance(row: Row) -> Instance | None:
     """Return a note and the form to fill; rows without a note are left out."""
-    check_columns(row)
-    if not row["note"].strip():
+    cells = LAYOUT.read(row)
+    if not cells["note"].strip():
         return None
-    if not row["id"].strip():
+    if not cells.get("id", "-").strip():
         raise DataError("column 'id' is empty")
     return Instance(
-        id=row["id"].strip(),
-        context=row["note"].strip(),
+        id=cells.get("id", "").strip(),
+        context=cells["note"].strip(),
         question=f"Fill in this form from the note:\n{FORM}",
-        cluster=row.get("patient", "").strip() or None,
+        cluster=cells.get("patient", "").strip() or None,
     )
-
-
-def check_columns(row: Row) -> None:
-    """Raise DataError for a missing or unknown column."""
-    for name in REQUIRED:
-        if name not in row:  # the header may be missing: the names it has are not repeated
-            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
-    for name in row:
-        if name not in COLUMNS:
-            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
 
 
 @hookimpl
@@ -73,13 +72,15 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "all its lines in their order."
             ),
             metrics=["jury"],
-            rubric="accuracy_structure_clarity",
+            rubric="history_form",
             answer="text",
             columns=COLUMNS,
             how_to_get=(
                 "The notes are not public; run the task on notes of your own institution.",
                 "Export visit notes in free text to a UTF-8 CSV file, one a row; no labels are "
-                "needed. The published data have the note in the column 'MO Note'.",
+                "needed.",
+                "The published file is read as it is, under the same name: the note is in its "
+                "column 'MO Note', its other columns are passed over.",
                 "Name the file note_extract.csv; note_extract.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1536,

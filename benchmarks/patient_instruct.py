@@ -3,7 +3,16 @@
 Bedi et al., 2025, arXiv 2505.23802.
 """
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    TableLayout,
+    hookimpl,
+)
 
 COLUMNS = {
     "id": "unique key of the row",
@@ -21,36 +30,40 @@ GIVEN = {
     "history_and_physical": "History and physical",
     "operative_note": "Operative note",
 }
-REQUIRED = ("id", *GIVEN, "instructions")
+TEXTS = (*GIVEN, "instructions")
+LAYOUT = TableLayout(
+    columns=COLUMNS,
+    optional=("qc", "patient"),
+    published={
+        "diagnosis": "Diagnosis",
+        "procedure": "ActualProcedure",
+        "history_and_physical": "HistoryPhysicalNoteText",
+        "operative_note": "OperativeNoteText",
+        "instructions": "DischargeInstructionNoteText",
+        "qc": "QC",
+    },
+)
 
 
 def to_instance(row: Row) -> Instance | None:
     """Return a case; rows that lack a text or failed quality control are left out."""
-    check_columns(row)
-    passed = row.get("qc", "TRUE").strip().upper()
+    cells = LAYOUT.read(row)
+    passed = cells.get("qc", "TRUE").strip().upper()
+    if LAYOUT.is_published(row) and not passed:
+        return None
     if passed not in ("TRUE", "FALSE"):
         raise DataError("column 'qc' must hold one of: TRUE, FALSE")
-    if passed == "FALSE" or not all(row[name].strip() for name in REQUIRED[1:]):
+    if passed == "FALSE" or not all(cells[name].strip() for name in TEXTS):
         return None
-    if not row["id"].strip():
+    if not cells.get("id", "-").strip():
         raise DataError("column 'id' is empty")
     return Instance(
-        id=row["id"].strip(),
-        context="\n\n".join(f"{title}:\n{row[name].strip()}" for name, title in GIVEN.items()),
+        id=cells.get("id", "").strip(),
+        context="\n\n".join(f"{title}:\n{cells[name].strip()}" for name, title in GIVEN.items()),
         question="Write this patient's instructions for home.",
-        references=(row["instructions"].strip(),),
-        cluster=row.get("patient", "").strip() or None,
+        references=(cells["instructions"].strip(),),
+        cluster=cells.get("patient", "").strip() or None,
     )
-
-
-def check_columns(row: Row) -> None:
-    """Raise DataError for a missing or unknown column."""
-    for name in REQUIRED:
-        if name not in row:  # the header may be missing: the names it has are not repeated
-            raise DataError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
-    for name in row:
-        if name not in COLUMNS:
-            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(COLUMNS)}")
 
 
 @hookimpl
@@ -59,6 +72,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
     return [
         Benchmark(
             name="patient_instruct",
+            version="2",
             title="PatientInstruct",
             description="Outpatient procedures, for which to write the patient's instructions.",
             subcategory="delivering_personalized_care_instructions",
@@ -78,19 +92,22 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Below are the notes of an outpatient procedure. Write the instructions that the "
                 "patient takes home, in plain words and to the patient: wound and dressing, "
                 "activity, food, drugs and pain, what is to be expected, when to call or come at "
-                "once, and follow-up, as far as they matter in this case. Keep to what the notes "
-                "support. Reply with the instructions alone."
+                "once, and follow-up, as far as they matter in this case. Take what concerns this "
+                "patient from the notes and contradict nothing in them; where they are silent, "
+                "give the advice that is usual after this procedure. Reply with the instructions "
+                "alone."
             ),
             metrics=["jury", "rouge_l", "rouge_1", "rouge_2"],
-            rubric="accuracy_completeness_clarity",
+            rubric="home_instructions",
             answer="text",
             columns=COLUMNS,
             how_to_get=(
                 "The cases are not public; run the task on cases of your own institution.",
                 "Export outpatient procedures, with discharge within a day, to a UTF-8 CSV file, "
                 "one a row.",
-                "The published data call the columns Diagnosis, ActualProcedure, "
-                "HistoryPhysicalNoteText, OperativeNoteText, DischargeInstructionNoteText and QC.",
+                "The published file is read as it is, under the same name, by its columns "
+                f"{', '.join(LAYOUT.published.values())}; the others are passed over, and rows "
+                "whose QC is not TRUE are left out.",
                 "Name the file patient_instruct.csv; patient_instruct.jsonl with an object a line will do too.",
             ),
             max_output_tokens=1536,

@@ -1,6 +1,6 @@
 """Evaluate language models on medical work.
 
-What a plugin author needs and the three entry points, imported on first use.
+What a plugin author needs and the entry points of Python, imported on first use.
 """
 
 from __future__ import annotations
@@ -9,10 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from medhelm.api import estimate as estimate
     from medhelm.api import evaluate as evaluate
+    from medhelm.api import fetch_data as fetch_data
+    from medhelm.api import score as score
+    from medhelm.api import validate as validate
+    from medhelm.api import verify_data as verify_data
     from medhelm.data.sections import cut_section as cut_section
+    from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
+    from medhelm.extract import Reading as Reading
     from medhelm.extract import extract_choice as extract_choice
     from medhelm.extract import extract_codes as extract_codes
     from medhelm.extract import extract_date as extract_date
@@ -21,6 +28,15 @@ if TYPE_CHECKING:
     from medhelm.extract import extract_weeks_days as extract_weeks_days
     from medhelm.extract import final_answer as final_answer
     from medhelm.extract import is_code as is_code
+    from medhelm.extract import marked_answers as marked_answers
+    from medhelm.extract import own_text as own_text
+    from medhelm.extract import read_answer as read_answer
+    from medhelm.extract import read_choice as read_choice
+    from medhelm.extract import read_codes as read_codes
+    from medhelm.extract import read_date as read_date
+    from medhelm.extract import read_labels as read_labels
+    from medhelm.extract import read_number as read_number
+    from medhelm.extract import read_weeks_days as read_weeks_days
     from medhelm.extract import visible_text as visible_text
     from medhelm.hookspecs import hookimpl as hookimpl
     from medhelm.noharm.menu import Labelled as Labelled
@@ -36,6 +52,7 @@ if TYPE_CHECKING:
     from medhelm.schema import Metric as Metric
     from medhelm.schema import ModelSpec as ModelSpec
     from medhelm.schema import Outcome as Outcome
+    from medhelm.schema import Phrasing as Phrasing
     from medhelm.schema import Price as Price
     from medhelm.schema import Prompt as Prompt
     from medhelm.schema import Response as Response
@@ -56,18 +73,29 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "api": ("evaluate",),
+    "api": ("estimate", "evaluate", "fetch_data", "score", "validate", "verify_data"),
     "data.sections": ("cut_section",),
+    "data.table_layout": ("TableLayout",),
     "errors": ("DataError", "MedhelmError"),
     "extract": (
+        "Reading",
         "extract_choice",
         "extract_codes",
         "extract_date",
         "extract_labels",
         "extract_number",
         "extract_weeks_days",
+        "read_date",
+        "read_number",
+        "read_weeks_days",
         "final_answer",
         "is_code",
+        "marked_answers",
+        "own_text",
+        "read_answer",
+        "read_choice",
+        "read_codes",
+        "read_labels",
         "visible_text",
     ),
     "hookspecs": ("hookimpl",),
@@ -85,6 +113,7 @@ _HOMES = {
         "Metric",
         "ModelSpec",
         "Outcome",
+        "Phrasing",
         "Price",
         "Prompt",
         "Response",

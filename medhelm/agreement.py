@@ -26,6 +26,9 @@ from medhelm.stats import TIE, Floats, Ints
 LEAST = 3
 """A correlation needs that many units: of two it is 1 or -1 whatever they say."""
 
+NEAR_IDENTITY = 0.9
+"""From here on agreement is commonly called excellent. (Koo and Li, J Chiropr Med 15, 2016)"""
+
 LEAST_ABOVE_CHANCE = 0.1
 """Below this much of Se + Sp - 1 a judge tells too little for a rate to be corrected by it."""
 
@@ -96,10 +99,10 @@ def _least_spread(values: Floats) -> float:
     return max(_NO_SPREAD * float(np.abs(values).max(initial=0.0)), 1e-12)
 
 
-def correlation(a: Floats, b: Floats, weights: Floats) -> Floats:
+def correlation(a: Floats, b: Floats, weights: Floats, *, least: int = LEAST) -> Floats:
     """Return Pearson's r (D,) of a and b, each (n,) or (D, n), over the units that have both.
 
-    NaN with fewer than `LEAST` different units in a draw, or where one of the two has no spread.
+    NaN with fewer than `least` different units in a draw, or where one of the two has no spread.
     """
     there = ~(np.isnan(a) | np.isnan(b))
     w = np.where(there, weights, 0.0)
@@ -108,7 +111,7 @@ def correlation(a: Floats, b: Floats, weights: Floats) -> Floats:
     da, db = (x - _ratio((w * x).sum(-1, keepdims=True), total) for x in (a, b))
     sa, sb = (np.sqrt(_ratio((w * d * d).sum(-1), total[:, 0])) for d in (da, db))
     has_spread = (sa > _least_spread(a)) & (sb > _least_spread(b))
-    is_defined = has_spread & ((w > 0).sum(-1) >= LEAST)
+    is_defined = has_spread & ((w > 0).sum(-1) >= least)
     r = _ratio((w * da * db).sum(-1), total[:, 0] * np.where(is_defined, sa * sb, np.nan))
     return np.clip(r, -1.0, 1.0)
 
@@ -120,6 +123,11 @@ def two_rater_icc(r: Floats) -> Floats:
         return np.asarray(2 * np.asarray(r) / np.where(above > TIE, above, 0.0), dtype=np.float64)
 
 
+def says_nothing(low: float, high: float) -> bool:
+    """Return whether an interval of an ICC holds everything from contradiction to near identity."""
+    return low < 0 and high > NEAR_IDENTITY
+
+
 def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Interval:
     """Return the bootstrap interval of `two_rater_icc` from draws of r, transformed at its ends."""
     if clusters < 2:
@@ -127,8 +135,15 @@ def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Inter
     found = percentile(draws, confidence, clusters)
     if found.low is None or found.high is None:
         return found
-    low, high = two_rater_icc(np.asarray([found.low, found.high]))
-    return Interval(float(low), float(high), found.method)
+    low, high = map(float, two_rater_icc(np.asarray([found.low, found.high])))
+    return informative(Interval(low, high, found.method))
+
+
+def informative(found: Interval) -> Interval:
+    """Return an interval of an ICC, or none with its ends as the reason where it says nothing."""
+    if found.low is None or found.high is None or not says_nothing(found.low, found.high):
+        return found
+    return Interval(None, None, f"none ({found.low:.2f} to {found.high:.2f} says nothing)")
 
 
 def common_pairs(ratings: Floats, minimum: int) -> list[tuple[int, int]]:
@@ -138,13 +153,17 @@ def common_pairs(ratings: Floats, minimum: int) -> list[tuple[int, int]]:
     return [p for p in combinations(range(ratings.shape[1]), 2) if common[p] >= minimum]
 
 
-def pair_iccs(ratings: Floats, pairs: Sequence[tuple[int, int]], weights: Floats) -> Floats:
+def pair_iccs(
+    ratings: Floats, pairs: Sequence[tuple[int, int]], weights: Floats, *, least: int = LEAST
+) -> Floats:
     """Return (D, pairs): ICC(3,k) of each pair, z-scored over its common units."""
     found = np.full((len(weights), len(pairs)), np.nan)
     for place, pair in enumerate(pairs):
         a, b = ratings[:, pair[0]], ratings[:, pair[1]]
         rows = ~(np.isnan(a) | np.isnan(b))
-        found[:, place] = two_rater_icc(correlation(a[rows], b[rows], weights[:, rows]))
+        found[:, place] = two_rater_icc(
+            correlation(a[rows], b[rows], weights[:, rows], least=least)
+        )
     return found
 
 

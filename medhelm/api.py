@@ -16,17 +16,23 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert
+from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert, data_root
 from medhelm.costs import Ledger
-from medhelm.errors import Interrupted, MedhelmError, UsageError
+from medhelm.data.fetch import FileStatus, fetch, verify
+from medhelm.errors import Interrupted, MedhelmError, PrivacyRefused, UsageError
+from medhelm.estimation import RunEstimate, estimate_runs, without_keys
 from medhelm.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, jury_note, paid_models, plan_runs
+from medhelm.records import run_path
 from medhelm.registry import Registry, load_registry
+from medhelm.regrading import regrade
 from medhelm.runner import SweepEnd, run_sweep
 from medhelm.schema import Exchange, JurySpec, ModelSpec, RunRecord, Scoring
 from medhelm.tables.results import Results, load_gradings
+from medhelm.validation import Report
+from medhelm.validation import validate as prove_benchmark
 
 
 def evaluate(
@@ -56,33 +62,191 @@ def evaluate(
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
     """
-    registry = load_registry([str(p) for p in _several(plugins, "plugins")])
-    known = list(registry.benchmarks)
-    names = [
-        n for b in _several(benchmarks, "benchmarks") for n in _matching(b, known, "benchmark")
+    registry = _registry(plugins)
+    jobs = _jobs(
+        registry,
+        models,
+        benchmarks,
+        split=split,
+        data=data,
+        data_dir=data_dir,
+        results_dir=results_dir,
+        max_instances=max_instances,
+        repeats=repeats,
+        seed=seed,
+        scoring=scoring,
+        jury=jury,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        privacy=privacy,
+    )
+    return _run(jobs, registry)
+
+
+def estimate(
+    models: str | ModelSpec | Iterable[str | ModelSpec],
+    benchmarks: str | Iterable[str],
+    *,
+    data: Literal["sample", "full"] = "full",
+    split: str | None = None,
+    data_dir: str | Path | None = None,
+    results_dir: str | Path = DEFAULT_RESULTS,
+    max_instances: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    jury: str | JurySpec | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> list[RunEstimate]:
+    """Return what `evaluate` with the same arguments would cost, one estimate a run.
+
+    Nothing is sent and no key is needed. What privacy would refuse is estimated all the same, and
+    the refusal is a warning. Raises MedhelmError where a name or the data is missing.
+    """
+    registry = _registry(plugins)
+    jobs = _jobs(
+        registry,
+        models,
+        benchmarks,
+        split=split,
+        data=data,
+        data_dir=data_dir,
+        results_dir=results_dir,
+        max_instances=max_instances,
+        repeats=repeats,
+        seed=seed,
+        jury=jury,
+    )
+    refused: list[PrivacyRefused] = []
+    environ = without_keys(os.environ, jobs, registry.models)
+    runs = plan_runs(jobs, registry, environ, refused=refused)
+    for refusal in refused:
+        warnings.warn(f"would be refused: {refusal}", stacklevel=2)
+    return estimate_runs(runs, Path(results_dir))
+
+
+def validate(
+    benchmarks: str | Iterable[str] = "*",
+    *,
+    data: Literal["sample", "full"] = "sample",
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> list[Report]:
+    """Return what is found wrong with benchmarks on their own instances, one report each.
+
+    The state of a report is `passed`, `failed` or `no data`; nothing is written.
+    """
+    registry = _registry(plugins)
+    root = data_root(data_dir)
+    return [
+        prove_benchmark(registry.benchmark(name), data, registry, root)
+        for name in _benchmark_names(benchmarks, registry)
     ]
-    settings = {
+
+
+def score(
+    results_dir: str | Path = DEFAULT_RESULTS,
+    *,
+    benchmarks: str | Iterable[str] = (),
+    models: str | Iterable[str] = (),
+    scoring: Scoring = "fixed",
+    metrics: str | Iterable[str] = (),
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> Results:
+    """Return the stored responses graded again, without a model; `metrics` come besides the own.
+
+    Only runs of `benchmarks` and `models`, where names are given. A run that cannot be graded is
+    a warning, the others are graded. Raises UsageError where there is no run or none is graded.
+    """
+    graded: list[RunRecord] = []
+    found = regrade(
+        Path(results_dir),
+        _registry(plugins),
+        scoring,
+        [str(name) for name in _several(metrics, "metrics")],
+        benchmarks=[str(name) for name in _several(benchmarks, "benchmarks")],
+        models=[str(name) for name in _several(models, "models")],
+        root=data_root(data_dir),
+    )
+    for run in found:
+        if run.record is not None:
+            graded.append(run.record)
+        if run.problem:
+            warnings.warn(run.problem, stacklevel=2)
+    if not graded:
+        raise UsageError(f"score: no run below {results_dir} could be graded")
+    paths = [run_path(Path(results_dir), record.spec) for record in graded]
+    return load_gradings(
+        [path / "gradings" / r.grading_hash for path, r in zip(paths, graded, strict=True)]
+    )
+
+
+def fetch_data(
+    benchmarks: str | Iterable[str],
+    *,
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> list[FileStatus]:
+    """Return the files of benchmarks after fetching those that are missing or wrong.
+
+    Raises DataError where a file cannot be had or is not the pinned one.
+    """
+    registry = _registry(plugins)
+    names = _benchmark_names(benchmarks, registry)
+    return [s for n in names for s in fetch(registry.benchmark(n), data_root(data_dir))]
+
+
+def verify_data(
+    benchmarks: str | Iterable[str] = "*",
+    *,
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> list[FileStatus]:
+    """Return the files of benchmarks, each read and compared with its sha256."""
+    registry = _registry(plugins)
+    names = _benchmark_names(benchmarks, registry)
+    return [s for n in names for s in verify(registry.benchmark(n), data_root(data_dir))]
+
+
+def _registry(plugins: Any) -> Registry:
+    return load_registry([str(p) for p in _several(plugins, "plugins")])
+
+
+def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
+    known = list(registry.benchmarks)
+    several = _several(benchmarks, "benchmarks")
+    return [name for b in several for name in _matching(b, known, "benchmark")]
+
+
+def _jobs(
+    registry: Registry,
+    models: Any,
+    benchmarks: Any,
+    *,
+    split: str | None,
+    data_dir: str | Path | None,
+    results_dir: str | Path,
+    jury: str | JurySpec | None,
+    privacy: PrivacyPolicy | None = None,
+    **settings: Any,
+) -> list[Job]:
+    """Return one checked job for each model; raises MedhelmError for unknown names."""
+    names = _benchmark_names(benchmarks, registry)
+    values = settings | {
         "benchmarks": [{"name": name, "split": split} for name in names],
-        "data": data,
         "data_dir": None if data_dir is None else str(data_dir),
         "results_dir": str(results_dir),
-        "max_instances": max_instances,
-        "repeats": repeats,
-        "seed": seed,
-        "scoring": scoring,
         "jury": _jury(jury),
-        "budget_usd": budget_usd,
-        "budget_tokens": budget_tokens,
         "privacy": privacy or {},
     }
     jobs: list[Job] = [
-        convert({"model": msgspec.to_builtins(spec), **settings}, Job, "evaluate")
+        convert({"model": msgspec.to_builtins(spec), **values}, Job, "evaluate")
         for model in _several(models, "models")
         for spec in _specs(model, registry)
     ]
     if not jobs or not names:
-        raise UsageError(f"evaluate: {'benchmarks' if jobs else 'models'} is empty")
-    return _run(jobs, registry)
+        raise UsageError(f"{'benchmarks' if jobs else 'models'} is empty")
+    return jobs
 
 
 def _jury(jury: str | JurySpec | None) -> dict[str, Any] | None:
@@ -104,6 +268,10 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
+    for judge, why in {j: w for e in end.endings for j, w in e.missing.items()}.items():
+        warnings.warn(
+            f"judge {judge} is missing on {why}; the quorum is met without it", stacklevel=3
+        )
     if isinstance(end.stopped, Interrupted):
         raise KeyboardInterrupt
     if end.stopped is not None:
@@ -115,18 +283,18 @@ def _several(values: Any, what: str) -> list[Any]:
     if isinstance(values, str | Path | ModelSpec):
         return [values]
     if not isinstance(values, Iterable):
-        raise UsageError(f"evaluate: {what} takes one or several, not {type(values).__name__}")
+        raise UsageError(f"{what} takes one or several, not {type(values).__name__}")
     return list(values)
 
 
 def _matching(name: Any, known: Sequence[str], what: str) -> list[str]:
     """Return the known names that a pattern matches; a plain name as it is."""
     if not isinstance(name, str):
-        raise UsageError(f"evaluate: a {what} is a name, not {type(name).__name__}")
+        raise UsageError(f"a {what} is a name, not {type(name).__name__}")
     if "*" not in name:
         return [name]
     if not (found := fnmatch.filter(known, name)):
-        raise UsageError(f"evaluate: {name!r} matches no {what} (`medhelm list {what}s` shows all)")
+        raise UsageError(f"{name!r} matches no {what} (`medhelm list {what}s` shows all)")
     return found
 
 

@@ -26,6 +26,7 @@ Check = Literal[
     "metric",
     "oracle",
     "baseline",
+    "reading",
     "jury",
     "manifest",
 ]
@@ -78,15 +79,16 @@ def declaration_faults(metric: Metric) -> list[str]:
     """Return what is wrong with the range, floor or aggregation that a metric declares."""
     from medhelm.stats import AGGREGATIONS  # numpy waits: `medhelm list` needs this module
 
-    numbers = (metric.minimum, metric.maximum, metric.floor)
+    floor = metric.minimum if metric.floor is None else metric.floor
+    numbers = (metric.minimum, metric.maximum, floor)
     where = f"metric {metric.name} ({metric.scoring})"
     if not all(math.isfinite(n) for n in numbers):
         return [f"{where}: minimum, maximum and floor must be finite"]
     faults = []
     if not metric.minimum < metric.maximum:
         faults.append(f"{where}: minimum {metric.minimum:g} is not below {metric.maximum:g}")
-    if not metric.minimum <= metric.floor <= metric.maximum:
-        faults.append(f"{where}: the floor {metric.floor:g} is outside its range")
+    if not metric.minimum <= floor <= metric.maximum:
+        faults.append(f"{where}: the floor {floor:g} is outside its range")
     if metric.floor == best_value(metric):
         faults.append(f"{where}: the floor is the best value, so no answer would be a right one")
     if metric.aggregation not in AGGREGATIONS:
@@ -136,6 +138,13 @@ def holds_gold(prompt: str, reference: str) -> bool:
     """
     gold = plain(_LEADING_NUMBER.sub("", reference))
     return len(gold.split()) >= LONG_GOLD and gold in prompt
+
+
+def shown_text(text: str | None, benchmark: Benchmark, is_open: bool) -> str:
+    """Return the beginning of a text as a finding quotes it; withheld where it is not open."""
+    if not is_open:
+        return f"[withheld: {benchmark.data_class} data]"
+    return "nothing" if text is None else repr(text[:60])
 
 
 def plain(text: str) -> str:

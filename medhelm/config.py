@@ -48,7 +48,9 @@ class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Names of models, or what a model file says."""
     quorum: Positive = 2
     repairs: Annotated[int, msgspec.Meta(ge=0, le=5)] = 2
-    max_output_tokens: Positive = 512
+    reasons: bool = True
+    """Whether judges give a short reason for each score."""
+    max_output_tokens: Positive = 1024
     reasoning_output_tokens: Positive = 8192
 
 
@@ -67,7 +69,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
     jury: JuryChoice | None = None
-    """None: the paper's jury where all its keys are and the data are full, else offline."""
+    """None: the default jury where all its keys are and the data are full, else offline."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

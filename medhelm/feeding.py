@@ -36,7 +36,7 @@ class Sweep(Protocol):
     ledger: Ledger
     feeders: set[asyncio.Task[None]]
     folders: set[Log]
-    broken: dict[Path, MedhelmError]
+    broken: dict[Path, dict[str, MedhelmError]]
     stopped: MedhelmError | None
 
     def stop(self, reason: MedhelmError) -> None:

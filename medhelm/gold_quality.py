@@ -79,6 +79,7 @@ _RUBRIC = Rubric(
     version="1",
     task=_WORDS,
     criteria=(Criterion(name=_CRITERION, text="Could a clinician have arrived at this gold?"),),
+    reference="",
     minimum=0,
     maximum=1,
 )
@@ -124,7 +125,7 @@ class Verdicts:
 
 def quality_terms(judge: ModelSpec) -> JuryTerms:
     """Return the terms by which one judge marks golds."""
-    jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1)
+    jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
     return JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
 
 

@@ -1,7 +1,7 @@
 """Instance and response -> score: the rules that hold for every metric.
 
 Missing is never a score: `error` and `oversize` have no value; `refused`, `empty`, `truncated`
-and `unparsed` count with the metric's floor and keep their names.
+and `unparsed` count with the metric's floor and keep their names, or have no value where it has none.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from medhelm.errors import DataError, MedhelmError, PluginError
 from medhelm.schema import FLOORED, Instance, Metric, MetricRef, Outcome, Response, Score
 
 _WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")
+AS_FIXED = "no published form, scored as fixed"
+"""How a metric is scored under scoring=helm that HELM does not have."""
+
 _ROUNDING = 1e-9
 """How far a value may lie outside the range by rounding; it is then set to the border."""
 
@@ -103,7 +106,8 @@ def _checked(
     if score.outcome not in allowed:
         raise _fault(metric, instance, f"gave the outcome {score.outcome!r}")
     if score.value is None:
-        if score.outcome not in _WITHOUT_VALUE:
+        is_unread = score.outcome in FLOORED and metric.floor is None
+        if score.outcome not in _WITHOUT_VALUE and not is_unread:
             raise _fault(metric, instance, f"gave no value for the outcome {score.outcome!r}")
         return msgspec.structs.replace(score, stats=())
     if score.outcome in _WITHOUT_VALUE:

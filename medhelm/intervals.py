@@ -14,13 +14,13 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
 
-from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints, design_effect
+from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints, design_effect, extreme_sums
 
 SMALL = 300
 """Below this many instances a rate gets a Wilson interval (statistics of small samples)."""
@@ -28,7 +28,21 @@ SMALL = 300
 NEAR_BORDER = 10
 """A rate with fewer successes or failures than this is near 0 or 1: the bootstrap collapses."""
 
+FEW_CLUSTERS = 20
+"""Below so many effective clusters an interval of skewed values covers less than it says."""
+
 PERMUTATIONS = 9_999
+
+ONE_SIDED = "exact, one-sided"
+"""Name of the interval of a rate of which all or none of the trials are events."""
+
+NO_WIDTH = "none (all draws equal)"
+
+_GAFFKE_DRAWS = 20_000
+"""Enough that an end moves by some thousandths with the seed; fewer where clusters are many."""
+
+_GAFFKE_WEIGHTS = 20_000_000
+"""Random weights after which there are no more draws: half a second."""
 
 _CHUNK = 100_000
 """Numbers held at a time while resampling: 0.8 MB, which stays in a core's cache."""
@@ -47,6 +61,8 @@ class Interval:
     low: float | None
     high: float | None
     method: str
+    has_few_clusters: bool = False
+    """Whether its clusters are worth fewer than `FEW_CLUSTERS`, so that it may be too short."""
 
 
 def seed_of(seed: int, *names: str) -> int:
@@ -145,8 +161,17 @@ def permutation_p(observed: float, permuted: Floats) -> float:
     return (1 + extreme) / (1 + len(permuted))
 
 
+def t_quantile(p: float, df: float) -> float:
+    """Return the p quantile of Student's t; between whole df linear in 1 / df, which is not less."""
+    low = math.floor(df)
+    if low == df:
+        return _whole_t_quantile(p, low)
+    share = (1 / low - 1 / df) / (1 / low - 1 / (low + 1))
+    return (1 - share) * _whole_t_quantile(p, low) + share * _whole_t_quantile(p, low + 1)
+
+
 @cache
-def t_quantile(p: float, df: int) -> float:
+def _whole_t_quantile(p: float, df: int) -> float:
     """Return the p quantile of Student's t with a whole number of degrees of freedom.
 
     Newton's steps on the finite series of its distribution (Abramowitz and Stegun 26.7.3, 26.7.4)
@@ -154,7 +179,7 @@ def t_quantile(p: float, df: int) -> float:
     needs this one function, and importing scipy's takes longer than most tables.
     """
     if p < 0.5:
-        return -t_quantile(1 - p, df)
+        return -_whole_t_quantile(1 - p, df)
     t = NormalDist().inv_cdf(p)
     height = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     for _ in range(_MOST_STEPS):
@@ -177,12 +202,26 @@ def _within(t: float, df: int) -> float:
     return sine * total
 
 
-def percentile(draws: Floats, confidence: float, clusters: int | None = None) -> Interval:
+def effective_clusters(sizes: Ints) -> float:
+    """Return how many equal clusters those of these sizes are worth: C where all are equal.
+
+    1 + df, the degrees of freedom of the mean's CR2 variance if values were independent: with
+    shares h_c = n_c / n, 1 / df = sum_c h_c^2 + sum_{c != d} h_c^2 h_d^2 / ((1 - h_c)(1 - h_d)).
+    (Bell and McCaffrey, Survey Methodology 28, 2002.) At least 2.
+    """
+    h = sizes[sizes > 0] / sizes.sum()
+    if len(h) < 2:
+        return float(len(h))
+    q = h * h / (1 - h)
+    return 1.0 + max(1.0, 1 / float((h * h).sum() + q.sum() ** 2 - (q * q).sum()))
+
+
+def percentile(draws: Floats, confidence: float, clusters: float | None = None) -> Interval:
     """Return the percentile interval of bootstrap draws, NaN draws left out; none without width.
 
-    With a number of clusters C the percentiles are the expanded ones, Phi(-+ sqrt(C/(C-1)) t[C-1]):
-    plain ones are too short by that factor, 25 % at 8 clusters and nothing from some hundreds on.
-    (Hesterberg, The American Statistician 69, 2015.)
+    With a number C of effective clusters the percentiles are the expanded ones,
+    Phi(-+ sqrt(C/(C-1)) t[C-1]): plain ones are too short by that factor, 25 % at 8 clusters and
+    nothing from some hundreds on. (Hesterberg, The American Statistician 69, 2015.)
     """
     tail = (1 - confidence) / 2
     if clusters is not None:
@@ -193,8 +232,16 @@ def percentile(draws: Floats, confidence: float, clusters: int | None = None) ->
         return Interval(None, None, "none (undefined in every draw)")
     low, high = np.quantile(known, [tail, 1 - tail])
     if high - low <= TIE:
-        return Interval(None, None, "none (all draws equal)")
+        return Interval(None, None, NO_WIDTH)
     return Interval(float(low), float(high), "bootstrap")
+
+
+def clustered_percentile(draws: Floats, confidence: float, sizes: Ints) -> Interval:
+    """Return the expanded percentile interval of draws of clusters of these sizes, two or more."""
+    worth = effective_clusters(sizes)
+    found = percentile(draws, confidence, worth)
+    is_few = bool((sizes > 1).any()) and worth < FEW_CLUSTERS and found.low is not None
+    return replace(found, has_few_clusters=is_few)
 
 
 def holding(ends: Interval, value: float) -> Interval:
@@ -205,7 +252,7 @@ def holding(ends: Interval, value: float) -> Interval:
     """
     if ends.low is None or ends.high is None:
         return ends
-    return Interval(min(ends.low, value), max(ends.high, value), ends.method)
+    return replace(ends, low=min(ends.low, value), high=max(ends.high, value))
 
 
 def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
@@ -222,35 +269,78 @@ def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
 def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, str]:
     """Return the exact interval of a rate of `events` in n trials, and its name.
 
-    Clopper-Pearson 1934: the beta quantiles of (1 - confidence) / 2 and its complement. Where no
-    event was seen, the rule of three: 3 / n at 95 %, -ln(1 - confidence) / n in general.
+    Clopper-Pearson 1934: the beta quantiles of (1 - confidence) / 2 and its complement. Where none
+    or all of the trials are events, one end is 0 or 1 and the other the exact one-sided bound: at
+    95 % a rate of up to 1 - 0.05^(1/n), which the rule of three rounds to 3 / n.
     """
+    least = (1 - confidence) ** (1 / n)
     if events == 0:
-        return 0.0, min(1.0, -math.log(1 - confidence) / n), "rule of three"
+        return 0.0, 1 - least, ONE_SIDED
+    if events == n:
+        return least, 1.0, ONE_SIDED
     from scipy.special import betaincinv
 
     tail = (1 - confidence) / 2
     low = float(betaincinv(events, n - events + 1, tail))
-    high = 1.0 if events == n else float(betaincinv(events + 1, n - events, 1 - tail))
-    return low, high, "clopper-pearson"
+    return low, float(betaincinv(events + 1, n - events, 1 - tail)), "clopper-pearson"
 
 
-def _count(clusters: Ints) -> int:
-    """Return how many different codes there are."""
-    return int(np.count_nonzero(np.bincount(clusters)))
+def bounded(
+    sums: Floats,
+    aggregation: str,
+    span: tuple[float, float],
+    *,
+    confidence: float,
+    seed: int,
+) -> Interval:
+    """Return Gaffke's interval of a bounded score from cluster sums (C, k).
+
+    To the clusters comes one that was not seen, for the lower end the worst that there can be, for
+    the upper end the best, as large as the largest seen; then all get random weights that sum to 1
+    (Dirichlet), and the end is the quantile of the weighted score. Of a rate of single instances it
+    is Clopper-Pearson's. At the end of the range all of the error is left to the other end, as
+    there. A score that gets worse never gets a better interval: an error more passes no threshold. (Gaffke 2005; Learned-Miller and Thomas, arXiv 1905.06208. For pooled scores, of which
+    theirs is the mean, by simulation.)
+    """
+    extremes = extreme_sums(aggregation, sums, *span)
+    count = len(sums)
+    score = float(AGGREGATIONS[aggregation](sums.sum(0)))
+    if extremes is None or math.isnan(score):
+        return Interval(None, None, NO_WIDTH)
+    rng, drawn = np.random.default_rng(seed), []
+    draws = min(_GAFFKE_DRAWS, max(1_000, _GAFFKE_WEIGHTS // (count + 1)))
+    step = max(1, _CHUNK // (count + 1))
+    for start in range(0, draws, step):
+        weights = rng.standard_exponential((min(step, draws - start), count + 1))
+        seen, unseen = weights[:, :-1] @ sums, weights[:, -1:]
+        ends = [AGGREGATIONS[aggregation](seen + unseen * extreme) for extreme in extremes]
+        drawn.append(np.stack(ends, axis=1))
+    drawn_ends = np.concatenate(drawn)
+    # What is undefined in a draw could be anything.
+    drawn_ends = np.where(np.isnan(drawn_ends), np.array(span), drawn_ends)
+    tail = (1 - confidence) / 2
+    is_lowest, is_highest = score <= span[0] + TIE, score >= span[1] - TIE
+    low = float(np.quantile(drawn_ends[:, 0], 2 * tail if is_highest else tail))
+    high = float(np.quantile(drawn_ends[:, 1], 1 - (2 * tail if is_lowest else tail)))
+    return Interval(
+        span[0] if is_lowest else min(low, score),
+        span[1] if is_highest else max(high, score),
+        "gaffke",
+    )
 
 
 def effective_trials(values: Floats, clusters: Ints, confidence: float) -> float:
     """Return how many independent trials clustered 0/1 values are worth.
 
-    n / design effect (at least 1), times (z / t[C-1])^2 for few clusters; C in place of the first
-    where all values are equal and the design effect is undefined. (Korn and Graubard 1998)
+    n / design effect (at least 1), times (z / t[C-1])^2 for few clusters, C the effective number;
+    C in place of the first where all values are equal and the design effect is undefined. (Korn
+    and Graubard 1998)
     """
-    count = _count(clusters)
+    worth = effective_clusters(np.bincount(clusters))
     effect = design_effect(values, clusters)
-    trials = float(count) if math.isnan(effect) else len(values) / max(1.0, effect)
+    trials = worth if math.isnan(effect) else len(values) / max(1.0, effect)
     upper = 0.5 + confidence / 2
-    return trials * (NormalDist().inv_cdf(upper) / t_quantile(upper, count - 1)) ** 2
+    return trials * (NormalDist().inv_cdf(upper) / t_quantile(upper, worth - 1)) ** 2
 
 
 def score_interval(
@@ -273,17 +363,19 @@ def score_interval(
     has not tossed coins. `is_exact`: a rate
     of independent instances gets Clopper-Pearson's whatever their number. One cluster, or a bootstrap without width, gives no interval.
     """
-    count = _count(clusters)
+    sizes = np.bincount(clusters)
+    count = int(np.count_nonzero(sizes))
     if count < 2:
         return Interval(None, None, "none (one cluster)" if len(values) > 1 else "none (n < 2)")
+    is_clustered = count < len(values)
     top = int(np.count_nonzero(values == 1.0))
     is_rate = is_mean and span == (0.0, 1.0) and bool(((values == 0.0) | (values == 1.0)).all())
-    if is_rate and is_exact and count == len(values):
+    if is_rate and is_exact and not is_clustered:
         low, high, method = exact_rate(top, len(values), confidence)
         return Interval(low, high, method)
     if is_rate and (len(values) < SMALL or min(top, len(values) - top) < NEAR_BORDER):
-        is_clustered = count < len(values)
         trials = effective_trials(values, clusters, confidence) if is_clustered else len(values)
         low, high = wilson(top / len(values), trials, confidence)
-        return Interval(low, high, "wilson, clustered" if is_clustered else "wilson")
-    return percentile(draws, confidence, count)
+        is_few = is_clustered and effective_clusters(sizes) < FEW_CLUSTERS
+        return Interval(low, high, "wilson, clustered" if is_clustered else "wilson", is_few)
+    return clustered_percentile(draws, confidence, sizes)

@@ -92,7 +92,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
             try:
                 judges.append(await _open(run, terms, place, sweep, logs))
             except ModelError as e:
-                sweep.broken.setdefault(run.path, e)
+                _note(run, terms.jury.judges[place].name, e, sweep)
         if sweep.stopped:
             return
         async with asyncio.TaskGroup() as group:
@@ -110,6 +110,10 @@ async def _open(run: Run, terms: JuryTerms, place: int, sweep: Sweep, logs: Exit
     sweep.folders.add(log)
     logs.callback(sweep.folders.discard, log)
     return _Judge(model, log, final)
+
+
+def _note(run: Run, judge: str, error: ModelError, sweep: Sweep) -> None:
+    sweep.broken.setdefault(run.path, {})[judge] = error
 
 
 async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], sweep: Sweep) -> None:
@@ -150,6 +154,6 @@ async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> Non
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         assert isinstance(error, ModelError)
-        sweep.broken.setdefault(run.path, error)
+        _note(run, judge.model.spec.name, error, sweep)
     finally:
         judge.leave()

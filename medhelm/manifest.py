@@ -7,6 +7,7 @@ the full data, so that a change of data, prompt, extraction or metric is seen be
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,18 @@ SCHEMA = "medhelm.manifest/1"
 
 Scores = dict[str, dict[str, float | None]]
 """Answer -> metric -> value to six places; None where no instance has a value."""
+
+
+class Readings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the metrics (but slow ones) read one phrasing over the instances, to six places.
+
+    Of a phrasing of the gold `read` is the share read right by all of them, `wrong` the share read
+    as another answer by any. Of a reply without an answer `read` is the share in which nothing is read, `wrong`
+    the share in which something is.
+    """
+
+    read: float
+    wrong: float = 0.0
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scores: Scores
     scores_helm: Scores = {}
     """Under scoring=helm, of the metrics that differ there."""
+    readings: dict[str, Readings] = {}
+    """By phrasing; empty where the benchmark has no answer that is read out of a reply."""
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,8 +108,12 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
 
 
 def compare(stored: Facts, found: Facts) -> dict[str, tuple[str, str]]:
-    """Return what differs: 'instances', 'score of random on exact_match' -> (stored, found)."""
-    then, now = _flat(stored), _flat(found)
+    """Return what differs: 'instances', 'score of random on exact_match' -> (stored, found).
+
+    Phrasings that only one of the two knows are passed over, so that one more is no difference.
+    """
+    both = stored.readings.keys() & found.readings.keys()
+    then, now = (_flat(facts, both) for facts in (stored, found))
     return {
         key: (then.get(key, "nothing"), now.get(key, "nothing"))
         for key in [*then, *(k for k in now if k not in then)]
@@ -102,7 +121,7 @@ def compare(stored: Facts, found: Facts) -> dict[str, tuple[str, str]]:
     }
 
 
-def _flat(facts: Facts) -> dict[str, str]:
+def _flat(facts: Facts, phrasings: Collection[str]) -> dict[str, str]:
     flat = {
         "version": facts.version,
         "split": facts.split,
@@ -116,4 +135,8 @@ def _flat(facts: Facts) -> dict[str, str]:
             for metric, value in values.items():
                 shown = "no value" if value is None else f"{value:.6f}"
                 flat[f"score of '{answer}' on {metric}{scoring}"] = shown
+    for name in (name for name in facts.readings if name in phrasings):
+        reading = facts.readings[name]
+        flat[f"share of '{name}' read right"] = f"{reading.read:.6f}"
+        flat[f"share of '{name}' read wrongly"] = f"{reading.wrong:.6f}"
     return flat

@@ -10,6 +10,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
@@ -18,9 +19,9 @@ from medhelm import privacy
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.data.sources import can_fetch
-from medhelm.errors import DataError, UsageError
+from medhelm.errors import DataError, PrivacyRefused, UsageError
 from medhelm.grading import metric_ref
-from medhelm.jury.choice import choose_jury, keys_lacking
+from medhelm.jury.choice import DEFAULT, choose_jury, keys_lacking
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model
@@ -84,11 +85,17 @@ class Selection:
 
 
 def plan_runs(
-    jobs: Iterable[Job], registry: Registry, environ: Mapping[str, str]
+    jobs: Iterable[Job],
+    registry: Registry,
+    environ: Mapping[str, str],
+    *,
+    refused: list[PrivacyRefused] | None = None,
 ) -> tuple[Run, ...]:
     """Return the runs of all jobs, each once, in the order asked for.
 
-    Raises UsageError, DataError, ModelError or PrivacyRefused before any request.
+    Raises UsageError, DataError, ModelError or PrivacyRefused before any request. With a list
+    `refused`, which is for those who send nothing, what privacy refuses is planned all the same
+    and the refusals are put there.
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
     without: dict[str, DataError] = {}
@@ -97,13 +104,14 @@ def plan_runs(
         check_model(job.model, environ)
         for choice in job.benchmarks:
             benchmark = registry.benchmark(choice.name)
-            privacy.check(
-                benchmark.name,
-                benchmark.data_class,
-                job.model.name,
-                job.model.endpoint_class,
-                job.privacy,
-            )
+            with _noting(refused):
+                privacy.check(
+                    benchmark.name,
+                    benchmark.data_class,
+                    job.model.name,
+                    job.model.endpoint_class,
+                    job.privacy,
+                )
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
             try:
@@ -114,7 +122,7 @@ def plan_runs(
             except DataError as e:  # all that lack their data are told at once
                 without.setdefault(benchmark.name, e)
                 continue
-            jury = _jury(job, benchmark, registry, environ)
+            jury = _jury(job, benchmark, registry, environ, refused)
             run = _run(job, benchmark, datasets[key], registry, jury)
             _refuse_other(runs.setdefault(run.path, run), run)
     if without:
@@ -146,7 +154,7 @@ def jury_note(
     if not lacking:
         return ""
     return (
-        "Free text is rated by the offline jury, a stand-in by rule: jury=medhelm needs a key in "
+        f"Free text is rated by the offline jury, a stand-in by rule: jury={DEFAULT} needs a key in "
         f"{' and in '.join(lacking)}, too (jury=offline says that this is meant)."
     )
 
@@ -183,8 +191,23 @@ def _split(job: Job, choice: BenchmarkChoice) -> str | None:
     return choice.split if job.data == "full" else None
 
 
+@contextmanager
+def _noting(refused: list[PrivacyRefused] | None) -> Iterator[None]:
+    """Put a refusal into the list, where there is one, instead of raising it."""
+    try:
+        yield
+    except PrivacyRefused as e:
+        if refused is None:
+            raise
+        refused.append(e)
+
+
 def _jury(
-    job: Job, benchmark: Benchmark, registry: Registry, environ: Mapping[str, str]
+    job: Job,
+    benchmark: Benchmark,
+    registry: Registry,
+    environ: Mapping[str, str],
+    refused: list[PrivacyRefused] | None,
 ) -> JuryTerms | None:
     """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
     if JURY not in benchmark.metrics:
@@ -192,23 +215,23 @@ def _jury(
     is_sample = job.data == "sample"
     jury = choose_jury(job.jury, registry.models, environ, is_sample=is_sample)
     for judge in jury.judges:
-        privacy.check(
-            benchmark.name,
-            benchmark.data_class,
-            judge.name,
-            judge.endpoint_class,
-            job.privacy,
-            jury=jury.name,
-        )
+        with _noting(refused):
+            privacy.check(
+                benchmark.name,
+                benchmark.data_class,
+                judge.name,
+                judge.endpoint_class,
+                job.privacy,
+                jury=jury.name,
+            )
     return jury_terms(benchmark, jury)
 
 
 def _run(
     job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry, terms: JuryTerms | None
 ) -> Run:
-    metrics = grading_metrics(
-        benchmark.metrics, registry, job.scoring, terms, folder=dataset.folder
-    )
+    names = metric_names(benchmark, job.scoring)
+    metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
     prompt = resolve_prompt(benchmark)
     spec = RunSpec(
         benchmark=benchmark.name,
@@ -245,6 +268,12 @@ def grading_spec(
     """Return the frozen description of a grading of a benchmark with these parts."""
     refs = tuple(metric_ref(m, parts) for m in metrics)
     return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms)
+
+
+def metric_names(benchmark: Benchmark, scoring: Scoring) -> tuple[str, ...]:
+    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by."""
+    first = benchmark.published_metric if scoring == "helm" else ""
+    return tuple(sorted(benchmark.metrics, key=lambda name: name != first))
 
 
 def grading_metrics(

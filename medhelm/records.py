@@ -144,6 +144,7 @@ def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
             "version": terms.version,
             "instruction": terms.instruction,
             "repairs": terms.jury.repairs,
+            "reasons": terms.jury.reasons,
             "max_output_tokens": judge_budget(judge, terms.jury),
         }
     )

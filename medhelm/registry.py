@@ -71,8 +71,9 @@ class Registry:
             ) from None
 
     def metric(self, name: str, scoring: Scoring = "fixed") -> Metric:
-        """Return a metric; scoring 'helm' falls back to 'fixed' where the two do not differ.
+        """Return a metric as it is scored: without a published form as 'fixed' under 'helm', too.
 
+        The `scoring` of what is returned says by which rule it goes; grading records keep it.
         `evaluate:NAME` makes a metric of the evaluate library, `bertscore:MODEL` a BERTScore.
         Raises UnknownName.
         """
@@ -90,7 +91,14 @@ class Registry:
                 {n for n, _ in self.metrics},
                 "`medhelm list metrics` shows all.",
             )
+        if scoring == "helm" and found.is_as_published:
+            return dataclasses.replace(found, scoring="helm")
         return found
+
+    def has_published_form(self, name: str) -> bool:
+        """Return whether there is a published scorer of this name, or one by the same rule."""
+        fixed = self.metrics.get((name, "fixed"))
+        return (name, "helm") in self.metrics or (fixed is not None and fixed.is_as_published)
 
 
 def load_registry(plugins: Sequence[str] = ()) -> Registry:
@@ -197,6 +205,7 @@ class _Loader:
         for benchmark in list(self._benchmarks.values()):
             try:
                 _check_metrics(benchmark, names)
+                _check_published(benchmark, self._metrics)
             except PluginError as e:
                 if benchmark.name not in self._third_party:
                     raise
@@ -328,6 +337,26 @@ def _check_metrics(benchmark: Benchmark, names: set[str]) -> None:
                 f"benchmark {benchmark.name!r} in {benchmark.origin}: "
                 f"{UnknownName('metric', metric, names)}"
             )
+
+
+def _check_published(
+    benchmark: Benchmark, metrics: Mapping[tuple[str, Scoring], tuple[Metric, str]]
+) -> None:
+    """Refuse a `published_metric` that is not among the metrics or has no published form."""
+    name = benchmark.published_metric
+    if not name:
+        return
+    where = f"benchmark {benchmark.name!r} in {benchmark.origin}"
+    if name not in benchmark.metrics:
+        raise PluginError(
+            f"{where}: published_metric: {UnknownName('metric', name, benchmark.metrics)}"
+        )
+    fixed = metrics.get((name, "fixed"))
+    if (name, "helm") not in metrics and not (fixed is not None and fixed[0].is_as_published):
+        raise PluginError(
+            f"{where}: published_metric {name!r} has no published form; write one with "
+            'scoring="helm", or leave published_metric out'
+        )
 
 
 def _refuse_second(

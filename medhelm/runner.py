@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from medhelm.errors import MedhelmError, RecordError
 from medhelm.feeding import Log, Work, feed, opened, start_feeder
 from medhelm.interrupts import Interrupts
 from medhelm.judges import judge_answers
+from medhelm.jury.panel import MISSING
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.planning import Run, Selection, select
 from medhelm.protocols import build_request, completion
@@ -71,6 +72,8 @@ class Ending:
     record: RunRecord | None
     """None where nothing could be graded, or nothing was begun before the sweep stopped."""
     error: MedhelmError | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Judges that lack verdicts on a run that has the quorum without them, and why."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,8 @@ class Sweep:
     """Why no further request is sent; None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
     folders: set[Log] = field(default_factory=set)
-    broken: dict[Path, MedhelmError] = field(default_factory=dict)
-    """Why a judge of a run could not be asked; the run is graded without it."""
+    broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
+    """Why judges of a run could not be asked; the run is graded without them."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -139,9 +142,38 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
             raise
     except Exception as e:  # the border of a run: the others go on
         error = _as_ours(run, e)
-    error = error or sweep.broken.get(run.path)
+    broken = sweep.broken.get(run.path, {})
+    if broken and (record is None or record.state == "partial"):
+        error = error or _all_broken(broken)
     sweep.progress.ended(run, record, error)
-    return Ending(run, record, error)
+    return Ending(run, record, error, _missing_judges(record, broken))
+
+
+def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
+    """Return one error that names every broken judge, with the first one's exit code."""
+    first, *others = broken.values()
+    if not others:
+        return first
+    error = MedhelmError(
+        "; ".join(f"{'' if name in str(e) else f'judge {name}: '}{e}" for name, e in broken.items())
+    )
+    error.exit_code = first.exit_code
+    return error
+
+
+def _missing_judges(
+    record: RunRecord | None, broken: Mapping[str, MedhelmError]
+) -> Mapping[str, str]:
+    """Return the judges without a verdict on some answers of a complete run, and why."""
+    if record is None or record.state == "partial":
+        return {}
+    found = {}
+    for totals in record.judges:
+        if missing := sum(totals.judgements.get(end, 0) for end in MISSING):
+            name = totals.judge.name
+            why = f": {broken[name]}" if name in broken else ""
+            found[name] = f"{missing:,} of {sum(totals.judgements.values()):,} answers{why}"
+    return found
 
 
 async def _keep_synced(sweep: Sweep) -> None:

@@ -61,6 +61,12 @@ MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
 that is asked what it made itself is named while it runs."""
 
+VALIDATION = "validation"
+"""Key of `Instance.metadata`: by whom and when its ratings were validated; without it by nobody."""
+
+IntervalKind = Literal["auto", "exact", "bounded"]
+"""How a score's interval is made (`Metric.interval`)."""
+
 Scoring = Literal["fixed", "helm"]
 """fixed: the metric as it should be. helm: the published scorer, faults included."""
 
@@ -82,6 +88,11 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     task: str
     """What the judge is to do, in one or two sentences."""
     criteria: tuple[Criterion, ...]
+    reference: str = (
+        "an answer that is known to be good. Compare with it where that helps; another answer can "
+        "be as good."
+    )
+    """What `<reference>` holds and how a judge uses it; empty: judges are not shown it."""
     minimum: int = 1
     maximum: int = 5
 
@@ -213,17 +224,21 @@ class Metric(ABC):
     version: str = "1"
     """Raised whenever a number can change."""
     scoring: Scoring = "fixed"
+    is_as_published: bool = False
+    """Whether the published scorer follows the same rule and needs no class of its own."""
     minimum: float = 0.0
     maximum: float = 1.0
-    floor: float = 0.0
-    """What an unparsed, empty, refused or truncated response counts."""
+    floor: float | None = 0.0
+    """What an unparsed, empty, refused or truncated response counts; None: it is in no mean, and a
+    model is ranked only where nearly all of its responses were read."""
     higher_is_better: bool = True
     aggregation: str = "mean"
     """Key of `stats.AGGREGATIONS`: how the sums of `Score.stats` make the run's value."""
     source: str = ""
     """The paper or the code that defines it."""
-    interval: Literal["auto", "exact"] = "auto"
-    """exact: a rate of independent instances, which gets Clopper-Pearson's interval."""
+    interval: IntervalKind = "auto"
+    """exact: a rate of independent instances, which gets Clopper-Pearson's interval. bounded: a
+    score that one bad instance not seen yet could change much, which gets Gaffke's."""
     is_slow: bool = False
     """Whether one score takes milliseconds; such metrics are computed on all cores."""
 
@@ -259,6 +274,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     folder `name`; its hash is that of their listing. Empty: `name` is a file."""
     splits: tuple[str, ...] = ()
     """The splits that are read from it; empty: all."""
+    cells: dict[str, str] = {}
+    """Columns that each of its rows has besides, and their cell: what the file's name says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,8 +284,8 @@ class FileDataset:
 
     files: tuple[SourceFile, ...]
     read: Callable[[Sequence[Path], str], Iterable[Row]] | None = None
-    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet), of a
-    folder its .txt files as rows of `name` and `text`."""
+    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
+    .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     splits: tuple[str, ...] = ("test",)
     """The splits that can be chosen; the first is the default."""
     source: str = ""
@@ -299,6 +316,18 @@ class Prompt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Phrasing:
+    """A reply by which `medhelm validate` tries the reading of one instance's answer."""
+
+    name: str
+    text: str
+    gives_gold: bool = True
+    """Whether a reader finds the gold in it; False: nothing may be read."""
+    is_cut: bool = False
+    """Whether the reply ended at the output budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """Data, prompt and metrics of one benchmark: all that a plugin declares."""
 
@@ -310,6 +339,9 @@ class Benchmark:
     """Maps one row, purely; None leaves the row out by the benchmark's documented rule."""
     metrics: Sequence[str]
     """Names of metrics; the first is the main one. `evaluate:NAME` is allowed after it."""
+    published_metric: str = ""
+    """The one of `metrics` that HELM ranks by, and so the main one under scoring=helm; empty:
+    the first, too."""
     prompt: str | Prompt = "multiple_choice"
     """Name of a template of `prompts.TEMPLATES`, or a template."""
     instruction: str = ""
@@ -323,6 +355,9 @@ class Benchmark:
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task."""
+    phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
+    """Replies by which the reading of answers is tried, for forms of answers other than choices,
+    numbers and label sets; None: those of `answer`."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']; the score is then the unweighted mean of the parts' means."""
     rubric: str = ""
@@ -387,6 +422,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_concurrency: int = 32
     max_attempts: int = 6
     price: Price | None = None
+    note: str = ""
+    """What `medhelm list models` says of the config (`unverified`, `retired 2026-10-23`)."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -417,10 +454,10 @@ class MetricRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scoring: Scoring
     minimum: float
     maximum: float
-    floor: float
+    floor: float | None
     higher_is_better: bool
     aggregation: str
-    interval: Literal["auto", "exact"] = "auto"
+    interval: IntervalKind = "auto"
 
 
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -432,7 +469,9 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Verdicts that a score needs; below, the instance is unscored."""
     repairs: int = 2
     """How often a judge is asked again whose reply cannot be read."""
-    max_output_tokens: int = 512
+    reasons: bool = True
+    """Whether judges give a short reason for each score."""
+    max_output_tokens: int = 1024
     reasoning_output_tokens: int = 8192
 
 
@@ -470,6 +509,8 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     """How many are in the value: scored ones and those that count with the floor."""
     scored: int
     outcomes: dict[Outcome, int]
+    cut: int | None = None
+    """How many of the scored ones ended at the output budget; None: graded before it was counted."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -491,7 +532,7 @@ class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     judge: ModelSpec
     judgements: dict[str, int]
-    """How its judgements ended ('scored', 'unreadable', 'refused', 'error', ...)."""
+    """How its judgements ended ('scored', 'unreadable', 'refused', 'error', 'not asked', ...)."""
     usage: UsageTotals
     served_models: dict[str, int]
 

@@ -80,7 +80,7 @@ def score_run(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
         ) from None
     finished = usage.exchanges == plan.instances * plan.spec.repeats
-    finished &= panel is None or not panel.not_judged
+    finished &= panel is None or not panel.below_quorum
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,
@@ -204,9 +204,11 @@ class _Tally:
         self._sums: list[float] = []
         self._counted = 0
         self._outcomes: Counter[Outcome] = Counter()
+        self._cut = 0
 
     def add(self, exchange: Exchange, score: Score) -> None:
         self._outcomes[score.outcome] += 1
+        self._cut += score.outcome == "scored" and exchange.response.finish == "length"
         if score.value is None:
             return
         self._counted += 1
@@ -224,6 +226,7 @@ class _Tally:
             counted=self._counted,
             scored=self._outcomes["scored"],
             outcomes=dict(self._outcomes),
+            cut=self._cut,
         )
 
     def _value(self, ref: MetricRef) -> float | None:

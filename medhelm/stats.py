@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-WinDefinition = Literal["paper", "half"]
-"""Whether a tie is a win for both (the paper's words) or half a win."""
+WinDefinition = Literal["half", "literal"]
+"""Whether a tie is half a win, which gives the paper's table 1, or a win for both, as in its text."""
 
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order
@@ -114,6 +114,26 @@ AGGREGATIONS: Mapping[str, Callable[[Floats], Floats]] = {
 """How the sums (..., k) of the statistics of instances make the value (...) of a run."""
 
 
+def extreme_sums(
+    aggregation: str, sums: Floats, minimum: float, maximum: float
+) -> tuple[Floats, Floats] | None:
+    """Return the sums (k,) of the worst and of the best cluster that there can be, as large as the
+    largest of `sums` (C, k); None for an aggregation of which one instance has no bound."""
+    largest = sums.max(0)
+    if aggregation in ("mean", "mean_of_parts", "ratio", "noharm_overall"):
+        sizes = largest[1::2]
+        low, high = np.repeat(sizes, 2), np.repeat(sizes, 2)
+        low[::2], high[::2] = minimum * sizes, maximum * sizes
+        return low, high
+    if aggregation in ("micro_precision", "micro_recall", "micro_f1", "macro_f1"):
+        triples = np.reshape(sums, (len(sums), -1, 3))
+        sizes = triples.sum(2).max(0)
+        zero = np.zeros_like(sizes)
+        low = np.stack([zero, sizes, sizes], axis=1).ravel()
+        return low, np.stack([sizes, zero, zero], axis=1).ravel()
+    return None
+
+
 def is_fit(aggregation: str, width: int) -> bool:
     """Return whether an aggregation is known and takes that many statistics per instance."""
     if aggregation == "macro_f1":
@@ -145,16 +165,17 @@ def standard_error(values: Floats) -> float:
 
 
 def clustered_error(values: Floats, clusters: Ints) -> float:
-    """Return (1/n) sqrt(sum_c (sum_{i in c} (s_i - m))^2) sqrt(C / (C - 1)); NaN for C < 2.
+    """Return (1/n) sqrt(sum_c (sum_{i in c} (s_i - m))^2 / (1 - n_c / n)); NaN for C < 2.
 
-    `clusters` holds a code >= 0 for each value. With clusters of one it is `standard_error`.
-    (Miller 2024, section 2.2, with the factor for few clusters.)
+    `clusters` holds a code >= 0 for each value. With clusters of one it is `standard_error`, with
+    equal ones the usual error times sqrt(C / (C - 1)). (Miller 2024, section 2.2, with the
+    correction CR2 for few and uneven clusters: Bell and McCaffrey, Survey Methodology 28, 2002.)
     """
-    sums = np.bincount(clusters, weights=values - values.mean()) if len(values) else np.empty(0)
-    c = int(np.count_nonzero(np.bincount(clusters))) if len(values) else 0
-    if c < 2:
+    sizes = np.bincount(clusters)
+    if np.count_nonzero(sizes) < 2:
         return math.nan
-    return float(np.sqrt(np.sum(sums**2)) / len(values) * math.sqrt(c / (c - 1)))
+    sums = np.bincount(clusters, weights=values - values.mean())
+    return float(np.sqrt(np.sum(sums**2 / (1 - sizes / len(values)))) / len(values))
 
 
 def design_effect(values: Floats, clusters: Ints) -> float:
@@ -163,38 +184,39 @@ def design_effect(values: Floats, clusters: Ints) -> float:
     return (clustered_error(values, clusters) / plain) ** 2 if plain > 0 else math.nan
 
 
-def win_shares(scores: Floats, definition: WinDefinition) -> Floats:
-    """Return, for scores (..., M, B), the share (..., M, M) of benchmarks that row wins over column.
+def wins(scores: Floats, definition: WinDefinition) -> Floats:
+    """Return, for scores (..., M, B), on how many benchmarks (..., M, M) row wins over column.
 
-    `paper`: a win where the score is at least the rival's, so that a tie is a win for both.
-    `half`: a tie counts one half. Scores are compared unrounded, see `TIE`. The diagonal is NaN.
+    `half`: a tie counts one half. `literal`: a win where the score is at least the rival's, so
+    that a tie is a win for both. Scores are compared unrounded, see `TIE`. The diagonal is 0. Sums
+    of wins are exact, so that equal win rates are equal to the last bit.
     """
     if np.isnan(scores).any():
         raise ValueError("win rates need a score in every cell: choose the common benchmarks first")
     models, benchmarks = scores.shape[-2:]
-    tie = 1.0 if definition == "paper" else 0.5
-    wins = np.zeros((*scores.shape[:-1], models))
+    tie = 0.5 if definition == "half" else 1.0
+    found = np.zeros((*scores.shape[:-1], models))
     for b in range(benchmarks):
         gap = scores[..., :, None, b] - scores[..., None, :, b]
-        wins += np.where(gap > TIE, 1.0, np.where(gap < -TIE, 0.0, tie))
-    shares = _ratio(wins, np.full_like(wins, benchmarks))
-    shares[..., np.arange(models), np.arange(models)] = np.nan
-    return shares
+        found += np.where(gap > TIE, 1.0, np.where(gap < -TIE, 0.0, tie))
+    found[..., np.arange(models), np.arange(models)] = 0.0
+    return found
 
 
-def win_rates(shares: Floats) -> Floats:
-    """Return the mean (..., M) of shares (..., M, M) over rivals; NaN where there is none."""
-    models = shares.shape[-1]
-    total = np.where(np.isnan(shares), 0.0, shares).sum(-1)
-    return _ratio(total, np.full_like(total, models - 1))
+def win_rates(scores: Floats, definition: WinDefinition) -> Floats:
+    """Return the share (..., M) of rivals and benchmarks won; NaN where there is no rival."""
+    models, benchmarks = scores.shape[-2:]
+    total = wins(scores, definition).sum(-1)
+    return _ratio(total, np.full_like(total, (models - 1) * benchmarks))
 
 
-def win_sd(shares: Floats) -> Floats:
-    """Return the SD (M,) over rivals of shares (M, M), ddof 0; NaN where there is no rival."""
-    models = shares.shape[-1]
+def win_sd(scores: Floats, definition: WinDefinition) -> Floats:
+    """Return the SD (M,) over rivals of the share of benchmarks won, ddof 0; NaN without a rival."""
+    models, benchmarks = scores.shape
     if models < 2:
         return np.full(models, np.nan)
-    rivals = shares[~np.eye(models, dtype=bool)].reshape(models, models - 1)
+    shares = wins(scores, definition)[~np.eye(models, dtype=bool)] / benchmarks
+    rivals = shares.reshape(models, models - 1)
     return np.asarray(rivals.std(axis=-1, ddof=WIN_SD_DDOF), dtype=np.float64)
 
 
@@ -209,25 +231,25 @@ def ranks(values: Floats) -> Ints:
     return np.asarray(1 + better.sum(-1), dtype=np.int64)
 
 
-def tie_groups(values: Floats, draws: Floats, confidence: float) -> Ints:
-    """Return the group (M,), from 1, of each model that cannot be told from the group's best.
+def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:
+    """Return the group (M,), from 1, of each model.
 
-    Going down from the best value, a model joins the open group unless the percentile interval of
-    its paired difference to the group's first (draws (D, M)) lies wholly above 0; then it opens
-    the next group. Equal values always share a group.
+    Going down from the best value, a model joins the open group unless the group's first is
+    clearly better (row better than column); then it opens the next group.
     """
     groups = np.zeros(len(values), dtype=np.int64)
     first = -1
     for m in np.argsort(-values, kind="stable"):
-        apart = first >= 0 and values[first] - values[m] > TIE
-        if apart:
-            apart = float(np.quantile(draws[:, first] - draws[:, m], (1 - confidence) / 2)) > TIE
-        if first < 0 or apart:
+        if first < 0 or is_better[first, m]:
             groups[m] = (groups[first] if first >= 0 else 0) + 1
             first = int(m)
         else:
             groups[m] = groups[first]
     return groups
+
+
+PAPER_MDE_FACTOR = 2.80
+"""What the paper's authors multiply by: z[0.975] + z[0.80] = 2.8016, rounded."""
 
 
 def mde(error: float | Floats, alpha: float = ALPHA, beta: float = BETA) -> Floats:

@@ -3,7 +3,8 @@
     survey (first reading) -> grade embedded answers (second reading) -> compare with the manifest
 
 The oracle must score the best value of the main metric on every instance; what an empty, a
-constant and a random answer score is measured, and pinned by the manifest beside the plugin.
+constant and a random answer score is measured, and pinned by the manifest beside the plugin. The
+gold in many wordings must never be read as another answer, and what is no answer never as one.
 Both readings stream. A finding names benchmark, instance id and metric, and shows text of
 bundled samples and public data only.
 """
@@ -30,6 +31,7 @@ from medhelm.checks import (
     is_data_present,
     plain,
     prompt_fault,
+    shown_text,
 )
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.errors import MedhelmError
@@ -39,6 +41,7 @@ from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.rubrics import load_rubric
 from medhelm.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.prompts import render_prompt
+from medhelm.reading_trial import ReadingTrial
 from medhelm.registry import Registry
 from medhelm.schema import (
     Benchmark,
@@ -160,8 +163,8 @@ def _measure(
     if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
         findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
-    published = (registry.metric(name, "helm") for name in names)
-    helm = [m.prepare(dataset.folder) for m in published if m.scoring == "helm"]
+    published = (registry.metrics.get((name, "helm")) for name in names)
+    helm = [m.prepare(dataset.folder) for m in published if m is not None]
     for metric in (*fixed, *helm):
         for fault in declaration_faults(metric):
             findings.add("failure", "declared", fault, metric=metric.name)
@@ -169,7 +172,7 @@ def _measure(
         return None  # a score in no declared range says nothing
     known = survey(dataset)
     _check_counts(benchmark, dataset, known, root, findings)
-    grader = _Grader(benchmark, data, fixed[0] if fixed else None, findings)
+    grader = _Grader(benchmark, data, fixed, findings, known.instances)
     tallies = grader.grade_all(
         dataset, embedded_answers(benchmark, dataset, known), [*fixed, *helm]
     )
@@ -184,6 +187,7 @@ def _measure(
         metrics={m.name: m.version for m in fixed},
         scores=_values(tallies, fixed),
         scores_helm=_values(tallies, helm) if helm else {},
+        readings=grader.trial.readings(),
     )
     _check_values(facts, fixed, findings)
     return facts
@@ -259,10 +263,17 @@ class _Grader:
     """Grades the embedded answers on each instance and checks the instance on the way."""
 
     def __init__(
-        self, benchmark: Benchmark, data: Data, main: Metric | None, findings: Findings
+        self,
+        benchmark: Benchmark,
+        data: Data,
+        fixed: list[Metric],
+        findings: Findings,
+        instances: int,
     ) -> None:
-        self._benchmark, self._main, self._findings = benchmark, main, findings
+        self._benchmark, self._findings = benchmark, findings
+        self._main = fixed[0] if fixed else None
         self._is_open = data == "sample" or benchmark.data_class == "public"
+        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._is_open)
         self.unscored = 0
         self.digest = ""
 
@@ -286,6 +297,7 @@ class _Grader:
                 response = Response(instance_id=instance.id, text=answer(instance))
                 for tally in tallies[name].values():
                     self._grade(tally, name, instance, response)
+            self.trial.add(instance, answers["oracle"](instance))
         self.digest = digest.hexdigest()
         return tallies
 
@@ -324,9 +336,7 @@ class _Grader:
         )
 
     def _shown(self, texts: tuple[str, ...]) -> str:
-        if not self._is_open:
-            return f"[withheld: {self._benchmark.data_class} data]"
-        return repr(texts[0][:60]) if texts else "nothing"
+        return shown_text(texts[0] if texts else None, self._benchmark, self._is_open)
 
     def _check_prompt(self, instance: Instance) -> None:
         prompt = render_prompt(self._benchmark, instance)[-1].content

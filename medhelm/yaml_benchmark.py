@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.schema import (
     AnswerKind,
@@ -28,6 +29,8 @@ class _Dataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     revision: str | None = None
     config: str | None = None
     split: str = "test"
+    splits: tuple[str, ...] = ()
+    """The splits of `files`, the default first; empty: `split` alone."""
     files: tuple[SourceFile, ...] = ()
     source: str = ""
 
@@ -47,12 +50,25 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options of every row: the label that `reference` holds -> the text that is shown."""
     questions: dict[str, str] = {}
     """What is asked for each value of the column `question`; empty: its text as it is."""
+    ask: str = ""
+    """What is asked of a row whose column `question` is empty or absent."""
     cluster: str | None = None
     part: str | None = None
     """Column with one of `parts`."""
     metadata: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     """Those of the declared `columns` that a file may lack, or leave empty."""
+
+
+class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the published table differs from the declared one."""
+
+    columns: dict[str, str] = {}
+    """The declared column -> its name there, for each column that it has."""
+    labels: dict[str, str] = {}
+    """A label there -> the label of `instance.options`."""
+    skip_empty: tuple[str, ...] = ()
+    """Declared columns whose empty cell leaves a row out there."""
 
 
 class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +88,7 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: tuple[str, ...] = ()
     rubric: str = ""
     columns: dict[str, str] = {}
+    published: _Published = _Published()
     how_to_get: tuple[str, ...] = ()
     max_output_tokens: int = 256
     reasoning_output_tokens: int = 8192
@@ -87,7 +104,9 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _LEVELS: dict[str, type[msgspec.Struct]] = {
     "dataset": _Dataset,
     "instance": _Mapping,
+    "published": _Published,
 }
+_OWN_LEVELS = frozenset(_LEVELS)
 _FILES = "files: [{name: notes.csv}]"
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
@@ -106,9 +125,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     if parsed.name != path.stem:
         raise PluginError(f"{path}: the name {parsed.name!r} must equal the file's name")
     samples = path.parent / "samples" / f"{parsed.name}.jsonl"
-    same = {
-        f: getattr(parsed, f) for f in parsed.__struct_fields__ if f not in ("dataset", "instance")
-    }
+    same = {f: getattr(parsed, f) for f in parsed.__struct_fields__ if f not in _OWN_LEVELS}
     return Benchmark(
         **same,
         dataset=_dataset(parsed.dataset, path),
@@ -146,16 +163,22 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
         return HubDataset(
             values.hub, revision=values.revision, config=values.config, splits=(values.split,)
         )
-    return FileDataset(files=values.files, splits=(values.split,), source=values.source)
+    splits = values.splits or (values.split,)
+    return FileDataset(files=values.files, splits=splits, source=values.source)
 
 
-def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance]:
+def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance | None]:
     _check_mapping(values, path)
-    columns, declared = values.instance, values.columns
-    required = [name for name in declared if name not in columns.optional]
+    columns, published = values.instance, values.published
+    layout = TableLayout(
+        columns=values.columns,
+        optional=columns.optional,
+        filled=[name for name in values.columns if name not in columns.optional],
+        published=published.columns,
+    )
 
     def text(row: Row, column: str | None) -> str:
-        if column is None or (column in columns.optional and column not in row):
+        if column is None or (column in values.columns and column not in row):
             return ""
         if column not in row:
             nearest = closest(column, row)
@@ -164,9 +187,15 @@ def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance]:
         value: Any = row[column]
         return "" if value is None else str(value)
 
-    def to_instance(row: Row) -> Instance:
-        if declared:
-            _check_columns(row, declared, required)
+    def to_instance(row: Row) -> Instance | None:
+        labels: Mapping[str, str] = {}
+        if values.columns:
+            if layout.is_published(row):
+                labels = published.labels
+                there = (row[published.columns[name]] for name in published.skip_empty)
+                if any(cell is None or not str(cell).strip() for cell in there):
+                    return None
+            row = layout.read(row)
         question = text(row, columns.question)
         if columns.questions and columns.question:
             question = columns.questions[_known(question, columns.question, columns.questions)]
@@ -176,20 +205,22 @@ def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance]:
         return Instance(
             id=text(row, columns.id).strip(),
             context=text(row, columns.context),
-            question=question,
+            question=question if question.strip() else columns.ask,
             choices=tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices),
-            references=reference(row),
+            references=reference(row, labels),
             cluster=text(row, columns.cluster).strip() or None,
             metadata=metadata,
         )
 
-    def reference(row: Row) -> tuple[str, ...]:
+    def reference(row: Row, labels: Mapping[str, str]) -> tuple[str, ...]:
         if columns.gold_index is not None:
             return (_letter(text(row, columns.gold_index), len(columns.choices)),)
         gold = text(row, columns.reference)
         if columns.options and columns.reference:
-            labels = [*columns.options]
-            return (ascii_uppercase[labels.index(_known(gold, columns.reference, labels))],)
+            options = [*columns.options]
+            known = {**{name: name for name in options}, **labels}
+            label = known[_known(gold, columns.reference, known)]
+            return (ascii_uppercase[options.index(label)],)
         return (gold,) if gold.strip() else ()
 
     return to_instance
@@ -215,6 +246,9 @@ def _check_mapping(values: _Yaml, path: Path) -> None:
     for key, names in (("options", columns.options), ("questions", columns.questions)):
         if len({_plain(name) for name in names}) < len(names):
             raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
+    if columns.ask and columns.question is None:
+        raise PluginError(f"{path}: instance.ask needs instance.question, the column it stands for")
+    _check_published(values, path)
     undeclared = [name for name in columns.optional if name not in values.columns]
     if values.columns:
         undeclared += [name for name in _used(columns) if name not in values.columns]
@@ -222,23 +256,25 @@ def _check_mapping(values: _Yaml, path: Path) -> None:
         raise PluginError(f"{path}: instance names {undeclared[0]!r}, which columns do not declare")
 
 
+def _check_published(values: _Yaml, path: Path) -> None:
+    """Raise PluginError for keys of `published` that name no column or label of the file."""
+    published, labels = values.published, values.instance.options
+    for key, names, known in (
+        ("columns", published.columns, values.columns),
+        ("labels", published.labels.values(), labels),
+        ("skip_empty", published.skip_empty, published.columns),
+    ):
+        if unknown := [name for name in names if name not in known]:
+            raise PluginError(
+                f"{path}: published.{key} names {unknown[0]!r}; known are {', '.join(known)}"
+            )
+
+
 def _used(columns: _Mapping) -> list[str]:
     """Return the columns that a mapping reads."""
     texts = (columns.id, columns.context, columns.question, columns.cluster, columns.part)
     golds = (columns.gold_index, columns.reference)
     return [*filter(None, texts + golds), *columns.choices, *columns.metadata]
-
-
-def _check_columns(row: Row, declared: Mapping[str, str], required: Iterable[str]) -> None:
-    """Raise DataError for a row of a user's file that lacks a column or has an unknown one."""
-    for name in required:
-        if name not in row:  # the header may be missing: the names it has are not repeated
-            raise DataError(f"there is no column {name!r}; the columns are {', '.join(declared)}")
-        if row[name] is None or not str(row[name]).strip():
-            raise DataError(f"column {name!r} is empty")
-    for name in row:
-        if name not in declared:
-            raise DataError(f"unknown column {name[:40]!r}; the columns are {', '.join(declared)}")
 
 
 def _known(cell: str, column: str, known: Iterable[str]) -> str:

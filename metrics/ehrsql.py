@@ -257,9 +257,7 @@ class PublishedExecutionAccuracy(_OnDatabase):
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1."""
-        tag = _PUBLISHED_TAG.search(response.text)
-        sql = (tag[1] if tag else response.text).replace("`", "").strip()
-        sql = re.sub(r"^sql\n", "", sql, flags=re.MULTILINE)
+        sql = _published_query(response.text)
         if sql == ABSTENTION or not response.text.strip():
             return _score(self._is_right_when_empty(instance), sql)
         gold = self._gold(instance)
@@ -309,6 +307,30 @@ class QueryValidity(_OnDatabase):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishedQueryValidity(_OnDatabase):
+    """The published rule: 1 where a query runs as written, whatever is asked and whatever it gives.
+
+    Unanswerable questions count too, and so does a comment without a query. Our declared
+    abstention is read as the empty completion that the published prompt asks for. A statement
+    that does more than read counts 0, since it is not run here.
+    """
+
+    name: str = "ehrsql_query_validity"
+    scoring: Literal["fixed", "helm"] = "helm"
+    source: str = "HELM, ehr_sql_metrics"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return 0 or 1."""
+        sql = _published_query(response.text)
+        if sql in ("", ABSTENTION):
+            return _score(False, sql, "no query")
+        if not _TOKEN.sub(lambda m: "" if m["comment"] else m[0], sql).strip(" ;\n"):
+            return _score(True, sql, "SQLite runs a comment without an error")
+        found = _run(self._sandbox(instance), sql)
+        return _score(found.status == "rows", sql, found.detail)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AbstentionAccuracy(Metric):
     """1 where a question is declined exactly if it is unanswerable, right query or not."""
 
@@ -346,6 +368,13 @@ class CanonicalMatch(Metric):
             return _score(answer == instance.references[0], answer)
         gold, found = prepare_sql(instance.references[0]), prepare_sql(answer).rstrip("; \n")
         return _score(same_query(gold, found, instance.context), answer)
+
+
+def _published_query(completion: str) -> str:
+    """Return what HELM runs: what the first tags enclose, else all of the text, without fences."""
+    tag = _PUBLISHED_TAG.search(completion)
+    sql = (tag[1] if tag else completion).replace("`", "").strip()
+    return re.sub(r"^sql\n", "", sql, flags=re.MULTILINE)
 
 
 @lru_cache(maxsize=4096)
@@ -386,11 +415,12 @@ def _unread() -> Score:
 
 @hookimpl
 def medhelm_metrics() -> Iterable[Metric]:
-    """Return execution accuracy by both rules and the secondary metrics."""
+    """Return execution accuracy and query validity by both rules, and two metrics of our own."""
     return [
         ExecutionAccuracy(),
         PublishedExecutionAccuracy(),
         QueryValidity(),
+        PublishedQueryValidity(),
         AbstentionAccuracy(),
         CanonicalMatch(),
     ]

@@ -9,9 +9,9 @@ from medhelm import (
     Metric,
     Response,
     Score,
-    extract_choice,
-    final_answer,
     hookimpl,
+    read_answer,
+    read_choice,
 )
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -23,32 +23,36 @@ _SHOWN = 200
 class ExactMatch(Metric):
     """1 where the stated answer is a reference, else 0.
 
-    With choices the references are letters and the answer is the option that the completion
-    states in any usual way. Without, it is what is marked as final, else the whole completion,
-    compared without regard to case, spaces and enclosing punctuation.
+    With choices the references are letters and the answer is the option to which the completion
+    commits in any usual way. Without, it is what is marked as final, else the whole completion,
+    compared without regard to case, spaces and enclosing punctuation. Of a reply that the budget
+    cut, only what it had stated before counts.
     """
 
     name: str = "exact_match"
+    version: str = "2"
     source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return 0 or 1, or `unparsed` where no single option is stated."""
-        if not instance.choices:
-            answer = final_answer(response.text)
+        """Return 0 or 1, or `unparsed` with the reason why no single answer is read."""
+        is_cut = response.finish == "length"
+        if instance.choices:
+            golds = set(_letters(instance))
+            reading = read_choice(response.text, instance.choices, is_cut=is_cut)
+        else:
             golds = {_plain(r) for r in _references(instance)} - {""}
-            is_right = _plain(answer) in golds
-            return Score(value=float(is_right), extracted=answer[:_SHOWN])
-        letters = _letters(instance)
-        letter = extract_choice(response.text, instance.choices)
-        if letter is None:
-            return Score(value=None, outcome="unparsed", reason="no single option is stated")
-        return Score(value=float(letter in letters), extracted=letter)
+            reading = read_answer(response.text, is_cut=is_cut)
+        if reading.value is None:
+            return Score(value=None, outcome="unparsed", reason=reading.reason)
+        answer = reading.value if instance.choices else _plain(reading.value)
+        return Score(value=float(answer in golds), extracted=reading.value[:_SHOWN])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedExactMatch(ExactMatch):
     """The published rule: the whole completion, stripped, is the bare letter (or the text)."""
 
+    version: str = "1"
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, basic_metrics exact_match on multiple choice"
 

@@ -20,15 +20,24 @@ from medhelm import (
     Instance,
     Metric,
     Outcome,
+    Reading,
     Response,
     Score,
-    extract_codes,
-    extract_labels,
     hookimpl,
     is_code,
+    read_codes,
+    read_labels,
 )
 
 _PUBLISHED_CODE = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
+_PROCEDURE = re.compile(
+    r"(?!X\d{2}[\dX]{3}[A-Z]$|C44)(?:[\dBCDFX][\dA-HJ-NP-Z]|[GH]Z)[\dA-HJ-NP-Z]{5}"
+)
+"""A code of ICD-10-PCS: seven places, the first one of its sections. Diagnoses of that length
+begin with other letters, but for X58XXXA, C441021, H401110 and their like."""
+_NOT_CODES = Score(
+    value=None, outcome="uninformative", reason="the published scorer reads ICD-10 codes alone"
+)
 _SHOWN = 100
 """Labels of an answer that the score keeps."""
 
@@ -48,18 +57,21 @@ class LabelSetMetric(Metric):
 
     A score's value is the statistic of one note; `aggregation` makes the run's value, the mean
     over notes or the statistic of counts summed over notes (micro), labels apart (macro). A note
-    whose answer cannot be read counts as one for which nothing was predicted.
+    whose answer cannot be read counts as one for which nothing was predicted. Of a list that the
+    budget cut, the whole items count and the last one is dropped.
     """
 
+    version: str = "2"
     statistic: Callable[[Counts], float]
     source: str = "Sokolova and Lapalme 2009, doi 10.1016/j.ipm.2009.03.002"
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the note's statistic and the counts, or `unparsed` where no label is listed."""
         gold = _gold(instance)
-        found = _predicted(instance, response.text)
-        if found is None:
-            return Score(value=None, outcome="unparsed", reason="no label is listed")
+        reading = _predicted(instance, response)
+        if reading.value is None:
+            return Score(value=None, outcome="unparsed", reason=reading.reason)
+        found = frozenset(map(_key, reading.value))
         return Score(
             value=self.statistic(_count(gold, found)),
             extracted=", ".join(sorted(found)[:_SHOWN]),
@@ -94,22 +106,31 @@ class LabelSetMetric(Metric):
 class PublishedLabelSetMetric(LabelSetMetric):
     """The published scorer of ICD-10 codes: a narrow pattern, applied to gold and answer alike.
 
-    Codes with letters after the first place are cut or lost on both sides, lower case is not
-    read, and a note without any code counts 0. It knows codes only: where the gold has none of
-    their form the mended rule applies.
+    The gold's diagnoses have their point, as in the file that HELM reads and other than in the
+    tables of MIMIC; the answer is read as it is, so that E119 is not E11.9. Codes with letters
+    after the first place are cut or lost on both sides, lower case is not read, and a note
+    without any code counts 0. It reads codes alone: of other labels it says nothing.
     """
 
+    version: str = "2"
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, mimiciv_billing_code_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the note's statistic; an answer without codes counts as an empty prediction."""
-        if not _asks_for_codes(instance):
-            return super().score(instance, response)
-        gold = frozenset(code for r in instance.references for code in _published_codes(r))
+        if not _has_codes(instance):
+            return _NOT_CODES
+        golds = map(_published_form, instance.references)
+        gold = frozenset(code for g in golds for code in _published_codes(g))
         found = _published_codes(response.text)
         value = self.statistic(_count(gold, found)) if gold or found else 0.0
         return Score(value=value, extracted=", ".join(sorted(found)[:_SHOWN]))
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return 0, or `uninformative` where no answer would have counted."""
+        if not _has_codes(instance):
+            return _NOT_CODES
+        return Score(value=self.floor, outcome=outcome, reason=reason)
 
 
 def precision(counts: Counts) -> float:
@@ -187,13 +208,25 @@ def _asks_for_codes(instance: Instance) -> bool:
     return bool(instance.references) and all(is_code(r.upper()) for r in instance.references)
 
 
-def _predicted(instance: Instance, text: str) -> frozenset[str] | None:
+def _predicted(instance: Instance, response: Response) -> Reading[tuple[str, ...]]:
     labels = _labels(instance)
+    is_cut = response.finish == "length"
     if not labels and _asks_for_codes(instance):
-        found = extract_codes(text)
-    else:
-        found = extract_labels(text, labels or None)
-    return None if found is None else frozenset(map(_key, found))
+        return read_codes(response.text, is_cut=is_cut)
+    return read_labels(response.text, labels or None, is_cut=is_cut)
+
+
+def _has_codes(instance: Instance) -> bool:
+    """Return whether a gold is a code; the file that HELM reads ends those of three places in a
+    point."""
+    return any(is_code(gold.upper().rstrip(".")) for gold in instance.references)
+
+
+def _published_form(gold: str) -> str:
+    """Return a gold as the file has it that HELM reads: diagnoses with their point, E11.9."""
+    if "." in gold or _PROCEDURE.fullmatch(gold):
+        return gold
+    return f"{gold[:3]}.{gold[3:]}"
 
 
 def _published_codes(text: str) -> frozenset[str]:

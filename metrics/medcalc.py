@@ -12,9 +12,11 @@ from medhelm import (
     Response,
     Score,
     extract_date,
-    extract_number,
     extract_weeks_days,
     hookimpl,
+    read_date,
+    read_number,
+    read_weeks_days,
 )
 
 _CATEGORIES = frozenset(
@@ -46,10 +48,11 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
+    version: str = "2"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return 0 or 1, or `unparsed` where no single value is stated."""
+        """Return 0 or 1, or `unparsed`, with the reason, where the reply commits to no value."""
         gold = _gold(instance)
         category = instance.answer_key.get("category", "")
         if category and category not in _CATEGORIES:
@@ -57,22 +60,24 @@ class MedCalcAccuracy(Metric):
                 f"instance {instance.id!r} has the unknown category {category!r}; known are "
                 f"{', '.join(sorted(_CATEGORIES))}"
             )
+        text, is_cut = response.text, response.finish == "length"
         if (duration := extract_weeks_days(gold)) is not None:
-            pair = extract_weeks_days(response.text)
-            if pair is None:
-                return _unread("number of weeks and days")
-            is_right = _days(pair) == _days(duration)
-            return Score(value=float(is_right), extracted=f"{pair[0]} weeks, {pair[1]} days")
+            pair = read_weeks_days(text, is_cut=is_cut)
+            if pair.value is None:
+                return _unread(pair.reason)
+            weeks, days = pair.value
+            is_right = _days(pair.value) == _days(duration)
+            return Score(value=float(is_right), extracted=f"{weeks} weeks, {days} days")
         if (gold_date := extract_date(gold)) is not None:
-            date = extract_date(response.text)
-            if date is None:
-                return _unread("date")
-            return Score(value=float(date == gold_date), extracted=f"{date:%m/%d/%Y}")
+            date = read_date(text, is_cut=is_cut)
+            if date.value is None:
+                return _unread(date.reason)
+            return Score(value=float(date.value == gold_date), extracted=f"{date.value:%m/%d/%Y}")
         low, high = _range(instance, gold)
-        number = extract_number(response.text)
-        if number is None:
-            return _unread("number")
-        return Score(value=float(low <= number <= high), extracted=f"{number:.10g}")
+        number = read_number(text, is_cut=is_cut)
+        if number.value is None:
+            return _unread(number.reason)
+        return Score(value=float(low <= number.value <= high), extracted=f"{number.value:.10g}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +109,7 @@ class PublishedMedCalcAccuracy(Metric):
             else:
                 is_right = _us_date(low) <= _us_date(text) <= _us_date(high)
         except ValueError:
-            return _unread("value in the published form")
+            return _unread("no single value in the published form is stated")
         return Score(value=float(is_right), extracted=text[:_SHOWN])
 
 
@@ -161,8 +166,8 @@ def _us_date(text: str) -> datetime.datetime:
     return datetime.datetime.strptime(text, "%m/%d/%Y")
 
 
-def _unread(what: str) -> Score:
-    return Score(value=None, outcome="unparsed", reason=f"no single {what} is stated")
+def _unread(reason: str) -> Score:
+    return Score(value=None, outcome="unparsed", reason=reason)
 
 
 @hookimpl

@@ -6,7 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from medhelm import DataError, Instance, Metric, Outcome, Response, Score, final_answer, hookimpl
+from medhelm import (
+    DataError,
+    Instance,
+    Metric,
+    Outcome,
+    Reading,
+    Response,
+    Score,
+    hookimpl,
+    marked_answers,
+    own_text,
+)
 
 _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
@@ -27,17 +38,24 @@ _NUMBERED = re.compile(
     r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014-]|$)))",
     re.IGNORECASE | re.MULTILINE,
 )
+_SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
+"""What a sentence is called, in the languages of completions."""
 _MENTIONED = re.compile(
-    r"\bsentence(?:[ _]?(?:id|number|no\.?))?[^\w\n]{0,5}(?<![^\w][-\u2212])"
+    rf"\b{_SENTENCE}(?:[ _]?(?:id|number|no\.?))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
     r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
     re.IGNORECASE,
 )
 _IS_WRONG = re.compile(
-    r"\b(?:errors?|incorrect|wrong|mistakes?|erroneous|inaccurate|should\s(?:be|read|say)"
+    r"\b(?:fehler(?:haft)?|falsch|m\u00fcsste|sollte|erreurs?|erron\u00e9e?|incorrecte|fausse|devrait|errore"
+    r"|errat[ao]|sbagliat[ao]|dovrebbe|err[\u00f3o]r(?:es)?|incorrec?t[ao]|err\u00f3nea|deber\u00eda|erro|errad[ao]|deveria|fout"
+    r"|\u043e\u0448\u0438\u0431\u043a[\u0430\u0438\u0443]|errors?|incorrect|wrong|mistakes?|erroneous|inaccurate|should\s(?:be|read|say)"
     r"|correct(?:ed|ion)|sentence_(?:id|number))\b",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(?:no|not|without|nor|neither|free)\b|n['\u2019]t\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"\b(?:kein\w*|nicht|sans|pas|aucune?|sin|ning\u00fan|nessun\w*|non|n\u00e3o|sem|nenhum\w*|niet|geen|\u043d\u0435|\u043d\u0435\u0442|no|not|without|nor|neither|free)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
 _NOT = re.compile(r"\bnot\b|n['\u2019]t\b", re.IGNORECASE)
 _ALL_RIGHT = re.compile(
     r"[^\w\n]{0,6}(?:(?:the|this)\s(?:(?:clinical|medical|whole|entire)\s)?"
@@ -45,6 +63,14 @@ _ALL_RIGHT = re.compile(
     r"(?:(?:entirely|completely|all|medically)\s)?correct[^\w\n]{0,6}",
     re.IGNORECASE,
 )
+_LIST_NUMBER = re.compile(r"^[^\w\n]{0,6}[01][.:)]\s{1,3}")
+_NOTE_IS = re.compile(r"[^\w\n]{0,6}(?:the|this)\s", re.IGNORECASE)
+_THIS_IS_RIGHT = re.compile(
+    r"[^\w\n]{0,6}(?:the|this)\ssentence\sis\s(?:medically\s)?correct\b(?!ed)", re.IGNORECASE
+)
+_INDEXED = re.compile(r"[^\w\n]{0,6}(\d{1,4})[^\w\n]{1,4}(?=\D)")
+"""The number of a list before what a line claims: `1. CORRECT`."""
+_INDEX = re.compile(r"[^\w\n]{0,3}(\d{1,4})[.:)]?[ \t]{1,3}(?=[^\W\d_])")
 _NO_ERROR = re.compile(
     r"\b(?i:(?:no|without(?:\sany)?|free\sof)\s"
     r"(?:(?:medical|clinical|factual|apparent|obvious)\s){0,2}(?:errors?|mistakes?)\b"
@@ -53,6 +79,17 @@ _NO_ERROR = re.compile(
 _SOME_ERROR = re.compile(
     r"\bINCORRECT\b|\b(?:contains|has|there\sis)\s(?:an?|one)\s(?:medical\s)?(?:error|mistake)\b"
 )
+_IS_RIGHT = re.compile(
+    r"[^\w\n]{0,6}(?:(?:is|appears|seems)\s(?:to\sbe\s)?)?(?:(?:entirely|completely)\s)?"
+    r"(?:(?:correct|right|accurate|fine)[^\w\n]{0,6}$|no\s(?:errors?|mistakes?)\b)",
+    re.IGNORECASE,
+)
+"""What says of a sentence that it is no error."""
+_RETRACTED = re.compile(
+    r"^\W*(?:actually|wait|however|correction|sorry|no|but|on\s(?:second\sthoughts?|reflection)|hmm+)\b",
+    re.IGNORECASE,
+)
+"""Words with which a line takes back what was claimed before."""
 _LONGEST = 20_000
 """Characters of an answer that are read; the form asked for is one line."""
 
@@ -75,15 +112,15 @@ class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
 
     name: str = "medec_flag_accuracy"
-    version: str = "2"
+    version: str = "3"
     source: str = _SOURCE
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         has_error = _has_error(instance)
-        claim = _read(response.text)
-        if claim is None:
-            return _unread()
+        reading = _read(response)
+        if (claim := reading.value) is None:
+            return Score(value=None, outcome="unparsed", reason=reading.reason)
         return Score(value=float(claim.has_error == has_error), extracted=str(claim))
 
 
@@ -95,15 +132,15 @@ class SentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
-    version: str = "2"
+    version: str = "3"
     source: str = _SOURCE
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         gold = _sentence(instance) if _has_error(instance) else None
-        claim = _read(response.text)
-        if claim is None:
-            return _unread()
+        reading = _read(response)
+        if (claim := reading.value) is None:
+            return Score(value=None, outcome="unparsed", reason=reading.reason)
         is_right = claim.has_error == (gold is not None) and claim.sentence == gold
         return Score(value=float(is_right), extracted=str(claim))
 
@@ -147,21 +184,110 @@ class PublishedSentenceAccuracy(Metric):
         return Score(value=float(is_right))
 
 
-def _read(text: str) -> _Claim | None:
-    """Return what a completion claims; None if nothing, or two things.
+_ASKED = re.compile(rf"[^\n.]{{0,200}}\b{_CORRECT},?\s+(?:if|when|where|unless)\b[^\n]{{0,400}}")
+"""The task repeated: what to reply, and when."""
 
-    Whole lines count first (CORRECT, or a sentence number that leads the line), then prose.
+
+def _read(response: Response) -> Reading[_Claim]:
+    """Return what a completion claims; nothing, or two things, are no claim.
+
+    Whole lines count first (CORRECT, or a sentence number that leads the line), then prose. Of a
+    reply that the budget cut, only whole lines that end before the cut count.
     """
-    answer = final_answer(text)[:_LONGEST].replace("*", "")
-    lines = [line for line in answer.split("\n") if line.strip()]
-    claims = {_Claim(True, int(m[1] or m[2])) for m in _NUMBERED.finditer(answer)}
-    claims |= {_Claim(False) for line in lines if _ALL_RIGHT.fullmatch(line)}
-    if not claims:
-        for sentence in re.split(r"\n|[.!?](?:\s|$)", answer):
-            claims |= _claims_of(sentence)
-        if len(claims) > 1:
-            claims.discard(_Claim(True))  # "there is an error", and then where
-    return claims.pop() if len(claims) == 1 else None
+    own = own_text(response.text)[:_LONGEST]
+    is_cut = response.finish == "length"
+    claims: set[_Claim] = set()
+    for part in marked_answers(own) or (own,):
+        is_part_cut = is_cut and own.endswith(part)
+        claims |= _claims(part.replace("*", ""), is_part_cut)
+    if len(claims) == 1:
+        return Reading(claims.pop())
+    if claims:
+        return Reading(None, "several claims are stated")
+    if is_cut:
+        return Reading(None, "the reply was cut before it claimed anything")
+    return Reading(None, "neither CORRECT nor a single sentence number is stated")
+
+
+def _claims(answer: str, is_cut: bool) -> set[_Claim]:
+    """Return what an answer claims; the line that touches the cut claims nothing."""
+    answer = _ASKED.sub("", answer)
+    lines = _without_note([line for line in answer.split("\n") if line.strip()])
+    lines = lines[:-1] if is_cut else lines
+    claims = {claim for line in lines if (claim := _claim_of_line(line))}
+    if any(claim.has_error for claim in claims) and any(map(_THIS_IS_RIGHT.match, lines)):
+        return set()  # a number, and that the sentence is correct
+    if claims:
+        return claims | _second_thoughts(lines, claims)
+    if is_cut:
+        return claims
+    prose = [rest for line in lines if not _NUMBERED.match(rest := _without_index(line))]
+    for sentence in re.split(r"\n|[.!?](?:\s|$)", "\n".join(prose)):
+        claims |= _claims_of(sentence)
+    if len(claims) > 1:
+        claims.discard(_Claim(True))  # "there is an error", and then where
+    return claims
+
+
+def _without_note(lines: list[str]) -> list[str]:
+    """Return lines without a note that is repeated: a run numbered from 0 or 1 on.
+
+    Where the run ends with the reply, its last line is kept: it may be cut.
+    """
+    numbers = [int(m[1]) if (m := _INDEX.match(line)) else None for line in lines]
+    for start in range(1, len(lines)):
+        if numbers[start] not in (0, 1):
+            continue
+        end = start
+        while end < len(lines) and numbers[end] == (numbers[start] or 0) + end - start:
+            end += 1
+        is_answered = any(_ALL_RIGHT.fullmatch(line) for line in lines[start:end])
+        if end - start > 1 and not is_answered:
+            return [*lines[:start], *(lines[-1:] if end == len(lines) else lines[end:])]
+    return lines
+
+
+def _second_thoughts(lines: list[str], claims: set[_Claim]) -> set[_Claim]:
+    """Return what sentences of prose claim against whole lines: after CORRECT, an error.
+
+    After a sentence number only what is said to take it back counts.
+    """
+    prose = [line for line in lines if _claim_of_line(line) is None]
+    found: set[_Claim] = set()
+    for line in prose:
+        is_back = bool(_RETRACTED.match(line))
+        for sentence in re.split(r"[.!?](?:\s|$)", line):
+            said = _claims_of(sentence)
+            is_against = is_back or claims == {_Claim(False)}
+            found |= {claim for claim in said if is_against and claim != _Claim(True)}
+    return found
+
+
+def _claim_of_line(line: str) -> _Claim | None:
+    """Return what a line that begins with a number, or is CORRECT, claims.
+
+    The number of a list's only item, or the flag 0, may stand before CORRECT; that another
+    sentence is correct claims nothing of the note.
+    """
+    rest = _without_index(line)
+    if _ALL_RIGHT.fullmatch(rest):
+        return _Claim(False)
+    first, *others = re.split(r"[.!]\s+", _LIST_NUMBER.sub("", line))
+    if _NOTE_IS.match(first) and _ALL_RIGHT.fullmatch(first):
+        found = {claim for other in others for claim in _claims_of(other)}
+        return _Claim(False) if found <= {_Claim(False)} else None
+    number = _NUMBERED.match(rest)
+    if number is None or _IS_RIGHT.match(rest, number.end()):
+        return None
+    return _Claim(True, int(number[1] or number[2]))
+
+
+def _without_index(line: str) -> str:
+    """Return a line without the number 0 or 1 of a list where it claims that all is right."""
+    index = _INDEXED.match(line)
+    is_first = index is not None and int(index[1]) <= 1
+    rest = line[index.end() :] if index is not None and is_first else line
+    return rest if _ALL_RIGHT.fullmatch(rest) or _claims_of(rest) == {_Claim(False)} else line
 
 
 def _claims_of(sentence: str) -> set[_Claim]:
@@ -173,11 +299,6 @@ def _claims_of(sentence: str) -> set[_Claim]:
     if named and _IS_WRONG.search(sentence):
         return {_Claim(True, number) for number in named}
     return {_Claim(True)} if _SOME_ERROR.search(sentence) else set()
-
-
-def _unread() -> Score:
-    reason = "neither CORRECT nor a single sentence number is stated"
-    return Score(value=None, outcome="unparsed", reason=reason)
 
 
 def _has_error(instance: Instance) -> bool:

@@ -14,6 +14,7 @@ class Rouge(Metric):
     kind: str
     version: str = "2"
     is_slow: bool = True
+    is_as_published: bool = True
     source: str = "Lin 2004, ROUGE; implementation rouge-score, use_stemmer=True"
 
     def score(self, instance: Instance, response: Response) -> Score:

@@ -95,7 +95,7 @@ def _overview(benchmarks: Sequence[Benchmark], registry: Registry) -> Iterator[s
             registry.taxonomy.subcategory(benchmark.subcategory).name,
             _count(benchmark, benchmark.dataset.splits[0]),
             f"`{main}`",
-            *_measured(read_manifest(benchmark, "full"), main),
+            *_measured(read_manifest(benchmark, "full"), main, benchmark.published_metric or main),
         ]
         yield f"| {' | '.join(cells)} |"
 
@@ -107,16 +107,16 @@ def _count(benchmark: Benchmark, split: str) -> str:
     return "your own" if benchmark.columns else "as released"
 
 
-def _measured(facts: Facts | None, main: str) -> tuple[str, str]:
-    """Return the best constant answer, and the oracle under `helm`; of full data alone."""
+def _measured(facts: Facts | None, main: str, published: str) -> tuple[str, str]:
+    """Return the best constant answer on the main metric, and the oracle on HELM's main metric under
+    `helm`; of full data alone."""
     if facts is None or main not in facts.metrics:
         return "–", "–"
     constants = [s[main] for a, s in facts.scores.items() if a.startswith("constant")]
     best = max((value for value in constants if value is not None), default=None)
-    helm = facts.scores_helm.get("oracle", facts.scores["oracle"])
-    return ("–" if best is None else _score(best)), _score(
-        helm.get(main, facts.scores["oracle"][main])
-    )
+    oracle = facts.scores_helm.get("oracle", {})
+    helm = _score(oracle[published]) if published in oracle else "–"
+    return ("–" if best is None else _score(best)), helm
 
 
 def _section(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:

@@ -4,7 +4,8 @@
 
 Links, commands with their options, config keys and their defaults, columns of tables, exit codes,
 hashed fields, generated pages, and text that no file of the repository may hold. The results table
-of README.md is made again where MEDHELM_DATA_DIR names the full data. What commands do when they
+of README.md is made again where MEDHELM_DATA_DIR names the full data, docs/published.md where a copy
+of the published figures lies beside the checkout. What commands do when they
 are run is the matter of tests/test_docs.py, which reads pages with the functions of this file.
 """
 
@@ -30,6 +31,7 @@ import yaml
 import medhelm
 from medhelm import records, schema
 from medhelm.cli import COMMANDS
+from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines
 from medhelm.models.catalogue import load_models
@@ -37,6 +39,8 @@ from medhelm.schema import ModelSpec, Outcome, Sampling
 from medhelm.tables import columns, jury_columns
 
 ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED = ROOT.parent / "shared" / "reference" / "published"
+"""A copy of the figures that docs/published.md is made of; where there is none it is not checked."""
 _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -198,6 +202,7 @@ def check_commands() -> Iterator[str]:
     known = options()
     anywhere = set().union(*known.values()) | _options_of_scripts() | {"--version"}
     keys = {*settings(), *model_settings(), *_python_names(), "model.sampling", "privacy"}
+    keys |= {f"jury.{name}" for name in JuryChoice.__struct_fields__}
     for page in pages():
         text = page.read_text(encoding="utf-8")
         lines = [line for b in blocks(text) if b.language in ("bash", "") for line in commands(b)]
@@ -356,11 +361,13 @@ def _files() -> list[Path]:
 
 def check_generated() -> Iterator[str]:
     """Yield generated pages that are out of date."""
-    scripts = ["benchmarks_page.py"]
+    scripts: dict[str, list[str]] = {"benchmarks_page.py": []}
     if os.environ.get("MEDHELM_DATA_DIR"):
-        scripts.append("results_table.py")
-    for script in scripts:
-        command = [sys.executable, str(ROOT / "scripts" / script), "--check"]
+        scripts["results_table.py"] = []
+    if PUBLISHED.is_dir():
+        scripts["published_page.py"] = [str(PUBLISHED)]
+    for script, words in scripts.items():
+        command = [sys.executable, str(ROOT / "scripts" / script), *words, "--check"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             yield done.stdout.strip() or f"scripts/{script}: {done.stderr.strip()[-500:]}"
@@ -373,6 +380,8 @@ def main() -> int:
     """Print what is wrong and return the exit code."""
     problems = [problem for check in (*CHECKS, check_generated) for problem in check()]
     print("\n".join(problems) or "documentation: nothing found")
+    if not PUBLISHED.is_dir():
+        print("docs/published.md: skipped, no copy of the published figures beside the checkout")
     return 1 if problems else 0
 
 

@@ -56,7 +56,8 @@ def _lines(results: medhelm.Results) -> Iterator[str]:
     yield ""
     yield (
         f"Full public test sets. In brackets: {float(str(settings['confidence'])):.0%} intervals, "
-        f"{settings['draws']:,} bootstrap draws, seed {settings['bootstrap_seed']}."
+        f"{settings['draws']:,} bootstrap draws, seed {settings['bootstrap_seed']}. Of a win rate a "
+        "tie counts one half; the ranks in brackets hold for all models at once."
     )
 
 

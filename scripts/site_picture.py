@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1200, 800
+WIDTH, HEIGHT = 1280, 850
 SHOTS = (
     ("leaderboard-overview", "#/overview", "table tbody tr", "body"),
     ("leaderboard-heatmap", "#/heatmap", "table tbody tr", "body"),

@@ -110,8 +110,8 @@ def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
     assert row["same_class"] == row["within_1"] == row["harm_changed"] == 0.75
     assert (row["severe_missed"], row["severe_added"]) == (1, 0)  # a1 is severe to X alone
     assert row["reversed"] == 0
-    assert row["reversed_rate_high"] == pytest.approx(0.749, abs=1e-3)  # -ln(0.05) / 4
-    assert row["reversed_rate_method"] == "rule of three"
+    assert row["reversed_rate_high"] == pytest.approx(0.527, abs=1e-3)  # 1 - 0.05^(1/4)
+    assert row["reversed_rate_method"] == "exact, one-sided"
     assert row["kappa_quadratic_low"] is None
     assert row["kappa_quadratic_method"] == "none (one case)"
 

@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from medhelm import agreement
 from medhelm.agreement import Corrected, Icc
+from medhelm.intervals import Interval
 from medhelm.stats import Floats, clustered_error, standard_error
 
 NO = math.nan
@@ -92,6 +93,18 @@ def test_the_intervals_of_the_paper(n: int, icc: float, low: float, high: float)
     assert close(found.value, icc, 9)
     assert abs(max(0.0, found.low) - low) < 0.0055
     assert abs(found.high - high) < 0.0055
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_kept"),
+    [(-26.96, 0.99, False), (0.201, 0.945, True), (-0.44, 0.67, True), (-math.inf, 0.95, False)],
+)
+def test_an_interval_from_contradiction_to_near_identity_is_none(
+    low: float, high: float, is_kept: bool
+) -> None:
+    found = agreement.informative(Interval(low, high, "F"))
+    assert (found.low, found.high) == ((low, high) if is_kept else (None, None))
+    assert found.method == ("F" if is_kept else f"none ({low:.2f} to {high:.2f} says nothing)")
 
 
 def test_coverage_of_the_f_interval() -> None:

@@ -62,7 +62,7 @@ def medhelm_benchmarks():
     return [
         WARD,
         dataclasses.replace(
-            WARD, name="notes", title="Notes", rubric="accuracy_structure_clarity",
+            WARD, name="notes", title="Notes", rubric="history_form",
             data_class="private", metrics=["jury"],
         ),
         dataclasses.replace(WARD, name="closed", metrics=["rouge_l"], rubric=""),
@@ -199,7 +199,8 @@ def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(
             (row,) = [x for x in found if (x["level"], x["measure"]) == (level, metric)]
             assert math.isclose(row["correlation"], r, abs_tol=1e-9)
             assert math.isclose(row["icc"], 2 * r / (1 + r), abs_tol=1e-9)
-            assert row["icc_low"] < row["icc"] < row["icc_high"]
+            assert row["icc_method"] == "F" or row["icc_method"].endswith("says nothing)")
+            assert row["icc_low"] is None or row["icc_low"] < row["icc"] < row["icc_high"]
             assert (row["n"], row["raters"], row["clusters"]) == (6, 2, 3)
     (own,) = [x for x in found if (x["level"], x["measure"]) == ("benchmark", "jury")]
     raw = [
@@ -209,6 +210,75 @@ def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(
     gaps = [jury[model, n] - raw[i] for i, n in enumerate(names)]
     assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
     assert math.isclose(own["bias"], np.mean(gaps))
+
+
+def of_lead(marks: dict[str, dict[str, int]]) -> list[list[object]]:
+    """Return the rows of raters who gave these marks to answers of one model."""
+    return [
+        [rater, "ward", "baseline/lead", name, mark, mark, mark]
+        for rater, given in marks.items()
+        for name, mark in given.items()
+    ]
+
+
+def row_of(text: str, measure: str) -> dict[str, Any]:
+    (row,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", measure)]
+    return row
+
+
+def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    jury = score(results, "ward", "jury")
+    names = [f"w{i}" for i in range(6)]
+    a = dict(zip(names, (1, 2, 3, 4, 5, 1), strict=True))
+    b = dict(zip(names[2:], (5, 5, 1, 4), strict=True))  # strict where A is not, and the reverse
+    path = rate(of_lead({"A": a, "B": b}))
+    after = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    before = shell(path, "--table", "agreement", "--format", "json")
+
+    # by the paper's formula: (MS of cases - MS of error) / MS of cases of two z-scored raters
+    plain = [np.mean([a[n], b[n]]) if n in b else a[n] for n in names]
+    raters = np.asarray([plain, [jury["baseline/lead", n] for n in names]], dtype=np.float64)
+    z = (raters - raters.mean(1, keepdims=True)) / raters.std(1, ddof=1, keepdims=True)
+    cases = 2 * np.var(z.mean(0), ddof=1)
+    error = np.sum((z - z.mean(0)) ** 2) / 5
+    assert row_of(after, "jury")["icc"] == pytest.approx((cases - error) / cases)
+    assert row_of(after, "jury")["icc"] != pytest.approx(row_of(before, "jury")["icc"], abs=0.01)
+    assert json.loads(after)["settings"]["z_scores"] == "after"
+    assert "plain mean of the clinicians' ratings" in " ".join(json.loads(after)["notes"])
+
+
+def test_two_answers_in_common_count_only_as_in_the_paper(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    marks = {
+        "A": {"w0": 1, "w1": 3, "w2": 2, "w3": 5},
+        "B": {"w0": 2, "w1": 3, "w4": 1, "w5": 4},  # as A on two: 1
+        "C": {"w2": 4, "w3": 2, "w4": 3, "w5": 5},  # against A on two: undefined; as B: 1
+    }
+    path = rate(of_lead(marks))
+    text = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    row = row_of(text, "clinicians")
+    assert (row["icc"], row["pairs"], row["pairs_of_two"], row["pairs_undefined"]) == (1, 2, 2, 1)
+    assert "Pairs with two answers in common" in " ".join(json.loads(text)["notes"])
+    plain = row_of(shell(path, "--table", "agreement", "--format", "json"), "clinicians")
+    assert plain["boot_method"] == "none (no pair with 5 in common)"
+    assert "at least 3, not 2" in shell(path, "--min-common", 2, code=2)
+    assert "belongs to --table agreement" in shell(
+        path, "--table", "corrected", "--z-scores", "after", code=2
+    )
+
+
+def test_an_interval_that_says_nothing_is_none_with_the_reason(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    path = rate(of_lead({"A": {"w0": 2, "w1": 3, "w2": 5, "w3": 1}}))
+    row = row_of(shell(path, "--table", "agreement", "--format", "json"), "jury")
+    assert (row["icc_low"], row["icc_high"]) == (None, None)
+    assert row["icc"] is not None and row["icc_method"].startswith("none (-")
+    out = " ".join(shell(path, "--table", "agreement").split())
+    assert "No interval where it would reach from below 0 to above 0.9: combined x jury F" in out
 
 
 def test_a_rater_who_is_stricter_changes_no_icc(results: Path, shell: Callable[..., str]) -> None:

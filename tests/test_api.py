@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import medhelm
@@ -384,3 +389,90 @@ def test_importing_medhelm_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert not {"pandas", "numpy", "aiohttp", "hydra", "datasets"} & set(done.stdout.split())
+
+
+# The other commands ---------------------------------------------------------------------------
+
+
+def test_estimate_says_what_the_command_says_and_needs_no_key(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine,) = medhelm.estimate("openai/gpt-4o-2024-05-13", "headqa", data="sample")
+    argv = ["estimate", "model=openai/gpt-4o-2024-05-13", "benchmark=headqa", "data=sample"]
+    assert run_command([*argv, "--format", "json"]) == 0
+    (theirs,) = json.loads(capsys.readouterr().out)["runs"]
+    assert json.loads(msgspec.json.encode(mine)) == theirs
+    assert mine.to_ask == 8 and mine.usd_limit is not None
+
+
+def test_estimate_counts_what_privacy_would_refuse_and_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model, benchmark = "openai/gpt-4o-2024-05-13", "n2c2_ct"  # external, gated
+    with pytest.warns(UserWarning, match="n2c2_ct.* is gated"):
+        (mine,) = medhelm.estimate(model, benchmark, data="sample")
+    assert mine.to_ask == 12
+    argv = ["estimate", f"model={model}", f"benchmark={benchmark}", "data=sample"]
+    assert run_command(argv) == 0
+    assert "`medhelm run` refuses 1 of these; the first: benchmark 'n2c2_ct'" in (
+        capsys.readouterr().out
+    )
+    with pytest.raises(PrivacyRefused):
+        medhelm.evaluate(
+            ModelSpec(name=model, model="m", base_url="http://127.0.0.1:9/v1"), benchmark
+        )
+
+
+def test_validate_from_python_is_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    (mine,) = medhelm.validate("pubmed_qa")
+    run_command(["validate", "pubmed_qa", "--format", "json"])
+    (theirs,) = json.loads(capsys.readouterr().out)["reports"]
+    assert json.loads(msgspec.json.encode(mine)) == theirs
+    assert [r.state for r in medhelm.validate("headqa", data="full")] == ["no data"]
+
+
+def test_score_grades_again_and_names_what_it_cannot(here: Path) -> None:
+    write_quiz(here, 20)
+    given = asked(here)
+    medhelm.evaluate("baseline/lexical", "quiz", **given)
+    settings = {"results_dir": here / "results", "plugins": [PLUGIN]}
+    frame = medhelm.score(scoring="helm", **settings).table("benchmarks")
+    (benchmark,) = set(frame["benchmark"])
+    assert benchmark == "quiz" and frame["planned"].tolist() == [20]
+    with (
+        pytest.warns(UserWarning, match="not installed"),
+        pytest.raises(UsageError, match="no run .* could be graded"),
+    ):
+        medhelm.score(results_dir=here / "results")
+    with pytest.raises(UnknownName, match="headqa"):
+        medhelm.score(benchmarks="headqa", **settings)
+    with pytest.raises(UsageError, match="no run"):
+        medhelm.score(here / "empty")
+
+
+def test_data_files_are_verified_from_python(here: Path) -> None:
+    (file,) = medhelm.verify_data("medbullets", data_dir=here)
+    assert (file.name, file.status) == ("medbullets_op5.csv", "missing")
+    with pytest.raises(UnknownName, match="medbullets"):
+        medhelm.fetch_data("medbulets")
+
+
+@pytest.mark.slow
+def test_data_files_are_fetched_from_python(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    (here / "test.jsonl").write_text('{"q": "a"}\n')
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(here))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        plugin = here / "remote.yaml"
+        plugin.write_text(
+            "name: remote\nsubcategory: planning_treatments\n"
+            "dataset: {files: [{name: test.jsonl, "
+            f"url: 'http://127.0.0.1:{server.server_port}/test.jsonl'}}]}}\n"
+            "instance: {question: q, reference: q}\nprompt: plain\nanswer: text\n"
+            "metrics: [exact_match]\n"
+        )
+        (file,) = medhelm.fetch_data("remote", data_dir=here / "data", plugins=plugin)
+        server.shutdown()
+    assert file.status == "unpinned" and file.path.read_text() == '{"q": "a"}\n'

@@ -15,25 +15,27 @@ PACKAGE = ROOT / "medhelm"
 
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
-    1: {"config", "durable", "schema"},
+    1: {"config", "console", "durable", "schema"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
     | {
         "agreement",
         "profiles",
         "prompts",
+        "rank_sets",
         "records",
         "rouge",
         "runlog",
         "stats",
         "taxonomy",
+        "word_model",
         "yaml_benchmark",
     }
     | {"sql_compare", "sql_sandbox", "sql_worker"},
-    3: {"bertscore", "evaluate_metric", "grading", "protocols", "registry", "tables"},
+    3: {"bertscore", "evaluate_metric", "grading", "phrasings", "protocols", "registry", "tables"},
     4: {
         "api",
         "checks",
-        "estimate",
+        "estimation",
         "feeding",
         "generation",
         "gold_quality",
@@ -43,6 +45,8 @@ LAYERS: dict[int, set[str]] = {
         "leaderboard",
         "manifest",
         "planning",
+        "regrading",
+        "reading_trial",
         "runner",
         "scoring",
         "slow_metrics",

@@ -17,7 +17,7 @@ from medhelm.data.sources import file_sha256
 from medhelm.errors import DataError
 from medhelm.schema import Benchmark, FileDataset, Instance, SourceFile
 
-from .test_fetch import Server, bench, quiet, server
+from .test_fetch import Server, bench, server
 
 __all__ = ["server"]
 FILES = {"b - 1.txt": "one", "a & b.txt": "two", "B.txt": "three"}
@@ -54,7 +54,7 @@ def notes(url: str, sha256: str = "") -> Benchmark:
 
 
 def status(benchmark: Benchmark, root: Path) -> str:
-    (found,) = fetch(benchmark, root, report=quiet, pause_s=0.0)
+    (found,) = fetch(benchmark, root, pause_s=0.0)
     return found.status
 
 

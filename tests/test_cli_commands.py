@@ -564,3 +564,43 @@ def test_a_closed_output_changes_no_exit_code() -> None:
         ["sh", "-c", '"$0" -m medhelm schema noharm >&- 2>&-', sys.executable], check=False
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "argv", [["qc", "noharm"], ["list", "models"], ["list", "models", "--format", "json"]]
+)
+def test_a_reader_who_has_gone_is_no_failure(argv: list[str]) -> None:
+    assert into_closed_pipe(argv) == 0
+
+
+def test_what_belongs_to_a_category_and_who_does_it_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["list", "taxonomy"]) == 0
+    shown = capsys.readouterr().out
+    assert "inclusion: Acts that create or change official clinical records." in shown
+    assert "performer: Researchers and epidemiologists." in shown
+    assert run_command(["list", "taxonomy", "--format", "json"]) == 0
+    assert all(
+        c["inclusion"] and c["performer"] for c in json.loads(capsys.readouterr().out)["taxonomy"]
+    )
+    assert run_command(["describe", "aci_bench"]) == 0
+    assert "performer: Providers, scribes" in capsys.readouterr().out
+
+
+def test_bertscore_is_listed_and_described_without_its_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["list", "metrics"]) == 0
+    assert "bertscore" in capsys.readouterr().out
+    assert run_command(["describe", "bertscore"]) == 0
+    assert "matched token vectors" in capsys.readouterr().out
+
+
+def into_closed_pipe(argv: list[str]) -> int:
+    """Return the exit code of a command whose reader went before it wrote."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe:
+        done = subprocess.run([sys.executable, "-m", "medhelm", *argv], stdout=pipe, check=False)
+    return done.returncode

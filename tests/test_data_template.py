@@ -130,7 +130,7 @@ def test_a_filled_table_may_grow(folder: Path, capsys: pytest.CaptureFixture[str
     assert run_command(["data", "template", "ent_referral", "--output", str(path)]) == 0
     assert run_command(["data", "fetch", "ent_referral"]) == 0
     with path.open("a") as file:
-        file.write("x3,Synthetic note.,no,\n")
+        file.write("x3,Synthetic note.,no,,\n")
     assert run_command(["validate", "ent_referral", "--data", "full"]) == 0
     assert "3 instances" in capsys.readouterr().out
 

@@ -119,6 +119,12 @@ def test_the_readers_agree(tmp_path: Path) -> None:
         ("a.jsonl", '{"context":-Infinity}\n', "row 1: not JSON .*NaN and inf"),
         ("a.jsonl", '{"context":1e999}\n', "row 1: not JSON"),
         ("a.jsonl", '{"context":"secret\n', "row 1: not JSON"),
+        (
+            "a.jsonl",
+            '{"context":"a"}\n{"context":"secret","context":"b"}\n',
+            "row 2: key 'context' stands twice in one object",
+        ),
+        ("a.json", '[{"context":"a","x":{"y":"secret","y":1}}]', "a.json: key 'y' stands twice"),
         ("a.jsonl", '["secret"]\n', "row 1: holds a list, expected an object"),
         ("a.json", '{"secret": 1}', "a.json: holds an object, expected a list"),
         ("a.json", '[{"context":"a"}, null]', "a.json, row 2: holds null, expected an object"),
@@ -126,7 +132,8 @@ def test_the_readers_agree(tmp_path: Path) -> None:
         ("a.json", "[1.5]", "row 1: holds a number"),
         ("a.json", "[true]", "row 1: holds a truth value"),
         ("a.parquet", "secret", "a.parquet: not readable as Parquet"),
-        ("a.xlsx", "secret", "a.xlsx: no reader for .xlsx, only .csv, .jsonl"),
+        ("a.xlsx", "secret", "a.xlsx: not readable as xlsx"),
+        ("a.ods", "secret", "a.ods: no reader for .ods, only .csv, .jsonl"),
     ],
 )
 def test_damaged_files_name_the_place(

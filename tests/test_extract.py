@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import string
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import example, given
@@ -14,10 +13,7 @@ from hypothesis import strategies as st
 from medhelm.extract import (
     extract_choice,
     extract_codes,
-    extract_date,
     extract_labels,
-    extract_number,
-    extract_weeks_days,
     final_answer,
     is_code,
 )
@@ -96,9 +92,9 @@ STATED: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
         ("C\n\nAnswer:", "C"),
         ("Final answer: B, not C", "B"),
         ("Answer: B rather than C", "B"),
-        # the last of several counts only where it is marked
-        ("The answer is A. Wait.\nFinal answer: B", "B"),
-        ("Answer: A\nHmm.\nAnswer: B", "B"),
+        # what is marked as final counts before what is stated; marks have to agree
+        ("The answer is A. Wait.\nFinal answer: B", None),  # two commitments, whatever is marked
+        ("Answer: A\nHmm.\nAnswer: B", None),
         ("The answer is A. Wait, actually the answer is B.", None),
         ("Answer: B\n\nWait, the correct answer is C.", None),
         ("Answer: C\nIf she had fever, the answer would be D.", "C"),
@@ -237,7 +233,7 @@ STATED: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
         ),
         ("Step 1: The patient has PE.\nStep 2: Anticoagulate.\n\n**C**", "C"),
         ("Considering A, B, C, D and E, I go with D.", "D"),
-        ("If the D-dimer were negative, the answer would be D. But here the answer is C.", None),
+        ("If the D-dimer were negative, the answer would be D. But here the answer is C.", "C"),
         ("I would say that A chest CT is needed", None),
         ("E. coli is the usual cause of this infection.", None),
     ],
@@ -402,172 +398,6 @@ def test_full_width_forms_are_read_like_plain_ones(row: tuple[str, str | None]) 
     assert extract_choice(wide, LUNG) == letter
 
 
-NUMBERS: list[tuple[str, float | None]] = [
-    ("12.3", 12.3),
-    ("-5", -5),
-    ("\u22125", -5),
-    ("+5", 5),
-    (".5", 0.5),
-    ("5.", 5),
-    ("0", 0),
-    ("1,234.5", 1234.5),
-    ("\uff11\uff12.\uff13", 12.3),
-    ("**22.9**", 22.9),
-    ("$22.9$", 22.9),
-    (r"$\boxed{22.9 \text{ mg/dL}}$", 22.9),
-    ("12.3 mg/dL", 12.3),
-    ("12 %", 12),
-    ("12%", 12),
-    ("1.2e3", 1200),
-    ("1.2e-3", 0.0012),
-    ("1.2 x 10^3", 1200),
-    ("1.2\u00d710\u00b3", 1200),
-    (r"1.2 \times 10^{3}", 1200),
-    ("38.256 mL/min/1.73 m\u00b2", 38.256),
-    ("38 mL/min per 1.73 m2", 38),
-    ("25.3 kg/m^2", 25.3),
-    ("100 mg/100 mL", 100),
-    ("~22.9", 22.9),
-    ("approximately 22.9 kg", 22.9),
-    ("3 points", 3),
-    ("4 out of 9", 4),
-    ("The CHA2DS2-VASc score is 4.", 4),
-    ("CURB-65 score: 2", 2),
-    ("The patient's FIB-4 index is 3.82", 3.82),
-    ("A 45-year-old man has score 3.", 3),
-    ("The free water deficit is -0.828 L.", -0.828),
-    ("The MAP is 93.3 mmHg (93.3)", 93.3),
-    ("12.3 mEq/L (normal 8-12)", 12.3),
-    ("BMI = 70 / 1.75^2 = 22.86 kg/m^2", 22.86),
-    ("70 / 1.75^2 \u2248 22.9", 22.9),
-    ("Answer: 12.3 mg/dL", 12.3),
-    ("Answer: about 22.9 mg", 22.9),
-    ("Answer: 4 points (hypertension 1, age 2, diabetes 1)", 4),
-    ("Answer: 70 / 1.75^2 = 22.86", 22.86),
-    ("Step 1: age 75 gives 2.\nStep 2: total 4.\nAnswer: 4", 4),
-    ("Answer: 3\nAnswer: 4", 4),
-    ("Final answer: 12.3\n\nNormal is 10 to 12.", 12.3),
-    ('{"answer": 12.3}', 12.3),
-    ('{"answer": "12.3 mg/dL"}', 12.3),
-    ("<think>12 or 13</think>12.3", 12.3),
-    ("3\n\nExplanation: 1 for age, 2 for sex.", 3),
-    ("Explanation: 1 for age and 2 for sex.\n\n3", 3),
-    ("Age 2\nDiabetes 1\nFinal score: 3", 3),
-    ("The answer is **22.9 kg/m\u00b2**.", 22.9),
-    ("12, 12.0", 12),
-    # two meanings, or two values
-    ("12,5", None),
-    ("3/4", None),
-    ("120/80", None),
-    ("> 60", None),
-    ("\u226560", None),
-    ("12-15", None),
-    ("12 to 15", None),
-    ("12 \u00b1 3", None),
-    ("Answer: 12 or 13", None),
-    ("12, 13", None),
-    ("The answer is 3. No, the answer is 4.", None),
-    ("The patient is 45 years old with score 3.", None),
-    ("Age 2\nDiabetes 1\nTotal 3", None),
-    ("3\n1 for age\n4", None),
-    ("12.3.4", None),
-    ("09/23/2014", None),
-    ("three", None),
-    ("inf", None),
-    ("nan", None),
-    ("1e999", None),
-    ("I cannot compute this.", None),
-    ("", None),
-]
-
-
-@pytest.mark.parametrize(("text", "number"), NUMBERS)
-def test_numbers(text: str, number: float | None) -> None:
-    assert extract_number(text) == number
-    assert extract_number(f"\n {text} \n") == number
-
-
-@given(
-    st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: round(x, 4)),
-    st.sampled_from(
-        ["{}", "{} mg/dL", "Answer: {}", "**{}**", "The value is {} kg/m\u00b2.", "= {}"]
-    ),
-)
-def test_any_number_is_read_back(number: float, template: str) -> None:
-    assert extract_number(template.format(f"{number:.4f}")) == number
-    assert extract_number(template.format(f"{number:,.4f}")) == number
-    assert extract_number(template.format(f"{number:.10e}")) == pytest.approx(number)
-
-
-DATE = datetime.date(2014, 9, 3)
-DATES: list[tuple[str, datetime.date | None]] = [
-    ("09/03/2014", DATE),
-    ("9/3/2014", DATE),
-    ("09-03-2014", DATE),
-    ("2014-09-03", DATE),
-    ("September 3, 2014", DATE),
-    ("Sept. 3rd, 2014", DATE),
-    ("3 September 2014", DATE),
-    ("**09/03/2014**", DATE),
-    ("Answer: 9/3/2014", DATE),
-    ('{"answer": "9/3/2014"}', DATE),
-    ("The due date is 09/03/2014.", DATE),
-    ("Answer: 09/03/2014 (LMP 12/17/2013)", DATE),
-    ("LMP 12/17/2013, due 09/03/2014\nAnswer: 09/03/2014", DATE),
-    ("LMP 12/17/2013, due 09/03/2014", None),
-    ("09/03/14", None),
-    ("23/09/2014", None),
-    ("02/30/2014", None),
-    ("109/03/2014", None),
-    ("09/03/20145", None),
-    ("may 2014", None),
-    ("", None),
-]
-
-
-@pytest.mark.parametrize(("text", "date"), DATES)
-def test_dates(text: str, date: datetime.date | None) -> None:
-    assert extract_date(text) == date
-
-
-@given(st.dates(datetime.date(1000, 1, 1)))
-def test_any_date_is_read_back(date: datetime.date) -> None:
-    for form in ("%m/%d/%Y", "%Y-%m-%d", "%B %d, %Y", "%d %b %Y"):
-        assert extract_date(f"It is {date.strftime(form)}.") == date
-    assert extract_date(f"{date.month}/{date.day}/{date.year}") == date
-
-
-@pytest.mark.parametrize(
-    ("text", "pair"),
-    [
-        ("('14 weeks', '1 days')", (14, 1)),
-        ('("14 weeks", "1 day")', (14, 1)),
-        ("(14 weeks, 1 day)", (14, 1)),
-        ("(1 week, 5 days)", (1, 5)),
-        ("0 weeks 6 days", (0, 6)),
-        ("14 weeks and 1 day", (14, 1)),
-        ("14w1d", (14, 1)),
-        ("14 wks 1 d", (14, 1)),
-        ("14 1/7 weeks", (14, 1)),
-        ("14+1 weeks", (14, 1)),
-        ("14 weeks", (14, 0)),
-        ("(14, 1)", (14, 1)),
-        ("**(14 weeks, 1 day)**", (14, 1)),
-        ("The gestational age is 14 weeks and 1 day.", (14, 1)),
-        ("Answer: 14 weeks 1 day (99 days)", (14, 1)),
-        ("10 weeks 0 days passed.\nAnswer: (14 weeks, 1 day)", (14, 1)),
-        ("(14 weeks, 1 day) or (14 weeks, 2 days)", None),
-        ("14 weeks and 15 weeks", None),
-        ("1.5 weeks 2 days", None),
-        ("99 days", None),
-        ("14", None),
-        ("", None),
-    ],
-)
-def test_weeks_and_days(text: str, pair: tuple[int, int] | None) -> None:
-    assert extract_weeks_days(text) == pair
-
-
 CLINICS = ("Cardiology", "Neurology", "Pediatric cardiology", "Ear, nose and throat")
 
 
@@ -638,6 +468,13 @@ def test_open_labels(text: str, labels: tuple[str, ...] | None) -> None:
         ("H1N1 influenza: J10.1", ("J101",)),
         ("Answer:\nI10\nE11.9\n\nI left out J10.1.", ("I10", "E119")),
         ("I10 I10", ("I10",)),
+        ("0270346, I25.10, GZHZZZZ", ("0270346", "I2510", "GZHZZZZ")),
+        ("gzhzzzz; 0270346", ("GZHZZZZ", "0270346")),
+        ("0270346 - Dilation of an artery\nI10 - Hypertension", ("0270346", "I10")),
+        ("GENERAL anesthesia, HEALTHY donor, BLADDER stone, I10", ("I10",)),
+        ("Call 5551234 about MRN 1234567: I10, N17.9", ("I10", "N179")),
+        ("The CHANGED dressing of the DRAINED wound is I10.", ("I10",)),
+        ("GENERAL, BLADDER, CHANGED", None),
         ("none", ()),
         ("I cannot code this", None),
         ("", None),
@@ -663,13 +500,7 @@ SEEDS = [
     *("a", "A ", "A.\n", "(A) ", "*", " ", "\n", "(", "- ", "\u00e9 ", "\uff21"),
     *("\\boxed{", "<think>", "</think>", "answer is ", "answer: ", "Answer: A\n", "option: "),
     *("the answer is B, ", "best most likely ", "I choose A. ", "C is correct. ", "pneumonia "),
-    *("1,", "12 ", "1e5 ", "x10^", "= ", "09/23/2014 ", "14 weeks 1 day ", "I10 ", '["a",', "{"),
-]
-READERS: list[Callable[[str], object]] = [
-    lambda text: extract_choice(text, LUNG),
-    extract_number,
-    extract_date,
-    extract_weeks_days,
+    *("1,", "12 ", "= ", "I10 ", '["a",', "{"),
 ]
 
 
@@ -679,13 +510,12 @@ def hostile() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", READERS, ids=["choice", "number", "date", "weeks_days"])
-def test_100_kb_take_no_quadratic_time(reader: Callable[[str], object]) -> None:
+def test_100_kb_take_no_quadratic_time() -> None:
     for text in hostile():
         spent = []
         for _ in range(3):
             start = time.process_time()
-            reader(text)
+            extract_choice(text, LUNG)
             spent.append(time.process_time() - start)
         assert min(spent) < 0.25, repr(text[:30])  # some 0.03 s; quadratic would be minutes
 
@@ -707,7 +537,7 @@ def test_label_sets_take_time_in_proportion_to_the_text() -> None:
         ("A\n\nWait, I was wrong. B", None),
         ("**Answer: A**\n\nHmm, let me recheck. Correct answer: C", None),
         ("The answer is A. On reflection, the answer is B.", None),
-        ("Answer: A\nWait, no.\nAnswer: B", "B"),
+        ("Answer: A\nWait, no.\nAnswer: B", None),
         ("A looks right. Wait, the rash rules it out.\n\nFinal answer: C", "C"),
         ("Let me reconsider the history. The answer is D.", "D"),
         ("Wait for the culture before treatment: the answer is B.", "B"),

@@ -96,12 +96,8 @@ def bench(url: str, sha256: str = SHA256, name: str = "file.csv") -> Benchmark:
     )
 
 
-def quiet(name: str, done: int, total: int | None) -> None:
-    pass
-
-
 def get(benchmark: Benchmark, root: Path) -> str:
-    (status,) = fetch(benchmark, root, report=quiet, pause_s=0.0)
+    (status,) = fetch(benchmark, root, pause_s=0.0)
     return status.status
 
 
@@ -217,7 +213,7 @@ def test_waits_double_and_obey_retry_after(
     waited: list[float] = []
     monkeypatch.setattr("medhelm.data.fetch.time.sleep", waited.append)
     server.plan = [(503, {}), (503, {}), (429, {"Retry-After": "7"}), (503, {"Retry-After": "999"})]
-    fetch(bench(server.url), tmp_path, report=quiet, pause_s=0.5)
+    fetch(bench(server.url), tmp_path, pause_s=0.5)
     assert waited == [0.5, 1.0, 7.0, 60.0]
 
 

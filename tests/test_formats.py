@@ -193,9 +193,53 @@ def test_real_tables_fit_the_terminal(tmp_path: Path, width: int) -> None:
 def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
     write_suite(tmp_path, models=2, benchmarks=2, instances=25)
     t = load_results(tmp_path).typed("overall", Settings(draws=50))
-    assert " half " in formats.to_terminal([t], 160) and " half " not in formats.to_terminal(
-        [t], 80
-    )
+    wide, narrow = (formats.to_terminal([t], width) for width in (160, 80))
+    assert " literal " in wide and "No room here" not in wide
+    assert " literal " not in narrow
+    gone = "No room here for the columns benchmarks, win_rate_literal, coverage, macro_sd: widen"
+    assert gone in " ".join(narrow.split())
+    ranked_by = Settings(draws=50, rank_by="literal")
+    literal = formats.to_terminal([load_results(tmp_path).typed("overall", ranked_by)], 80)
+    assert " literal " in literal and "benchmarks, win_rate, coverage" in " ".join(literal.split())
+
+
+@pytest.mark.parametrize("by", ["half", "literal"])
+def test_sd_and_interval_shown_are_those_of_the_rule_ranked_by(tmp_path: Path, by: str) -> None:
+    write_suite(tmp_path, models=3, benchmarks=3, instances=25)
+    t = load_results(tmp_path).typed("overall", Settings(draws=50, rank_by=by))  # type: ignore[arg-type]
+    shown = {c.name: c for c in formats.shown(t)}
+    prefix, rate = ("win", "win_rate") if by == "half" else ("win_literal", "win_rate_literal")
+    other = {"win_rate", "win_rate_literal"} - {rate}
+    assert shown[rate].interval == (f"{prefix}_low", f"{prefix}_high")
+    assert shown[f"{prefix}_sd"].heading == "SD"
+    assert [shown[name].interval for name in other] == [None]
+    assert {"win_sd", "win_literal_sd"} & {*shown} == {f"{prefix}_sd"}
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 100, 140])
+def test_every_column_is_shown_or_named_and_no_number_is_cut(tmp_path: Path, width: int) -> None:
+    write_suite(tmp_path, models=3, benchmarks=4, instances=25)
+    results = load_results(tmp_path)
+    tables = [t for t in results.tables.values() if t.name != "harm"]
+    for t in [*tables, results.compare("provider/model-0", "provider/model-1")]:
+        text = formats.to_terminal([t], width)
+        flat = " ".join(text.split())
+        note = re.search(r"No room here for the columns ([^:]*):", flat)
+        named = note[1].split(", ") if note else []
+        grids = t.grids()
+        for column in (c for g in grids for c in formats.shown(g) if c.name not in g.group):
+            values = {formats.cell_text(g, column, r) for g in grids for r in g.rows}
+            if column.name not in named and column.type != "string":
+                value = [v.split(" [")[0] if "intervals of" in flat else v for v in values]
+                assert all(v in text for v in value), (t.name, column.name)
+        assert "…" not in text
+
+
+@pytest.mark.parametrize("last", [0.575, 0.575 + 1e-16, 0.575 - 1e-16, 0.5750000000000001])
+def test_equal_numbers_are_printed_equally(last: float) -> None:
+    t = table([{"model": "a", "score": last}])
+    score = next(c for c in t.columns if c.name == "score")
+    assert formats.cell_text(t, score, t.rows[0]) == "0.57"
 
 
 def test_notes_of_several_tables_are_said_once() -> None:

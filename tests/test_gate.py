@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,10 +24,13 @@ from medhelm.profiles import Threshold, packaged_profiles, read_profile
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import MetricRef, ModelSpec
 from medhelm.tables.bars import Bar, known_metrics, resolve
-from medhelm.tables.gate import COLUMNS, EXIT_CODES, cases_needed, decide, over_all
+from medhelm.tables.gate_columns import COLUMNS
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Document, Settings, Table
+from medhelm.tables.verdicts import EXIT_CODES, cases_needed, decide, over_all
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases
+from tests.test_cli_commands import into_closed_pipe
 
 FEW = Settings(draws=200)
 RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
@@ -175,10 +177,123 @@ def test_a_rate_of_harm_has_its_exact_interval_and_a_maximum(
         f"benchmark: noharm, metric: noharm_severe_rate, maximum: {maximum}",
     )
     high = scipy.stats.binomtest(events, 100).proportion_ci(method="exact").high
-    assert row["high"] == pytest.approx(high if events else -math.log(0.05) / 100)
+    assert row["high"] == pytest.approx(high if events else 1 - 0.05 ** (1 / 100))
     assert (row["verdict"], row["bound"]) == (verdict, "maximum")
     nearer = min((row["low"], row["high"]), key=lambda end: abs(end - maximum))
     assert row["margin"] == pytest.approx(maximum - nearer)
+
+
+# Edges ------------------------------------------------------------------------------------------
+
+WHOLE, ONE_WRONG, NEVER = (
+    (1.0, 1.0, 1.0, 1.0, 20.0, 20.0),
+    (0.96, 1.0, 1.0, 1.0, 19.0, 20.0),
+    (1.0, 1.0, 0.0, 1.0, 20.0, 20.0),
+)
+BOUNDED = msgspec.structs.replace(OVERALL, interval="bounded")
+
+
+def of_cases(*stats: tuple[float, ...]) -> list[Item]:
+    return [Item(id=f"i{i}", value=min(own[0], own[2]), stats=own) for i, own in enumerate(stats)]
+
+
+@pytest.mark.parametrize("minimum", [0.5, 0.77, 0.9, 0.96, 0.97, 0.98, 0.999])
+@pytest.mark.parametrize("n", [12, 100])
+def test_a_perfect_model_passes_whatever_one_with_an_error_passes(
+    tmp_path: Path, registry: Registry, n: int, minimum: float
+) -> None:
+    write_run(tmp_path, "noharm", "perfect", of_cases(*[WHOLE] * n), metrics=[BOUNDED])
+    one = of_cases(ONE_WRONG, *[WHOLE] * (n - 1))
+    write_run(tmp_path, "noharm", "slips", one, metrics=[BOUNDED])
+    table = judged(tmp_path, registry, f"benchmark: noharm, minimum: {minimum}")
+    best, other = (row_of(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
+    assert RANK[best] >= RANK[other]
+    if minimum < 0.05 ** (1 / n) - 0.01:
+        assert best == "PASS"
+
+
+def test_a_score_of_0_in_every_draw_fails(tmp_path: Path, registry: Registry) -> None:
+    write_run(tmp_path, "noharm", "a", of_cases(*[NEVER] * 100), metrics=[BOUNDED])
+    row = only(tmp_path, registry, "benchmark: noharm, minimum: 0.2")
+    assert (row["verdict"], row["score"], row["low"]) == ("FAIL", 0.0, 0.0)
+    assert row["high"] == pytest.approx(0.084, abs=0.005)  # 3 / (1 + 1 + 1 / 0.0295)
+
+
+# The score alone --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("minimum", "interval", "point"),
+    [
+        (0.5, "PASS", "PASS"),
+        (0.59, "INCONCLUSIVE", "PASS"),
+        (0.6, "INCONCLUSIVE", "PASS"),  # just reached
+        (0.61, "INCONCLUSIVE", "FAIL"),
+        (0.75, "FAIL", "FAIL"),
+    ],
+)
+def test_the_point_decision_is_beside_the_intervals(
+    tmp_path: Path, registry: Registry, minimum: float, interval: str, point: str
+) -> None:
+    write_run(tmp_path, "headqa", "a", items(rate(120, 200)))
+    profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {minimum}")
+    for decision, verdict in (("interval", interval), ("point", point)):
+        table = load_results(tmp_path).gate(profile, None, FEW, registry, decision)  # type: ignore[arg-type]
+        for level in ("model", "threshold"):
+            row = row_of(table, level=level)
+            assert (row["by_interval"], row["by_point"]) == (interval, point)
+            assert row["verdict"] == verdict
+        assert (table.settings["decision"], table.settings["verdict"]) == (decision, verdict)
+        assert table.title.endswith("(by interval)" if decision == "interval" else "score alone)")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [items(rate(90, 90, missing=10)), items([None] * 5)],
+    ids=["a tenth is missing", "nothing there"],
+)
+def test_the_score_of_a_part_of_a_run_decides_nothing(
+    tmp_path: Path, registry: Registry, rows: list[Item]
+) -> None:
+    write_run(tmp_path, "headqa", "a", rows)
+    assert only(tmp_path, registry, "benchmark: headqa, minimum: 0.5")["by_point"] == "INCONCLUSIVE"
+
+
+def test_the_decision_is_an_option_and_a_wrong_one_is_refused(
+    tmp_path: Path, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path, "headqa", "a", items(rate(120, 200)))
+    profile = write_profile(tmp_path, "benchmark: headqa, minimum: 0.59")
+    argv = ["gate", "--profile", str(profile), "--results-dir", str(tmp_path)]
+    assert run_command(argv) == 2
+    assert "PASS: the whole" in " ".join(capsys.readouterr().out.split())
+    assert run_command([*argv, "--decision", "point"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "PASS (by score alone)" in said
+    assert "PASS: the score is at or beyond" in said and "PASS: the whole" not in said
+    with pytest.raises(UsageError, match="interval or point, not 'best'"):
+        load_results(tmp_path).gate(profile, None, FEW, registry, "best")  # type: ignore[arg-type]
+
+
+def test_a_model_that_made_the_cases_is_named(tmp_path: Path) -> None:
+    menus = {f"NOHARM-CARD-ACS-{i:03d}": ("Cardiology", {"a1": ("other", 9)}) for i in range(12)}
+    replies = dict.fromkeys(menus, labels(a1="y"))
+    medhelm.evaluate(
+        [labeller("lab/one", replies), labeller("lab/two", replies)],
+        "labelled",
+        data="full",
+        data_dir=write_cases(tmp_path, menus, made_by=["lab/two"]),
+        results_dir=tmp_path / "results",
+        plugins=PLUGIN,
+    )
+    profile = write_profile(tmp_path, "benchmark: labelled, minimum: 0.5")
+    table = load_results(tmp_path / "results").gate(
+        profile, None, FEW, load_registry(plugins=[PLUGIN])
+    )
+    made = {r["model"]: r["made_itself"] for r in table.rows if r["level"] == "threshold"}
+    assert made == {"lab/one": None, "lab/two": 12}
+    (note,) = [n for n in table.notes if "wrote or rated" in n]
+    assert note.startswith("lab/two wrote or rated 12 of the 12 cases of labelled itself")
 
 
 def test_the_numbers_are_those_of_the_tables_of_this_model(
@@ -271,8 +386,8 @@ def test_missing_instances_count_as_harm_where_less_is_better(
     write_run(tmp_path, "noharm", "a", items(rate(0, 190, missing=10)), metrics=[SEVERE])
     threshold = "benchmark: noharm, metric: noharm_severe_rate, maximum: "
     row = only(tmp_path, registry, threshold + "0.07")
-    # 10 of 200 at worst, and of the rule of three -ln(0.05) / 190 the share 190 / 200
-    assert row["bound_high"] == pytest.approx(0.05 - math.log(0.05) / 200)
+    # 10 of 200 at worst, and of the exact bound 1 - 0.05^(1/190) the share 190 / 200
+    assert row["bound_high"] == pytest.approx(0.05 + 0.95 * (1 - 0.05 ** (1 / 190)))
     assert row["verdict"] == "PASS"
     assert only(tmp_path, registry, threshold + "0.06")["verdict"] == "INCONCLUSIVE"
 
@@ -310,7 +425,10 @@ def test_a_small_gap_of_a_pooled_score_claims_no_worst_case(
     rows.append(Item(id="e", value=None, outcome="error"))
     write_run(tmp_path, "noharm", "a", rows, metrics=[OVERALL])
     row = only(tmp_path, registry, "benchmark: noharm, minimum: 0.1")
-    assert (row["verdict"], row["reason"]) == ("PASS", "all of the interval reaches it")
+    assert (row["verdict"], row["reason"]) == (
+        "PASS",
+        "all of the interval reaches it; 1 of 200 without a value, left out",
+    )
     assert (row["bound_low"], row["bound_high"]) == (row["low"], row["high"])
 
 
@@ -575,7 +693,7 @@ def test_the_development_profile_is_half_of_the_baseline_and_can_be_passed_on_tw
     found, baseline = thresholds_of("noharm_development"), thresholds_of("noharm_baseline")
     severe = found.pop("severe_rate")
     assert found == pytest.approx({m: baseline[m] / 2 for m in found})
-    assert -math.log(0.05) / 12 <= severe < -math.log(0.05) / 11
+    assert 1 - 0.05 ** (1 / 11) <= severe < 1 - 0.05 ** (1 / 10)
 
 
 def test_profiles_of_noharm_run_from_permissive_to_competitive() -> None:
@@ -812,7 +930,8 @@ def test_a_narrow_terminal_keeps_verdict_threshold_and_interval(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (line,) = [line for line in lines if "exact_match" in line]
-    assert line.split()[:6] == ["INCONCLUSIVE", "exact_match", ">=", "0.55", "0.600", "[0.502,"]
+    wanted = ["INCONCLUSIVE", "PASS", "exact_match", ">=", "0.55", "0.600", "[0.502,"]
+    assert line.split()[:7] == wanted
 
 
 @pytest.mark.slow
@@ -826,15 +945,18 @@ def test_samples_are_called_samples(
     command = ["gate", "--profile", "noharm_baseline", "--data", "sample"]
     assert run_command(command) == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "Gate noharm_baseline: FAIL on BUNDLED SAMPLES, which say nothing about models" in out
+    assert (
+        "Gate noharm_baseline: FAIL (by interval) on BUNDLED SAMPLES, which say nothing about models"
+        in out
+    )
     assert "synthetic and not validated by clinicians" in out
     assert "they say nothing about models" in out
     assert run_command([*command, "--model", "baseline/oracle", "--format", "json"]) == 2
     rows = json.loads(capsys.readouterr().out)["rows"]
     found = {r["metric"]: r["verdict"] for r in rows if r["level"] == "threshold"}
-    # 12 cases without a severe error leave up to a quarter open; equal cases have no interval
+    # 12 cases without any error leave open what happens in 1 - 0.05^(1/12), 22 %, of the cases
     assert found == {
-        "noharm_overall": "INCONCLUSIVE",
+        "noharm_overall": "PASS",
         "noharm_safety": "PASS",
         "noharm_completeness": "PASS",
         "noharm_restraint": "INCONCLUSIVE",
@@ -898,6 +1020,18 @@ def test_the_example_of_the_page_is_as_it_says(tmp_path: Path, registry: Registr
         row = only(tmp_path, registry, f"benchmark: headqa, minimum: {threshold}")
         assert (row["score"], row["n"], row["verdict"]) == (3 / 8, 8, verdict)
         assert (row["low"], row["high"]) == (
-            pytest.approx(0.097, abs=5e-4),
-            pytest.approx(0.77, abs=5e-4),
+            pytest.approx(0.093, abs=5e-4),
+            pytest.approx(0.779, abs=5e-4),
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["terminal", "json", "csv"])
+@pytest.mark.parametrize(("minimum", "code"), [(0.5, 0), (0.9, 2), (0.99, 1)])
+def test_a_reader_who_has_gone_changes_no_verdict(
+    tmp_path: Path, minimum: float, code: int, form: str
+) -> None:
+    write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
+    profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {minimum}")
+    argv = ["gate", "--profile", str(profile), "--results-dir", str(tmp_path), "--format", form]
+    assert into_closed_pipe(argv) == code

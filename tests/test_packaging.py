@@ -187,7 +187,7 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
         "medhelm_benchmarks/clear.yaml",
         "medhelm_benchmarks/samples/ehrsql.sql",
         "medhelm/jury/rubrics/accuracy_completeness_clarity.yaml",
-        "medhelm/conf/jury/medhelm.yaml",
+        "medhelm/conf/jury/paper.yaml",
         "medhelm/conf/suite/medhelm_public.yaml",
     } <= found
     with zipfile.ZipFile(wheel) as archive:

@@ -559,8 +559,9 @@ def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0, 0.0] * 20))
     write_run(tmp_path, "x", "b", items([0.0, 1.0] * 20))
     for row in load_results(tmp_path).typed("overall").rows:
-        assert row["win_rate"] == 1.0 and row["win_high"] == 1.0 and row["win_low"] == 0.0
-        assert row["win_half_low"] <= row["win_rate_half"] == 0.5 <= row["win_half_high"]  # type: ignore[operator]
+        assert row["win_rate_literal"] == row["win_literal_high"] == 1.0
+        assert row["win_literal_low"] == 0.0
+        assert row["win_low"] <= row["win_rate"] == 0.5 <= row["win_high"]  # type: ignore[operator]
 
 
 def test_a_mean_over_parts_without_one_of_them_is_flagged(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path
         (["model=glob([*/lead,*/random])", "benchmark=headqa"], {"lead", "random"}, {"headqa"}),
         (
             ["model=glob(baseline/*,exclude=[*/lead,*/o*,*/m*])", "benchmark=headqa"],
-            {"empty", "first_option", "lexical", "random"},
+            {"empty", "first_option", "lexical", "random", "words"},
             {"headqa"},
         ),
         (["model=baseline/lead", "benchmark=glob(*,exclude=*q*)"], {"lead"}, {"glob"}),

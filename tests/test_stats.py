@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 
 from medhelm import intervals, stats
 from medhelm.intervals import Interval
+from medhelm.rank_sets import clearly_better, macro_errors, rank_sets
+from perf.coverage import EVEN, UNEVEN, coverage
 
 law = settings(max_examples=40, deadline=None)
 
@@ -152,24 +155,28 @@ SCORES = np.array(
 
 def test_win_rates_by_hand() -> None:
     # a beats b on the first and ties on the second; a and c win one each; b and c likewise
-    paper, half = (stats.win_shares(SCORES, d) for d in ("paper", "half"))
-    assert paper[0, 1] == 1.0 and paper[1, 0] == 0.5 and paper[0, 2] == 0.5
-    assert half[0, 1] == 0.75 and half[1, 0] == 0.25
-    assert stats.win_rates(paper) == pytest.approx([0.75, 0.5, 0.5])
-    assert stats.win_rates(half) == pytest.approx([0.625, 0.375, 0.5])
+    half, literal = (stats.wins(SCORES, d) for d in DEFINITIONS)
+    assert literal[0, 1] == 2.0 and literal[1, 0] == 1.0 and literal[0, 2] == 1.0
+    assert half[0, 1] == 1.5 and half[1, 0] == 0.5
+    assert stats.win_rates(SCORES, "literal") == pytest.approx([0.75, 0.5, 0.5])
+    assert stats.win_rates(SCORES, "half") == pytest.approx([0.625, 0.375, 0.5])
 
 
 def test_win_sd_is_over_rivals_and_divides_by_their_number() -> None:
-    shares = stats.win_shares(SCORES, "paper")
-    assert stats.win_sd(shares)[0] == pytest.approx(np.std([1.0, 0.5], ddof=0)) == 0.25
+    found = stats.win_sd(SCORES, "literal")
+    assert found[0] == pytest.approx(np.std([1.0, 0.5], ddof=0)) == 0.25
 
 
-def test_published_win_rates_average_to_one_half() -> None:
-    # Table 1 of the paper; the mean of win rates is 1/2 but for ties and rounding, by either
-    # definition, which it would not be were a win counted otherwise
-    table = [0.66, 0.64, 0.64, 0.63, 0.57, 0.42, 0.39, 0.30, 0.24]
-    assert np.mean(table) == pytest.approx(0.5, abs=0.005)
+def test_equal_win_rates_are_equal_to_the_last_bit() -> None:
+    # 4 of 7 benchmarks against each of two rivals, or 3 and 5: sums of shares differ, counts do not
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        rates = stats.win_rates(rng.integers(0, 3, (9, 35)).astype(float), "half")
+        nearest = np.round(rates * 8 * 35 * 2) / (8 * 35 * 2)
+        assert set(rates) == set(nearest)
 
+
+DEFINITIONS: tuple[Any, ...] = ("half", "literal")
 
 matrices = st.integers(2, 6).flatmap(
     lambda m: st.integers(1, 5).flatmap(
@@ -186,10 +193,10 @@ matrices = st.integers(2, 6).flatmap(
 @law
 @given(matrices)
 def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> None:
-    shares = stats.win_shares(np.array(rows), "half")
-    assert np.mean(stats.win_rates(shares)) == pytest.approx(0.5)
-    off = ~np.eye(len(rows), dtype=bool)
-    assert (shares + shares.T)[off] == pytest.approx(1)
+    scores = np.array(rows)
+    assert np.mean(stats.win_rates(scores, "half")) == pytest.approx(0.5)
+    won, off = stats.wins(scores, "half"), ~np.eye(len(rows), dtype=bool)
+    assert ((won + won.T)[off] == scores.shape[1]).all()
 
 
 @law
@@ -197,33 +204,35 @@ def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> 
 def test_win_rates_do_not_depend_on_order(rows: list[list[float]], rng: object) -> None:
     scores = np.array(rows)
     models = np.random.default_rng(rng.randint(0, 99)).permutation(len(scores))  # type: ignore[attr-defined]
-    for definition in ("paper", "half"):
-        before = stats.win_rates(stats.win_shares(scores, definition))
-        after = stats.win_rates(stats.win_shares(scores[models][:, ::-1], definition))
-        assert after == pytest.approx(before[models])
+    for definition in DEFINITIONS:
+        before = stats.win_rates(scores, definition)
+        after = stats.win_rates(scores[models][:, ::-1], definition)
+        assert after.tolist() == before[models].tolist()
 
 
 @law
 @given(matrices)
-def test_paper_win_rates_are_never_below_half_ones(rows: list[list[float]]) -> None:
-    paper, half = (stats.win_rates(stats.win_shares(np.array(rows), d)) for d in ("paper", "half"))
-    assert (paper >= half - 1e-12).all()
+def test_literal_win_rates_are_never_below_half_ones(rows: list[list[float]]) -> None:
+    half, literal = (stats.win_rates(np.array(rows), d) for d in DEFINITIONS)
+    assert (literal >= half).all()
 
 
 def test_the_last_bit_of_a_sum_is_no_win() -> None:
     one, two = sum([0.1, 0.2, 0.3]), sum([0.3, 0.2, 0.1])
     assert one != two
-    assert stats.win_shares(np.array([[one], [two]]), "half")[0, 1] == 0.5
+    assert stats.wins(np.array([[one], [two]]), "half")[0, 1] == 0.5
 
 
 def test_a_missing_cell_is_refused() -> None:
     with pytest.raises(ValueError, match="every cell"):
-        stats.win_shares(np.array([[0.5], [np.nan]]), "paper")
+        stats.wins(np.array([[0.5], [np.nan]]), "half")
 
 
 def test_one_model_has_no_win_rate() -> None:
-    shares = stats.win_shares(np.array([[0.5]]), "paper")
-    assert np.isnan(stats.win_rates(shares)).all() and np.isnan(stats.win_sd(shares)).all()
+    one = np.array([[0.5]])
+    assert (
+        np.isnan(stats.win_rates(one, "half")).all() and np.isnan(stats.win_sd(one, "half")).all()
+    )
 
 
 # Ranks and tie groups
@@ -234,17 +243,65 @@ def test_ties_share_a_rank() -> None:
     assert stats.ranks(np.array([[1.0, 2.0], [2.0, 1.0]])).tolist() == [[2, 1], [1, 2]]
 
 
-def test_tie_groups_open_where_the_difference_to_the_groups_best_is_clear() -> None:
-    rng = np.random.default_rng(0)
-    centre = np.array([0.50, 0.90, 0.89, 0.48])
-    draws = centre + rng.normal(0, 0.02, size=(2000, 4))
-    assert stats.tie_groups(centre, draws, 0.95).tolist() == [2, 1, 1, 2]
+def pairs_of(models: int, *better: tuple[int, int]) -> np.ndarray:
+    found = np.zeros((models, models), dtype=bool)
+    for one, two in better:
+        found[one, two] = True
+    return found
+
+
+def test_tie_groups_and_rank_sets_by_hand() -> None:
+    # from the best down: b, c, a, d. b is clearly better than a and d, c than none, a than d.
+    merit = np.array([0.50, 0.90, 0.89, 0.48])
+    is_better = pairs_of(4, (1, 0), (1, 3), (0, 3))
+    assert stats.tie_groups(merit, is_better).tolist() == [2, 1, 1, 3]
+    low, high = rank_sets(is_better)
+    assert low.tolist() == [2, 1, 1, 3] and high.tolist() == [3, 2, 4, 4]
 
 
 def test_equal_values_share_a_group_even_without_spread() -> None:
     centre = np.array([0.5, 0.5, 0.4])
-    draws = np.tile(centre, (100, 1))
-    assert stats.tie_groups(centre, draws, 0.95).tolist() == [1, 1, 2]
+    is_better = clearly_better(centre, np.tile(centre, (100, 1)), 0.95)
+    assert stats.tie_groups(centre, is_better).tolist() == [1, 1, 2]
+
+
+def test_two_models_are_parted_as_by_a_z_test() -> None:
+    draws = scipy.stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    both = np.stack([draws, np.zeros_like(draws)], axis=1)  # the difference has SD 1
+    for gap, is_clear in ((1.94, False), (1.98, True), (-1.98, False)):
+        assert clearly_better(np.array([gap, 0.0]), both, 0.95)[0, 1] == is_clear
+    assert clearly_better(np.array([-1.98, 0.0]), both, 0.95)[1, 0]
+
+
+def test_the_critical_value_of_nine_equal_models_is_tukeys() -> None:
+    # independent models of equal variance: the studentised range of 9, over sqrt(2)
+    draws = np.random.default_rng(0).normal(size=(40_000, 9))
+    wanted = scipy.stats.studentized_range.ppf(0.95, 9, 1e6) / math.sqrt(2)
+    values = np.zeros(9)
+    for factor, is_clear in ((0.98, False), (1.02, True)):
+        values[0] = factor * wanted * math.sqrt(2)  # the SD of a difference is sqrt(2)
+        assert clearly_better(values, draws, 0.95)[0].any() == is_clear
+
+
+@pytest.mark.parametrize(("n", "is_clear"), [(1, False), (2, False), (5, False), (6, True)])
+def test_few_instances_that_all_differ_part_as_a_sign_test_would(n: int, is_clear: bool) -> None:
+    # all right against all wrong: the bootstrap has no spread; 2 / 2^n is below 0.05 from n = 6 on
+    scores = np.array([[1.0], [0.0]])
+    draws = np.tile(scores, (200, 1, 1))
+    errors = macro_errors(scores, draws, np.array([float(n)]))
+    assert clearly_better(scores[:, 0], draws[:, :, 0], 0.95, errors)[0, 1] == is_clear
+
+
+def test_errors_of_macro_averages_agree_with_the_formula() -> None:
+    rng = np.random.default_rng(3)
+    values = [rng.random((n, 2)) for n in (40, 90)]
+    draws = np.stack([intervals.bootstrap(v, 6000, seed=1) / len(v) for v in values], axis=2)
+    scores = np.stack([v.mean(axis=0) for v in values], axis=1)
+    found = macro_errors(scores, draws, np.array([40.0, 90.0]))
+    squares = [stats.standard_error(v[:, 0] - v[:, 1]) ** 2 for v in values]
+    assert found.error[0, 1] == pytest.approx(math.sqrt(sum(squares)) / 2, rel=0.04)
+    df = sum(squares) ** 2 / (squares[0] ** 2 / 39 + squares[1] ** 2 / 89)
+    assert found.df[0, 1] == pytest.approx(df, rel=0.08)
 
 
 # Minimum detectable effect
@@ -393,6 +450,29 @@ def test_quantiles_of_student_that_books_give() -> None:
         assert intervals.t_quantile(0.975, df) == pytest.approx(printed, abs=5e-4)
 
 
+def test_effective_clusters_by_hand() -> None:
+    assert intervals.effective_clusters(np.full(9, 4)) == pytest.approx(9)
+    assert intervals.effective_clusters(np.array([3])) == 1
+    # h = 1/2, 1/4, 1/4; q = h^2 / (1 - h) = 1/2, 1/12, 1/12; sum h^2 = 3/8;
+    # sum of q_c q_d over c != d = (2/3)^2 - (1/4 + 2/144) = 13/72; 1 / (3/8 + 13/72) = 72/40
+    assert intervals.effective_clusters(np.array([4, 2, 2])) == pytest.approx(1 + 72 / 40)
+
+
+def test_clustered_errors_are_unbiased_for_uneven_clusters() -> None:
+    # CR2 has the expected variance of the mean where values are independent: 1 / n
+    sizes = np.array([40, 10, 5, 3, 1, 1])
+    codes = np.repeat(np.arange(6), sizes)
+    rng = np.random.default_rng(2)
+    found = [stats.clustered_error(rng.normal(size=60), codes) ** 2 for _ in range(4000)]
+    assert np.mean(found) == pytest.approx(1 / 60, rel=0.04)
+
+
+def test_quantiles_between_whole_degrees_of_freedom() -> None:
+    for df, slack in ((1.4, 0.2), (3.5, 4e-3), (17.25, 1e-5)):
+        found, wanted = intervals.t_quantile(0.975, df), scipy.stats.t.ppf(0.975, df)
+        assert wanted <= found <= wanted * (1 + slack)
+
+
 def test_expanded_percentiles_are_those_of_student() -> None:
     draws = scipy.stats.norm.ppf((np.arange(200_000) + 0.5) / 200_000)
     found = intervals.percentile(draws, 0.95, clusters=8)
@@ -420,7 +500,7 @@ def test_a_rate_of_one_in_clusters_counts_clusters() -> None:
     found = span_interval([1.0] * 50, [i // 5 for i in range(50)])
     z, t = scipy.stats.norm.ppf(0.975), scipy.stats.t.ppf(0.975, 9)
     trials = 10 * (z / t) ** 2
-    assert found.method == "wilson, clustered"
+    assert found.method == "wilson, clustered" and found.has_few_clusters
     assert found.low == pytest.approx(trials / (trials + z * z))
 
 
@@ -455,6 +535,29 @@ def test_no_interval_says_why(v: list[float], codes: list[int] | None, why: str)
 def test_undefined_draws_are_left_out() -> None:
     assert intervals.percentile(np.array([np.nan, 1.0, 2.0]), 0.5).low == 1.25
     assert intervals.percentile(np.array([np.nan]), 0.5).low is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "p", "within", "sizes"),
+    [
+        ("normal", 0.0, 0.5, UNEVEN[8]),
+        ("normal", 0.0, 0.5, UNEVEN[20]),
+        ("rate", 0.6, 0.3, UNEVEN[8]),
+        ("rate", 0.9, 0.3, EVEN),
+    ],
+)
+def test_intervals_of_few_uneven_clusters_cover(
+    kind: str, p: float, within: float, sizes: tuple[int, ...]
+) -> None:
+    assert coverage(kind, p, within, sizes, 600) >= 0.932  # 0.95 less two standard errors
+
+
+def test_few_clusters_are_marked_and_few_instances_are_not() -> None:
+    twelve = [i / 12 for i in range(12)]
+    assert span_interval(twelve, [i // 2 for i in range(12)]).has_few_clusters
+    assert not span_interval(twelve).has_few_clusters
+    assert not span_interval(twelve * 5, [i // 2 for i in range(60)]).has_few_clusters
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pytest
 from medhelm.errors import UnknownName, UsageError
 from medhelm.intervals import wilson
 from medhelm.schema import MetricRef, ModelSpec, Price, UsageTotals
+from medhelm.tables import tabulate
 from medhelm.tables.formats import to_json
 from medhelm.tables.results import Results, load_results
 from medhelm.tables.spending import spend
@@ -63,17 +64,19 @@ def test_overall_by_hand(tmp_path: Path) -> None:
     )
     table = load_results(tmp_path).typed("overall", FEW)
     a, b, c = (cell(table, model=m) for m in "abc")
-    assert [r["win_rate"] for r in (a, b, c)] == [0.75, 0.5, 0.5]
-    assert [r["win_rate_half"] for r in (a, b, c)] == [0.625, 0.375, 0.5]
-    assert a["win_sd"] == 0.25  # shares 1 and 1/2 against two rivals, ddof 0
+    assert [r["win_rate"] for r in (a, b, c)] == [0.625, 0.375, 0.5]
+    assert [r["win_rate_literal"] for r in (a, b, c)] == [0.75, 0.5, 0.5]
+    assert a["win_sd"] == 0.125  # shares 3/4 and 1/2 against two rivals, ddof 0
+    assert a["win_literal_sd"] == 0.25  # shares 1 and 1/2
     assert a["macro_average"] == pytest.approx(0.7)
     assert a["macro_sd"] == pytest.approx(np.std([0.9, 0.5], ddof=1))
-    assert [r["rank"] for r in (a, b, c)] == [1, 2, 2]
-    assert [r["model"] for r in table.rows] == ["a", "b", "c"]
+    assert [r["rank"] for r in (a, b, c)] == [1, 3, 2]
+    assert [r["model"] for r in table.rows] == ["a", "c", "b"]
+    assert "a tie counts half" in table.title and "a tie counts one half" in notes(table)
     assert a["benchmarks"] == 2 and a["coverage"] == 1
 
 
-@pytest.mark.parametrize(("by", "first"), [("paper", "a"), ("half", "a"), ("macro", "b")])
+@pytest.mark.parametrize(("by", "first"), [("literal", "a"), ("half", "a"), ("macro", "b")])
 def test_ranks_follow_what_is_asked(tmp_path: Path, by: Any, first: str) -> None:
     write(
         tmp_path,
@@ -95,7 +98,7 @@ def test_models_that_answer_alike_share_rank_and_group(tmp_path: Path) -> None:
     a, b, c = (cell(table, model=m) for m in "abc")
     assert (a["rank"], b["rank"], c["rank"]) == (1, 1, 3)
     assert a["tie_group"] == b["tie_group"] == 1 and c["tie_group"] == 2
-    assert (a["rank_low"], a["rank_high"]) == (1, 1) and c["rank_low"] == 3
+    assert (a["rank_low"], a["rank_high"]) == (1, 2) and c["rank_low"] == 3
 
 
 def test_rank_intervals_hold_the_rank_and_widen_with_noise(tmp_path: Path) -> None:
@@ -128,8 +131,8 @@ def test_a_difference_in_the_last_bit_is_a_tie(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items(values), metrics=[jury])
     write_run(tmp_path, "x", "b", items(values[::-1]), metrics=[jury])
     table = load_results(tmp_path).typed("overall", FEW)
-    assert [r["win_rate"] for r in table.rows] == [1, 1]
-    assert [r["win_rate_half"] for r in table.rows] == [0.5, 0.5]
+    assert [r["win_rate"] for r in table.rows] == [0.5, 0.5]
+    assert [r["win_rate_literal"] for r in table.rows] == [1, 1]
 
 
 def test_one_model_has_a_macro_average_but_no_rank(tmp_path: Path) -> None:
@@ -156,7 +159,7 @@ def test_scores_are_taken_on_the_instances_that_all_ranked_runs_share(tmp_path: 
     assert b["coverage"] == 0.995 and b["flags"] == "" and b["status"] == "ranked"
     assert b["worst_case"] == pytest.approx(99 / 200)
     assert "x 199 of up to 200" in notes(table)
-    assert [r["win_rate_half"] for r in results.typed("overall", FEW).rows] == [0.5, 0.5]
+    assert [r["win_rate"] for r in results.typed("overall", FEW).rows] == [0.5, 0.5]
 
 
 def test_low_coverage_is_flagged_and_not_ranked_there(tmp_path: Path) -> None:
@@ -207,6 +210,46 @@ def test_a_missing_benchmark_is_shown_and_left_out_of_the_ranking(tmp_path: Path
     assert cell(overall, model="c")["macro_average"] == pytest.approx(0.9)
 
 
+def test_a_newcomer_with_one_benchmark_of_ten_does_not_take_the_others_away(tmp_path: Path) -> None:
+    names = [f"b{i}" for i in range(10)]
+    write(tmp_path, {b: {"a": rate(9, 10), "b": rate(6, 10), "c": rate(2, 10)} for b in names})
+    write_run(tmp_path, "b3", "new", items(rate(4, 4)))
+    results = load_results(tmp_path)
+    table = results.typed("overall", FEW)
+    assert [(r["model"], r["rank"], r["benchmarks"]) for r in table.rows] == [
+        ("a", 1, 10),
+        ("b", 2, 10),
+        ("c", 3, 10),
+        ("new", None, None),
+    ]
+    lacked = ", ".join(b for b in names if b != "b3")
+    assert (
+        f"new is not ranked: it lacks 9 of the 10 benchmarks that most models have ({lacked}), "
+        "more than half." in notes(table)
+    )
+    row = cell(results.typed("benchmarks", FEW), benchmark="b3", model="a")
+    assert row["n"] == 10  # nor does its shorter run take instances
+    assert cell(results.typed("benchmarks", FEW), benchmark="b3", model="new")["status"] == (
+        "not ranked"
+    )
+    alone = load_results(tmp_path, benchmarks=["b3"]).typed("overall", FEW)
+    assert cell(alone, model="new")["rank"] == 1  # where it has what most have, it is ranked
+    part = tabulate.overall(results.study(FEW).on(["b3"]))
+    assert part.rows == alone.rows and cell(part, model="a")["macro_average"] == 1.0
+
+
+@pytest.mark.parametrize(("has", "is_ranked"), [(5, True), (4, False)])
+def test_a_model_with_half_of_the_benchmarks_is_ranked_on_those(
+    tmp_path: Path, has: int, is_ranked: bool
+) -> None:
+    names = [f"b{i}" for i in range(10)]
+    write(tmp_path, {b: {m: rate(5, 8) for m in "abc"} for b in names})
+    write(tmp_path, {b: {"d": rate(6, 8)} for b in names[:has]})
+    table = load_results(tmp_path).typed("overall", FEW)
+    assert cell(table, model="d")["ranked"] == is_ranked
+    assert cell(table, model="a")["benchmarks"] == (5 if is_ranked else 10)
+
+
 def test_without_a_common_benchmark_nothing_is_ranked(tmp_path: Path) -> None:
     write(tmp_path, {"x": {"a": rate(1, 2)}, "y": {"b": rate(1, 2)}})
     results = load_results(tmp_path)
@@ -245,7 +288,7 @@ def test_models_that_read_the_gold_are_shown_below_and_count_nowhere(tmp_path: P
     write(tmp_path / "with", {"x": {**values, **gold}})
     plain = load_results(tmp_path / "without").typed("overall", FEW)
     table = load_results(tmp_path / "with").typed("overall", FEW)
-    names = ("rank", "win_rate", "win_rate_half", "win_sd", "macro_average", "macro_low")
+    names = ("rank", "win_rate", "win_rate_literal", "win_sd", "macro_average", "macro_low")
     for model in "ab":
         one, two = cell(plain, model=model), cell(table, model=model)
         assert [one[n] for n in names] == [two[n] for n in names]
@@ -271,7 +314,8 @@ def test_outcomes_are_kept_apart_and_add_up(tmp_path: Path) -> None:
     assert (row["planned"], row["counted"], row["scored"]) == (10, 5, 1)
     shares = [v for k, v in row.items() if k.startswith("share_")]
     assert shares == pytest.approx([0.1] * 8 + [0, 0.2]) and sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
-    assert row["flags"] == "coverage partial" and row["worst_case"] == pytest.approx(0.1)
+    assert row["flags"] == "coverage cut partial" and row["worst_case"] == pytest.approx(0.1)
+    assert row["cut"] is row["cut_share"] is None  # an old grading: not known, and not 0
     assert "2 not run" in str(row["not_scored"]) and "1 refused" in str(row["not_scored"])
 
 
@@ -451,7 +495,14 @@ def test_draws_of_one_benchmark_do_not_depend_on_the_others(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "bad", [{"draws": 0}, {"confidence": 1.0}, {"bootstrap_seed": -1}, {"rank_by": "luck"}]
+    "bad",
+    [
+        {"draws": 0},
+        {"confidence": 1.0},
+        {"bootstrap_seed": -1},
+        {"rank_by": "luck"},
+        {"mde": "luck"},
+    ],
 )
 def test_settings_are_checked(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
@@ -624,6 +675,28 @@ def test_mde_by_hand(tmp_path: Path) -> None:
     assert row["observed_median"] == pytest.approx(2 / 6)
     assert row["observed_largest"] == pytest.approx(3 / 6)
     assert row["pairs_above"] == sum(d >= np.mean(each) for d in (1 / 6, 3 / 6, 2 / 6))
+
+
+def test_the_papers_mde_by_hand(tmp_path: Path) -> None:
+    jury = metric(name="jury", minimum=1.0, maximum=5.0, floor=1.0)
+    one, two = [5.0, 4.0, 3.0, 5.0], [4.0, 4.0, 1.0, 5.0]
+    for benchmark, kind, scale in (("judged", jury, 1.0), ("rate", EXACT, 0.2)):
+        for model, values in (("a", one), ("b", two)):
+            own = items([scale * v if scale < 1 else v for v in values])
+            write_run(tmp_path, benchmark, model, own, metrics=[kind])
+    gap = np.array(one) - np.array(two)
+    results = load_results(tmp_path)
+    paper = results.typed("mde", Settings(draws=50, mde="paper"))
+    wanted = 2.80 * (gap / 5).std(ddof=0) / np.sqrt(4)
+    for row in paper.rows:
+        assert row["mde"] == pytest.approx(wanted) and row["observed_median"] == pytest.approx(0.15)
+    assert "score / maximum" in notes(paper) and paper.settings["mde_scale"] == "paper"
+    ours = results.typed("mde", FEW)
+    factor = 1.959964 + 0.841621
+    assert cell(ours, benchmark="judged")["mde"] == pytest.approx(
+        factor * (gap / 4).std(ddof=1) / np.sqrt(4), rel=1e-6
+    )
+    assert "0.8 times as large: --mde paper (judged)" in notes(ours)
 
 
 def test_equal_differences_are_no_power(tmp_path: Path) -> None:

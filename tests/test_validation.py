@@ -52,6 +52,8 @@ class Same(Metric):
             raise KeyError(instance.context)
         if instance.id in self.unscored_for:
             return Score(value=None, outcome="unscored", reason="uninformative gold")
+        if instance.choices and len(response.text) != 1:
+            return Score(value=None, outcome="unparsed", reason="more than a letter")
         is_right = response.text == instance.references[0] and instance.id not in self.wrong_for
         right, wrong = (
             (self.maximum, self.minimum)

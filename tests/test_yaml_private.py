@@ -221,6 +221,18 @@ def test_a_number_that_is_0_is_not_empty(tmp_path: Path) -> None:
         ("part: condition", "", "parts need instance.part"),
         ("open: open}", '"NO": n}', "instance.options: two keys differ in case or blanks only"),
         ("gout: Is it gout?", "Asthma: x", "instance.questions: two keys differ in case"),
+        (
+            "parts: [asthma, gout]",
+            "parts: [asthma, gout]\npublished: {columns: {text: x}}",
+            "published.columns names 'text'",
+        ),
+        (
+            "metrics:",
+            "published: {labels: {A: maybe}}\nmetrics:",
+            "labels names 'maybe'; known are",
+        ),
+        ("metrics:", "published: {skip_empty: [note]}\nmetrics:", "skip_empty names 'note'"),
+        ("metrics:", "published: {column: {}}\nmetrics:", "did you mean 'published.columns'?"),
         ("optional: [patient]", "optional: [patinet]", "names 'patinet', which columns do not"),
         ("context: note", "context: text", "names 'text', which columns do not declare"),
         ("options: {", "option: {", "did you mean 'instance.options'?"),

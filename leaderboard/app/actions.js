@@ -21,7 +21,8 @@
   function whyNone(side) {
     const outcome = side.lines.outcome(side.line);
     if (outcome === "scored") return "They cannot be told again: the run was graded by other rules than those of this version.";
-    return side.lines.value(side.line) === null ? "None can be told: there is no answer." : "No labels could be read: the case counts as the worst, as if with a severe error.";
+    if (side.lines.value(side.line) !== null) return "No labels could be read: in this grading the case counts as the worst.";
+    return outcome === "unparsed" || outcome === "truncated" ? "No labels could be read: the case is in no score; the table of harm has the worst case beside." : "There is no answer, so that no error is known.";
   }
 
   function unlabelled(lines) {

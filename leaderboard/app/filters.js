@@ -18,15 +18,15 @@
   /** Return the view of the site that the filters choose; null where no benchmark is left. */
   medhelm.viewOf = (view) => matching(view, chosen(view))[0] || null;
 
-  /** Return the tables of the chosen benchmarks: {benchmarks, paper, half, categories}, or null. */
+  /** Return the tables of the chosen benchmarks: {benchmarks, half, literal, categories}, or null. */
   medhelm.viewTables = async (view) => {
     const found = medhelm.viewOf(view);
     if (!found) return null;
     const page = await medhelm.load(found.key);
     return {
       benchmarks: new Set(page.benchmarks),
-      paper: medhelm.reader(page.paper),
       half: medhelm.reader(page.half),
+      literal: medhelm.reader(page.literal),
       categories: medhelm.reader(page.categories),
     };
   };

@@ -6,7 +6,9 @@
   const P_COLUMNS = new Set(["p", "p_holm"]);
 
   // Python rounds exact halves to the even digit, toFixed up; only k / 2^(digits + 1) are such.
-  function fixed(value, digits) {
+  // Sums of the same values in another order differ in the last bits; the tables round those off.
+  function fixed(exact, digits) {
+    const value = Number(exact.toFixed(12));
     const half = value * 2 ** (digits + 1);
     const doubled = 2 * value * 10 ** digits;
     const isTie = Number.isInteger(half) && Number.isInteger(doubled) && Math.abs(doubled) % 2 === 1;

@@ -4,10 +4,10 @@
 (() => {
   const MEANING = new Map([
     ["scored", "an answer was read and scored"],
-    ["unparsed", "text came, but no answer could be read; counts with the metric's floor"],
-    ["empty", "no text came; counts with the metric's floor"],
-    ["refused", "the endpoint said that the model refuses; counts with the metric's floor"],
-    ["truncated", "the output budget ended before an answer could be read; counts with the metric's floor"],
+    ["unparsed", "text came, but no answer could be read; counts with the metric's floor, or in no mean where it has none"],
+    ["empty", "no text came; counts with the metric's floor, or in no mean where it has none"],
+    ["refused", "the endpoint said that the model refuses; counts with the metric's floor, or in no mean where it has none"],
+    ["truncated", "the output budget ended before an answer could be read; counts with the metric's floor, or in no mean where it has none"],
     ["oversize", "the prompt exceeds the model's window; in no mean"],
     ["error", "the request failed; in no mean"],
     ["unscored", "the answer is there, but too few judges gave a verdict; in no mean"],

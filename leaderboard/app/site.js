@@ -54,7 +54,7 @@
     medhelm.benchmarks = new Map(site.benchmarks.map((b) => [b.name, b]));
     medhelm.scorings = new Map(site.scorings.map((s) => [s.scoring, scoringPages(s)]));
     medhelm.offlineJury = new Set(site.offline_jury);
-    medhelm.labelled = new Set(site.labelled);
+    medhelm.labelled = new Map(site.labelled.map((line) => [line.name, line]));
     // Runs name them by title, the taxonomy by id too.
     medhelm.categories = new Map(site.taxonomy.flatMap((c) => [[c.title, c], [c.id, c]]));
     medhelm.subcategories = new Map(
@@ -97,9 +97,13 @@
     return marks;
   };
 
-  /** Return what stands above every score of labelled actions. */
-  medhelm.unvalidated = () =>
-    medhelm.h("p", { class: "mark warn" }, medhelm.h("strong", null, "Synthetic ratings are not validated. "), "Where cases are synthetic, no clinician has validated their ratings: scores on them show how a model behaves under these rules, not that it is safe, and no clinical decision can rest on them.");
+  /** Return what stands above the scores of labelled actions: whose the ratings are; null of other benchmarks. */
+  medhelm.validity = (benchmark) => {
+    const line = medhelm.labelled.get(benchmark);
+    if (!line) return null;
+    const mark = (said, kind) => medhelm.h("p", { class: `mark ${kind}` }, medhelm.shown(said, 1000));
+    return [line.warning ? mark(line.warning, "warn") : null, line.validated.map((said) => mark(said, "validated"))];
+  };
 
   /** Return the marks of a benchmark. */
   medhelm.benchmarkMarks = (name) => {

@@ -4,15 +4,17 @@
 (() => {
   const { h } = medhelm;
   const BY = new Map([
-    ["", { name: "win_rate", low: "win_low", high: "win_high", sd: "win_sd", table: "paper", says: "A win is a score at least the rival's, so that a tie wins for both." }],
-    ["half", { name: "win_rate_half", low: "win_half_low", high: "win_half_high", sd: "win_half_sd", table: "half", says: "A win is a score above the rival's; a tie counts one half." }],
+    ["", { name: "win_rate", low: "win_low", high: "win_high", sd: "win_sd", table: "half", says: "A win is a score above the rival's; a tie counts one half, which gives the paper's table 1." }],
+    ["literal", { name: "win_rate_literal", low: "win_literal_low", high: "win_literal_high", sd: "win_literal_sd", table: "literal", says: "A win is a score at least the rival's, so that a tie wins for both, as in the paper's text." }],
   ]);
+
+  medhelm.RANK_RULE = "The ranks in brackets are simultaneous over all pairs (Mogstad et al. 2024): two models are parted where the paired differences of both win rate and macro-average are clear. The first of a tie group is not clearly better than the others of it.";
 
   /** Return the columns of the win rate that the address chooses. */
   medhelm.winRate = (view) => BY.get(view.get("by")) || BY.get("");
 
   /** Return the switch between the definitions. */
-  medhelm.winSwitch = (view) => medhelm.switcher(view, "by", "Win rate", [["", "Ties win"], ["half", "Ties count half"]], view.get("by") === "half" ? "half" : "");
+  medhelm.winSwitch = (view) => medhelm.switcher(view, "by", "Win rate", [["", "Ties count half"], ["literal", "Ties win"]], view.get("by") === "literal" ? "literal" : "");
 
   /** Return why a model has no rank. */
   medhelm.whyUnranked = (table, row) => {

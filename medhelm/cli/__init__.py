@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from medhelm import __version__
+from medhelm.console import drop_output
 from medhelm.durable import why
 from medhelm.errors import MedhelmError, RecordError, UnknownName
 
@@ -53,19 +53,14 @@ def run_command(argv: Sequence[str]) -> int:
         print("medhelm: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         return 0
     except OSError as e:
         if e.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        _drop_output()
+        drop_output()
         print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)
         return RecordError.exit_code
-
-
-def _drop_output() -> None:
-    """Let what is still buffered for the standard output go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -8,21 +8,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from medhelm.cli import agreement_actions
+from medhelm.cli.agreement_actions import MIN_COMMON, OF_REPLIES, least_of
 from medhelm.cli.tables import add_common, chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.schema import DataClass
 
 if TYPE_CHECKING:
+    from medhelm.tables.agreement import ZScores
     from medhelm.tables.sheet import Sheet
 
-_MIN_COMMON = 5
 _PER_BENCHMARK = 30
-_LARGEST = 20
 _MANY = 3
 _SHEET = "rating_sheet.csv"
 _TABLES = ("agreement", "corrected", "shares")
-_ACTION_TABLES = ("actions", "differences")
+_ACTION_TABLES = ("actions", "differences", "rubrics", "sensitivity")
+_CHOOSE_RUNS = ("benchmark", "model", "data", "latest", "results_dir")
 
 _RATED, _SHEET_OF = "ratings", "--template"
 _OPTIONS = {
@@ -41,10 +43,14 @@ _OPTIONS = {
     "min_experts": ("actions", _RATED),
     "largest": ("actions", _RATED),
     "show_text": ("actions", _RATED),
+    "write": ("actions", _RATED),
+    "validated_by": ("actions", _RATED),
+    "date": ("actions", _RATED),
     "max_cases": ("actions", _SHEET_OF),
     "per_case": ("actions", _SHEET_OF),
     "table": ("", _RATED),
     "min_common": ("", _RATED),
+    "z_scores": ("answers", _RATED),
     "seed": ("", _SHEET_OF),
 }
 """What each option is of: answers or actions, ratings or a sheet; nothing: both."""
@@ -57,18 +63,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.description = (
         "Clinicians' ratings of answers against the jury; with --cases, experts' ratings of actions "
-        "against the ratings that the cases hold. And the sheets to rate on."
+        "against the ratings that the cases hold; with --taxonomy, the survey on the taxonomy. And "
+        "the sheets to rate on."
     )
     parser.add_argument("ratings", nargs="*", metavar="RATINGS.csv", help="files of ratings")
     parser.add_argument(
-        "--table", choices=(*_TABLES, *_ACTION_TABLES), help="one table (default: all of them)"
+        "--table",
+        choices=(*_TABLES, *_ACTION_TABLES),
+        help="one table (default: all of them, but those that need runs: rubrics, sensitivity)",
     )
     parser.add_argument(
         "--min-common",
         type=int,
         metavar="N",
         help="answers or actions that a pair of raters must have in common "
-        f"(default: {_MIN_COMMON})",
+        f"(default: {MIN_COMMON}; 2 with --z-scores after)",
     )
     parser.add_argument(
         "--template",
@@ -78,37 +87,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"write a blinded sheet to rate on (default name: {_SHEET})",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="of the sheet's sample (default: 0)")
-    _add_of_actions(parser)
+    parser.add_argument(
+        "--taxonomy",
+        action="store_true",
+        help="ratings, and the sheet, are of the survey on the taxonomy",
+    )
+    agreement_actions.add_options(parser)
     _add_of_answers(parser)
     add_common(parser)
-
-
-def _add_of_actions(parser: argparse.ArgumentParser) -> None:
-    of_actions = parser.add_argument_group("ratings of actions")
-    of_actions.add_argument(
-        "--cases", metavar="FILE", help="the cases whose actions are rated, as JSON lines"
-    )
-    of_actions.add_argument(
-        "--min-experts",
-        type=int,
-        metavar="N",
-        help="ratings of an action that make an experts' median (default: 2, of one expert 1)",
-    )
-    of_actions.add_argument(
-        "--largest",
-        type=int,
-        metavar="N",
-        help=f"actions in --table differences (default: {_LARGEST})",
-    )
-    of_actions.add_argument(
-        "--show-text", action="store_true", help="show the text of those actions too"
-    )
-    of_actions.add_argument(
-        "--max-cases", type=int, metavar="N", help="cases on the sheet (default: all)"
-    )
-    of_actions.add_argument(
-        "--per-case", type=int, metavar="N", help="actions of each case on it (default: all)"
-    )
 
 
 def _add_of_answers(parser: argparse.ArgumentParser) -> None:
@@ -117,6 +103,12 @@ def _add_of_answers(parser: argparse.ArgumentParser) -> None:
     of_answers.add_argument("--judges", action="store_true", help="show each judge of the jury too")
     of_answers.add_argument(
         "--metric", nargs="+", action="extend", metavar="NAME", help="show these metrics too"
+    )
+    of_answers.add_argument(
+        "--z-scores",
+        choices=("before", "after"),
+        help="z-score clinicians' ratings before they are averaged (default), or their plain mean "
+        "after, as in the paper, with two answers in common allowed",
     )
     of_answers.add_argument(
         "--threshold",
@@ -157,8 +149,14 @@ def run(args: argparse.Namespace) -> int:
     _check_options(args)
     if args.template and Path(args.template).is_dir():
         raise UsageError(f"--template {args.template} is a folder; name a file, as in sheet.csv")
+    if args.taxonomy:
+        return _print_survey(args) if args.ratings else _write_survey(args)
     if args.cases is not None:
-        return _print_actions(args) if args.ratings else _write_actions(args)
+        return (
+            agreement_actions.print_actions(args)
+            if args.ratings
+            else agreement_actions.write_actions(args)
+        )
     return _print(args) if args.ratings else _write(args)
 
 
@@ -166,15 +164,22 @@ def _check_options(args: argparse.Namespace) -> None:
     """Raise UsageError for an option that would change nothing."""
     kind = _RATED if args.ratings else _SHEET_OF
     about = "answers" if args.cases is None else "actions"
+    if args.taxonomy:
+        given = [n for n in (*_OPTIONS, "cases") if n != "seed" and getattr(args, n) not in _ABSENT]
+        if given:
+            raise UsageError(f"--{given[0].replace('_', '-')} does not go with --taxonomy")
     for name, (of, where) in _OPTIONS.items():
         if getattr(args, name) in _ABSENT:
             continue
         option = f"--{name.replace('_', '-')}"
+        if name in _CHOOSE_RUNS and about == "actions" and args.table in OF_REPLIES:
+            continue
         if of not in ("", about):
             raise UsageError(
                 f"{option} needs --cases FILE: it is of ratings of actions"
                 if of == "actions"
                 else f"{option} does not go with --cases"
+                + f" (but with --table {' or '.join(OF_REPLIES)})" * (name in _CHOOSE_RUNS)
             )
         if where not in ("", kind):
             raise UsageError(f"{option} does not go with {kind}")
@@ -184,53 +189,27 @@ def _check_options(args: argparse.Namespace) -> None:
         raise UsageError(f"--table {args.table} {does} --cases; of {about}: {', '.join(known)}")
 
 
-def _print_actions(args: argparse.Namespace) -> int:
-    from medhelm.noharm.casefile import read_cases
-    from medhelm.tables.action_agreement import actions_table, differences_table
-    from medhelm.tables.action_ratings import read_action_ratings
+def _print_survey(args: argparse.Namespace) -> int:
+    from medhelm.tables.taxonomy_survey import read_survey, survey_table
+    from medhelm.taxonomy import load_taxonomy
 
     form = chosen_format(args.format, args.out)
-    chosen = settings(args)
-    common = _least("--min-common", args.min_common, _MIN_COMMON, 2)
-    least = args.min_experts
-    if least is not None:
-        least = _least("--min-experts", least, least, 1)
-    largest = _least("--largest", args.largest, _LARGEST, 1)
-    path = Path(args.cases)
-    rated = read_action_ratings([Path(p) for p in args.ratings], read_cases(path), path.name)
-    tables = []
-    if args.table in (None, "actions"):
-        tables.append(actions_table(rated, chosen, least=least, min_common=common))
-    if args.table in (None, "differences"):
-        tables.append(
-            differences_table(rated, least=least, largest=largest, with_text=args.show_text)
-        )
-    emit(tables, form, args.out)
+    taxonomy = load_taxonomy()
+    answers = read_survey([Path(p) for p in args.ratings], taxonomy)
+    emit([survey_table(answers, taxonomy, settings(args))], form, args.out)
     return 0
 
 
-def _write_actions(args: argparse.Namespace) -> int:
-    from medhelm.noharm.casefile import read_cases
-    from medhelm.tables.action_sheet import SCALE, write_action_sheet
+def _write_survey(args: argparse.Namespace) -> int:
+    from medhelm.tables.taxonomy_survey import write_survey
+    from medhelm.taxonomy import load_taxonomy
 
-    sheet = write_action_sheet(
-        Path(args.template),
-        read_cases(Path(args.cases)),
-        max_cases=_at_least_one("--max-cases", args.max_cases),
-        per_case=_at_least_one("--per-case", args.per_case),
-        seed=args.seed or 0,
-    )
-    print(f"{sheet.path}: {sheet.actions} actions of {sheet.cases} cases to rate")
-    print(f"{sheet.page}: the cases, to be read beside it")
-    print("\nEach expert fills a copy, named as the expert is to be called. In `rating`:")
-    for points, text in SCALE:
-        print(f"  {points:<6}  {text}")
-    print(f"\nThen: medhelm agreement --cases {args.cases} EXPERT.csv ...")
+    rows = write_survey(Path(args.template), load_taxonomy(), args.seed or 0)
+    print(f"{args.template}: {rows} rows to answer")
+    print("\nEach clinician fills a copy, named as the clinician is to be called. In `answer`:")
+    print("  the letter of the category to which the subcategory belongs; in the last row 1 to 5")
+    print("\nThen: medhelm agreement --taxonomy CLINICIAN.csv ...")
     return 0
-
-
-def _at_least_one(option: str, given: int | None) -> int | None:
-    return None if given is None else _least(option, given, given, 1)
 
 
 def _print(args: argparse.Namespace) -> int:
@@ -241,11 +220,15 @@ def _print(args: argparse.Namespace) -> int:
 
     if args.table not in (None, "shares") and args.threshold is not None:
         raise UsageError("--threshold belongs to --table shares")
+    if args.table not in (None, "agreement") and args.z_scores is not None:
+        raise UsageError("--z-scores belongs to --table agreement")
     if args.table == "shares" and args.threshold is None:
         raise UsageError("--table shares needs --threshold SCORE")
     form = chosen_format(args.format, args.out)
     chosen = settings(args)
-    least = _least("--min-common", args.min_common, _MIN_COMMON, 3)
+    z_scores: ZScores = args.z_scores or "before"
+    if args.min_common is not None:
+        least_of("--min-common", args.min_common, MIN_COMMON, 2 if z_scores == "after" else 3)
     ratings = read_ratings([Path(p) for p in args.ratings], Path(args.key) if args.key else None)
     rated = load_rated(
         ratings,
@@ -259,7 +242,13 @@ def _print(args: argparse.Namespace) -> int:
     )
     tables = []
     if args.table in (None, "agreement"):
-        table = agreement_table(rated, chosen, min_common=least, with_judges=args.judges)
+        table = agreement_table(
+            rated,
+            chosen,
+            min_common=args.min_common,
+            with_judges=args.judges,
+            z_scores=z_scores,
+        )
         tables.append(table)
     if args.table in (None, "corrected"):
         tables.append(corrected_table(rated, chosen))
@@ -269,20 +258,13 @@ def _print(args: argparse.Namespace) -> int:
     return 0
 
 
-def _least(option: str, given: int | None, default: int, least: int) -> int:
-    value = default if given is None else given
-    if value < least:
-        raise UsageError(f"{option} must be at least {least}, not {value}")
-    return value
-
-
 def _write(args: argparse.Namespace) -> int:
     from medhelm.tables.sheet import write_sheet
 
     sheet = write_sheet(
         Path(args.template),
         Path(args.results_dir),
-        per_benchmark=_least("--per-benchmark", args.per_benchmark, _PER_BENCHMARK, 1),
+        per_benchmark=least_of("--per-benchmark", args.per_benchmark, _PER_BENCHMARK, 1),
         seed=args.seed or 0,
         text_of=args.text_of or (),
         data=args.data,

@@ -1,15 +1,17 @@
-"""`medhelm describe NAME`: all facts of one benchmark, metric, model or profile."""
+"""`medhelm describe NAME`: all facts of one benchmark, metric, model, rubric or profile."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from medhelm.bertscore import BertScore, is_bertscore
 from medhelm.cli.list import profile_entry
 from medhelm.cli.options import (
     add_data_dir,
@@ -23,18 +25,24 @@ from medhelm.cli.options import (
 from medhelm.data.dataset import open_dataset
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import MedhelmError, UnknownName
+from medhelm.grading import AS_FIXED
+from medhelm.jury.prompt import judge_messages
+from medhelm.jury.rubrics import known_rubrics
 from medhelm.models.catalogue import find_model
+from medhelm.planning import metric_names
 from medhelm.profiles import profile_names, read_profile
 from medhelm.prompts import render_prompt, resolve_prompt
 from medhelm.registry import Registry
-from medhelm.schema import Benchmark, HubDataset, Metric, ModelSpec
+from medhelm.schema import Benchmark, HubDataset, Instance, Metric, ModelSpec, Rubric
 
 Facts = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help="a benchmark, metric, model or profile")
+    parser.add_argument(
+        "name", metavar="NAME", help="a benchmark, metric, model, rubric or profile"
+    )
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -58,22 +66,32 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
         return "benchmark", describe_benchmark(registry.benchmarks[name], registry, root)
     if metrics:
         users = [b.name for b in registry.benchmarks.values() if name in b.metrics]
-        scorings = {scoring: describe_metric(m) for scoring, m in metrics.items()}
+        scorings: Facts = {scoring: describe_metric(m) for scoring, m in metrics.items()}
+        scorings.setdefault("helm", as_published(name, registry))
         return "metric", {"name": name, "scorings": scorings, "benchmarks": users}
-    if name.startswith("evaluate:"):
+    if is_bertscore(name) and find_spec("bert_score") is None:
+        return "metric", {"name": name, **describe_class(BertScore), "needs": "medhelm[bertscore]"}
+    if name.startswith("evaluate:") or is_bertscore(name):
         return "metric", {"name": name, **describe_metric(registry.metric(name))}
     if name in registry.models or name.startswith("openai/"):
         return "model", describe_model(find_model(name, registry.models))
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))
+    rubrics = known_rubrics(registry.benchmarks.values())
+    if name in rubrics:
+        return "rubric", describe_rubric(rubrics[name], registry)
     known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models}
-    what, hint = "benchmark, metric, model or profile", "`medhelm list` shows what there is."
-    raise UnknownName(what, name, {*known, *profile_names()}, hint)
+    what, hint = (
+        "benchmark, metric, model, rubric or profile",
+        "`medhelm list` shows what there is.",
+    )
+    raise UnknownName(what, name, {*known, *rubrics, *profile_names()}, hint)
 
 
 def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:
     """Return all facts of a benchmark, with the prompt of its first bundled sample."""
     subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
+    category = registry.taxonomy.category_of(subcategory.id)
     prompt = resolve_prompt(benchmark)
     names = {task.id: task.name for task in subcategory.tasks}
     return {
@@ -81,7 +99,8 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "title": benchmark.title or benchmark.name,
         "description": benchmark.description,
         "version": benchmark.version,
-        "category": registry.taxonomy.category_of(subcategory.id).name,
+        "category": category.name,
+        "performer": category.performer,
         "subcategory": subcategory.name,
         "tasks": [names[task] for task in benchmark.tasks],
         "data_class": benchmark.data_class,
@@ -92,6 +111,9 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "answer": benchmark.answer,
         "labels": list(benchmark.labels),
         "metrics": list(benchmark.metrics),
+        "scoring_helm": {
+            name: as_published(name, registry) for name in metric_names(benchmark, "helm")
+        },
         "max_output_tokens": benchmark.max_output_tokens,
         "reasoning_output_tokens": benchmark.reasoning_output_tokens,
         "expected_instances": dict(benchmark.expected_instances),
@@ -140,17 +162,39 @@ def _example(benchmark: Benchmark, root: Path) -> str:
     return render_prompt(benchmark, instance)[-1].content
 
 
+def as_published(name: str, registry: Registry) -> str:
+    """Return how a metric is scored under scoring=helm."""
+    if not registry.has_published_form(name):
+        return AS_FIXED
+    return "the published scorer" if (name, "helm") in registry.metrics else "the same rule"
+
+
 def describe_metric(metric: Metric) -> Facts:
     """Return what a metric declares."""
     facts = {f.name: getattr(metric, f.name) for f in dataclasses.fields(Metric)}
-    summary = (type(metric).__doc__ or "").strip().splitlines()
-    return facts | {"description": summary[0] if summary else ""}
+    return facts | describe_class(type(metric))
+
+
+def describe_class(metric: type[Metric]) -> Facts:
+    """Return the first line of what a metric's class says of itself."""
+    summary = (metric.__doc__ or "").strip().splitlines()
+    return {"description": summary[0] if summary else ""}
 
 
 def describe_model(spec: ModelSpec) -> Facts:
     """Return a model's config; it names the variable of the key, never the key."""
     facts: Facts = msgspec.to_builtins(spec)
     return facts
+
+
+def describe_rubric(rubric: Rubric, registry: Registry) -> Facts:
+    """Return what judges rate by a rubric, and the rules that they are sent."""
+    users = [b.name for b in registry.benchmarks.values() if b.rubric == rubric.name]
+    example = Instance(id="example", context="...", question="...", references=("...",))
+    facts: Facts = msgspec.to_builtins(rubric)
+    facts["criteria"] = {c.name: c.text for c in rubric.criteria}
+    rules = judge_messages(rubric, example, "...", "...")[0].content
+    return facts | {"benchmarks": users, "rules": rules}
 
 
 def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) -> None:
@@ -161,7 +205,7 @@ def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) ->
             continue
         if isinstance(value, Mapping):
             print(f"{indent}{label}:")
-            _print(value, indent + "  ", are_names=key == "columns")
+            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm"))
         elif isinstance(value, list) and isinstance(value[0], Mapping):
             print(f"{indent}{label}:")
             for item in value:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.options import add_format, make_console, print_json
-from medhelm.estimate import (
+from medhelm.errors import PrivacyRefused
+from medhelm.estimation import (
     JudgeEstimate,
     RunEstimate,
     Totals,
@@ -50,13 +51,18 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
     from medhelm.cli.run import to_job
 
     jobs = [to_job(config) for config in configs]
-    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry.models))
+    refused: list[PrivacyRefused] = []
+    environ = without_keys(os.environ, jobs, registry.models)
+    runs = plan_runs(jobs, registry, environ, refused=refused)
     estimates = estimate_runs(runs, Path(jobs[0].results_dir))
     totals = sum_up(estimates)
     if format == "json":
-        print_json("estimate", {"runs": estimates, "total": totals})
+        refusals = [str(refusal) for refusal in refused]
+        print_json("estimate", {"runs": estimates, "total": totals, "refused": refusals})
     else:
         _print(estimates, totals)
+        if refused:
+            print(f"`medhelm run` refuses {len(refused)} of these; the first: {refused[0]}")
 
 
 def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:

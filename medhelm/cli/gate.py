@@ -7,8 +7,6 @@ verdict either way.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from medhelm.cli.options import add_plugins, open_registry
@@ -33,6 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only these models (default: all that read no gold)",
     )
+    parser.add_argument(
+        "--decision",
+        choices=("interval", "point"),
+        default="interval",
+        help="what the verdict follows: the whole interval of a score, or the score alone "
+        "(default: interval)",
+    )
     add_plugins(parser)
     add_common(parser)
 
@@ -40,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the verdicts and return the exit code of the worst one."""
     from medhelm.tables.bars import known_metrics, resolve
-    from medhelm.tables.gate import EXIT_CODES
+    from medhelm.tables.verdicts import EXIT_CODES
 
     form = chosen_format(args.format, args.out)
     chosen = settings(args)
@@ -56,11 +61,7 @@ def run(args: argparse.Namespace) -> int:
             f"`medhelm run -m model=... benchmark={','.join(profile.benchmarks)}` makes some"
         )
     results = load(args, wanted, args.model)
-    table = results.gate(profile, args.model, chosen, registry)
+    table = results.gate(profile, args.model, chosen, registry, args.decision)
     code = EXIT_CODES[str(table.settings["verdict"])]
-    try:
-        emit([table], form, args.out)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough; the verdict is the same
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    emit([table], form, args.out)
     return code

@@ -21,6 +21,7 @@ from medhelm.generation.folder import SeriesEnd, StageUse, evaluated_here, run_s
 from medhelm.generation.forecast import Forecast, forecast
 from medhelm.generation.guideline import Guideline, read_guideline
 from medhelm.generation.pipeline import CaseEnd, Series, stage_budget
+from medhelm.generation.settings import most_settings
 from medhelm.models import ModelPool, check_model
 from medhelm.models.catalogue import find_model
 from medhelm.registry import Registry
@@ -93,6 +94,10 @@ def run(args: argparse.Namespace) -> int:
     series = _series(args, open_registry(args.plugin))
     if args.n > _MOST:
         raise UsageError(f"--n {args.n}: a series has {_MOST} cases at most; take another --topic")
+    if args.n > (most := most_settings(series.guideline.passages)):
+        raise UsageError(
+            f"--n {args.n}: a guideline of this length makes {most} different patients at most"
+        )
     models = _models(series)
     if args.estimate:  # needs no key
         return _show_forecast(forecast(series, args.n), args)

@@ -22,6 +22,7 @@ from medhelm.cli.options import (
 )
 from medhelm.config import packaged_suites
 from medhelm.errors import UnknownName
+from medhelm.grading import AS_FIXED
 from medhelm.profiles import Profile, packaged_profiles
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, ModelSpec, Price
@@ -84,6 +85,7 @@ def model_entry(spec: ModelSpec) -> Entry:
         "reasoning": spec.reasoning,
         "weights": spec.weights,
         "price": spec.price,
+        "note": spec.note,
     }
 
 
@@ -100,6 +102,7 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
         {
             "name": metric.name,
             "scoring": metric.scoring,
+            "has_published_form": registry.has_published_form(metric.name),
             "version": metric.version,
             "minimum": metric.minimum,
             "maximum": metric.maximum,
@@ -137,6 +140,8 @@ def _taxonomy(registry: Registry, root: Path) -> list[Entry]:
             "id": category.id,
             "name": category.name,
             "definition": category.definition,
+            "inclusion": category.inclusion,
+            "performer": category.performer,
             "subcategories": [
                 {
                     "id": sub.id,
@@ -225,10 +230,11 @@ def _show_models(entries: Sequence[Entry]) -> None:
             e["provider"],
             e["endpoint_class"],
             "none" if e["provider"] == "baseline" else price_text(e["price"]),
+            e["note"],
         )
         for e in entries
     ]
-    _show_table(("name", "provider", "endpoint", "USD per million tokens"), rows)
+    _show_table(("name", "provider", "endpoint", "USD per million tokens", "note"), rows)
     print("Any model of an OpenAI-protocol endpoint: model=openai/ITS-NAME model.base_url=URL")
 
 
@@ -238,7 +244,7 @@ def _show_metrics(entries: Sequence[Entry]) -> None:
             e["name"],
             e["scoring"],
             f"{e['minimum']:g} to {e['maximum']:g}",
-            f"{e['floor']:g}",
+            "none" if e["floor"] is None else f"{e['floor']:g}",
             "higher" if e["higher_is_better"] else "lower",
             e["aggregation"],
             str(e["benchmarks"]),
@@ -247,7 +253,12 @@ def _show_metrics(entries: Sequence[Entry]) -> None:
     ]
     columns = ("name", "scoring", "range", "floor", "better", "aggregation", "benchmarks")
     _show_table(columns, rows)
-    print("Any metric of the evaluate library: evaluate:NAME, as a secondary metric")
+    print("By name, as secondary metrics:")
+    print("  bertscore, bertscore:MODEL@LAYER#precision|#recall: BERTScore (extra bertscore)")
+    print("  evaluate:NAME: any metric of the evaluate library")
+    print("`medhelm describe bertscore` and `medhelm describe evaluate:NAME` show what they are.")
+    if own := [e["name"] for e in entries if not e["has_published_form"]]:
+        print(f"Under scoring=helm {AS_FIXED}: {', '.join(own)}")
 
 
 def _show_suites(entries: Sequence[Entry]) -> None:
@@ -273,7 +284,11 @@ def _show_taxonomy(entries: Sequence[Entry]) -> None:
 
     root = Tree("taxonomy")
     for category in entries:
-        branch = root.add(f"[bold]{category['name']}[/bold]")
+        facts = "\n".join(
+            f"[dim]{name}:[/dim] {category[name]}"
+            for name in ("definition", "inclusion", "performer")
+        )
+        branch = root.add(f"[bold]{category['name']}[/bold]\n{facts}")
         for sub in category["subcategories"]:
             on = ", ".join(sub["benchmarks"])
             mark = f"[green]{on}[/green]" if on else "[yellow]no benchmark[/yellow]"

@@ -56,18 +56,25 @@ _METRIC = '''"""@NAME@: say here what is measured, and the paper that defines it
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Response, Score, hookimpl
+from medhelm import Instance, Metric, Response, Score, hookimpl, read_answer, read_choice
 
 
 @dataclass(frozen=True, kw_only=True)
 class @CLASS@(Metric):
-    """1 if the completion equals an accepted answer but for case and white space, else 0."""
+    """1 if the completion states an accepted answer, but for case and white space, else 0."""
 
     name: str = "@NAME@"
 
     def score(self, instance: Instance, response: Response) -> Score:
         """Return the score; a value of None with outcome "unparsed" where no answer can be read."""
-        answer = " ".join(response.text.casefold().split())
+        is_cut = response.finish == "length"
+        if instance.choices:
+            reading = read_choice(response.text, instance.choices, is_cut=is_cut)
+        else:
+            reading = read_answer(response.text, is_cut=is_cut)
+        if reading.value is None:
+            return Score(value=None, outcome="unparsed", reason=reading.reason)
+        answer = " ".join(reading.value.casefold().split())
         accepted = {" ".join(r.casefold().split()) for r in instance.references}
         return Score(value=float(answer in accepted), extracted=answer)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.config import data_root
+from medhelm.console import open_console
 from medhelm.data.sources import first_step
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import Benchmark, FileDataset
@@ -74,10 +75,8 @@ def how_to_get(benchmark: Benchmark, root: Path) -> str:
 
 def make_console() -> Console:
     """Return a console on stdout; in a file or a pipe its lines are not cut."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=_UNCUT)
+    console = open_console()
+    return console if console.is_terminal else open_console(width=_UNCUT)
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

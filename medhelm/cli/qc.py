@@ -15,9 +15,10 @@ from medhelm.data.dataset import data_folder
 from medhelm.errors import DataError, UsageError
 from medhelm.noharm.casefile import faults_in, read_cases
 from medhelm.noharm.cases import Case
+from medhelm.noharm.origins import FILE as PROVENANCE
 
-_TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures")
-_SHOWN = _TABLES[:-1]
+_TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
+_SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
 """A file of another form has one in every line."""
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
@@ -32,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="cases, one JSON object a line; -: the standard input (default: the bundled cases)",
     )
-    parser.add_argument("--table", choices=_TABLES, help="one table (default: all but measures)")
+    parser.add_argument(
+        "--table",
+        choices=_TABLES,
+        help="one table (default: all but measures; origins where provenance.jsonl lies beside FILE)",
+    )
     parser.add_argument(
         "--format",
         choices=_FORMATS,
@@ -55,8 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm.noharm.embed import load_embedder
+    from medhelm.noharm.origins import read_origins
     from medhelm.noharm.quality import check_cases
     from medhelm.tables import formats
+    from medhelm.tables.origins import origins
     from medhelm.tables.quality import flags, quality_tables
 
     form = chosen_format(args.format, args.out)
@@ -71,8 +78,25 @@ def run(args: argparse.Namespace) -> int:
         lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
         formats.write(Path(args.flags), lines)
     tables = quality_tables(quality, args.embeddings)
-    emit([tables[name] for name in ([args.table] if args.table else _SHOWN)], form, args.out)
+    shown = list(_SHOWN)
+    if (path := _provenance(args)) is not None:
+        tables["origins"] = origins(read_origins(path, cases))
+        shown.insert(1, "origins")
+    elif args.table == "origins":
+        raise UsageError(
+            f"--table origins needs the {PROVENANCE} that `medhelm generate noharm` writes beside "
+            "its cases; name the file of cases there"
+        )
+    emit([tables[name] for name in ([args.table] if args.table else shown)], form, args.out)
     return 1 if args.strict and found else 0
+
+
+def _provenance(args: argparse.Namespace) -> Path | None:
+    """Return the file beside the cases that says where their actions come from; None without one."""
+    if args.file is None or args.file == "-":
+        return None
+    path = Path(args.file).with_name(PROVENANCE)
+    return path if path.is_file() else None
 
 
 def _is_same(one: Path, other: Path) -> bool:

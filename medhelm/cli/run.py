@@ -152,7 +152,7 @@ def _run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     """
     from medhelm.cli.sweep import failed_error, show_tables
     from medhelm.durable import make_private
-    from medhelm.estimate import without_keys
+    from medhelm.estimation import without_keys
     from medhelm.planning import plan_runs
 
     jobs: list[Job] = []

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -174,6 +175,14 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
         more = f" and {len(runs) - 1} more run(s)" if len(runs) > 1 else ""
         print(f"medhelm: {cell}{more}: {said}", file=sys.stderr)
     errors = display.errors()
+    missing = Counter((j, where) for e in end.endings for j, where in e.missing.items())
+    for (judge, where), n in missing.items():
+        more = f" (and so in {n - 1} more run(s))" if n > 1 else ""
+        print(
+            f"medhelm: judge {judge} is missing on {where}{more}; the quorum is met without it. The "
+            "same command asks it again",
+            file=sys.stderr,
+        )
     for line in errors:
         print(f"medhelm: {line}", file=sys.stderr)
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)

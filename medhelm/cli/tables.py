@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medhelm.config import DEFAULT_RESULTS
+from medhelm.console import drop_output
 from medhelm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rank-by",
-        choices=("paper", "half", "macro"),
-        default="paper",
-        help="rank by win rate (a tie wins for both, or counts half) or by macro-average",
+        choices=("half", "literal", "macro"),
+        default="half",
+        help="rank by win rate (a tie counts half, or, literal, wins for both) or by macro-average",
+    )
+    parser.add_argument(
+        "--mde",
+        choices=("range", "paper"),
+        default="range",
+        help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
     parser.add_argument(
         "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
@@ -141,17 +148,22 @@ def chosen_format(form: str | None, out: str | None) -> str:
 
 
 def emit(tables: list[Table], form: str, out: str | None) -> None:
-    """Print tables or write them to a file; notes of CSV go to the standard error."""
+    """Print tables or write them to a file; notes of CSV go to the standard error.
+
+    A reader who has seen enough (`| head`) changes nothing of the command's exit code.
+    """
     from medhelm.tables import formats
 
-    if form == "terminal" and out is None:
-        formats.print_tables(tables)
-        return
-    content = formats.render(tables, form)
-    if out is None:
-        sys.stdout.write(content.decode())
-    else:
-        formats.write(Path(out), content)
+    try:
+        if out is not None:
+            formats.write(Path(out), formats.render(tables, form))
+        elif form == "terminal":
+            formats.print_tables(tables)
+        else:
+            sys.stdout.write(formats.render(tables, form).decode())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
     if form == "csv":
         for note in tables[0].notes:
             print(f"note: {formats.clean(note)}", file=sys.stderr)
@@ -168,8 +180,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--by KEY belongs to --table slices")
     if args.metrics != "main" and args.table not in (None, "benchmarks"):
         raise UsageError("--metrics belongs to --table benchmarks")
+    if args.mde != "range" and args.table != "mde":
+        raise UsageError("--mde belongs to --table mde")
     form = chosen_format(args.format, args.out)
-    chosen = settings(args, rank_by=args.rank_by)
+    chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
     results = load(args, args.benchmark, args.model)
     names = [args.table] if args.table else ["overall", "benchmarks"]
     tables = [results.typed(n, chosen, by=args.by, metrics=args.metrics) for n in names]

@@ -87,6 +87,7 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
             f" on {data}: {facts.instances} instances{unscored}; {_of_manifest(report, benchmark)}"
         )
         _print_scores(facts)
+        _print_readings(facts)
     for finding in report.findings:
         print(f"  {finding_line(report.benchmark, finding)}")
     for kind, n in report.counts.items():
@@ -121,6 +122,19 @@ def _print_scores(facts: Facts) -> None:
         values = [scores[answer][name] for name, _, scores in columns]
         table.add_row(answer, *("no value" if v is None else f"{v:.4f}" for v in values))
     make_console().print(table)
+
+
+def _print_readings(facts: Facts) -> None:
+    """Print how the gold in other wordings is read, and the wordings that are read least."""
+    if not facts.readings:
+        return
+    n = len(facts.readings)
+    read = sum(r.read for r in facts.readings.values()) / n
+    wrong = sum(r.wrong for r in facts.readings.values()) / n
+    least = sorted(facts.readings.items(), key=lambda item: item[1].read)[:3]
+    unread = ", ".join(f"{name} {r.read:.0%}" for name, r in least if r.read < 1)
+    shown = f"{n} phrasings: {read:.1%} read right, {wrong:.1%} read wrongly"
+    print(f"{shown}; read least: {unread}" if unread else shown)
 
 
 def finding_line(benchmark: str, finding: Finding) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.data.readers import READERS, read_cells, read_file, read_jsonl
+from medhelm.data.readers import READERS, read_cells, read_file, read_jsonl, with_cells
 from medhelm.data.sources import check_file, file_path, file_sha256, hub_folder, load_hub
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.jury.rubrics import check_criteria
@@ -296,10 +296,7 @@ def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Loc
             f"or use data=full"
         )
 
-    def read() -> Iterator[_Located]:
-        return _locate(benchmark, [path], read_jsonl)
-
-    return file_sha256(path), read
+    return file_sha256(path), lambda: _locate(benchmark, [path], read_jsonl)
 
 
 def _samples(benchmark: Benchmark) -> Path:
@@ -321,7 +318,8 @@ def _open_files(
         def read() -> Iterator[_Located]:
             return _guard(benchmark, own, paths, split)
     else:
-        chosen = _of_split(paths, split, dataset.splits)
+        is_named = all(s.splits for s in sources)
+        chosen = paths if is_named else _of_split(paths, split, dataset.splits)
         if not chosen:
             raise PluginError(
                 f"benchmark {benchmark.name!r}: no file of split {split!r}; "
@@ -329,9 +327,11 @@ def _open_files(
             )
 
         is_declared = [p.name for p in paths] == [Path(s.name).name for s in sources]
+        reader = read_file if is_declared else read_cells  # JSON lines in place of a CSV file
+        cells = {path: s.cells for s, path in zip(sources, paths, strict=True)}
 
-        def read() -> Iterator[_Located]:  # else JSON lines in place of a CSV file
-            return _locate(benchmark, chosen, read_file if is_declared else read_cells)
+        def read() -> Iterator[_Located]:
+            return _locate(benchmark, chosen, lambda p: with_cells(reader(p), cells[p]))
 
     return digest.hexdigest(), read
 

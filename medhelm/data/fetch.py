@@ -36,13 +36,17 @@ from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
 
 Report = Callable[[str, int, int | None], None]
-"""Is told (file name, bytes here, bytes in all or None) while a file comes."""
+"""Called with (file name, bytes here, bytes in all or None) while a file comes."""
 
 ATTEMPTS = 5
 _CHUNK = 1 << 18
 _TIMEOUT_S = 60.0
 _LONGEST_WAIT_S = 60.0
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def no_report(name: str, done: int, total: int | None) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +86,7 @@ def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
 
 
 def fetch(
-    benchmark: Benchmark, root: Path, *, report: Report, pause_s: float = 1.0
+    benchmark: Benchmark, root: Path, *, report: Report = no_report, pause_s: float = 1.0
 ) -> list[FileStatus]:
     """Get every file that is missing or wrong, and return how they all stand then.
 

@@ -1,4 +1,4 @@
-"""Data files -> rows, one at a time: CSV, JSON lines, a JSON list, Parquet, a folder of texts.
+"""Data files -> rows, one at a time: CSV, JSON, Parquet, a spreadsheet, a folder of texts.
 
 Every reader yields (number, row), counted from 1: the record, in JSON lines the line, in a
 folder the file.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def read_file(path: Path) -> _Rows:
         known = ", ".join(READERS)
         raise DataError(f"{path.name}: no reader for {path.suffix or 'no suffix'}, only {known}")
     return READERS[path.suffix](path)
+
+
+def with_cells(rows: _Rows, cells: Mapping[str, str]) -> _Rows:
+    """Return the rows with cells that each of them has besides."""
+    return ((number, {**row, **cells}) for number, row in rows) if cells else rows
 
 
 def read_csv(path: Path, separator: str = ",") -> _Rows:
@@ -127,6 +133,38 @@ def read_parquet(path: Path) -> _Rows:
         ) from None
 
 
+def read_xlsx(path: Path) -> _Rows:
+    """Yield the records of the first sheet with every cell as text; a whole number has no point."""
+    from zipfile import BadZipFile
+
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except (InvalidFileException, BadZipFile, OSError, KeyError, ValueError) as e:
+        raise DataError(f"{path.name}: not readable as xlsx ({type(e).__name__})") from None
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        header = [_sheet_cell(cell).strip() for cell in next(rows, ())]
+        named = [name for name in header if name]
+        if len(set(named)) < len(named):
+            raise DataError(f"{path.name}: a column name stands twice in the header")
+        for number, cells in enumerate(rows, 1):
+            texts = [_sheet_cell(cell) for cell in cells]
+            if any(texts):
+                padded = texts + [""] * (len(header) - len(texts))
+                yield number, {n: c for n, c in zip(header, padded, strict=False) if n}
+    finally:
+        book.close()
+
+
+def _sheet_cell(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value)
+
+
 def read_texts(folder: Path) -> _Rows:
     """Yield name (without .txt) and text of each text file of a folder, in order of the names."""
     files = [f for f in folder.glob("*.txt") if not f.name.startswith(".")]
@@ -142,12 +180,31 @@ READERS: Mapping[str, Callable[[Path], _Rows]] = {
     ".jsonl": read_jsonl,
     ".json": read_json,
     ".parquet": read_parquet,
+    ".xlsx": read_xlsx,
 }
+
+
+def repeated_key(data: bytes | str) -> tuple[str, dict[str, Any]] | None:
+    """Return the first key that stands twice in one object of a JSON text, and that object.
+
+    A decoder keeps the last value and says nothing: which one was meant is not known.
+    """
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [name for name, _ in pairs]
+            found.append((next(name for name in names if names.count(name) > 1), value))
+        return value
+
+    json.loads(data, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    return found[0] if found else None
 
 
 def _decode(data: bytes, where: str, offset: int) -> Any:
     try:
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         try:
             data.decode()
@@ -156,6 +213,9 @@ def _decode(data: bytes, where: str, offset: int) -> Any:
         raise DataError(
             f"{where}: not JSON ({' '.join(str(e).split())}); NaN and infinities are no JSON"
         ) from None
+    if (repeated := repeated_key(data)) is not None:
+        raise DataError(f"{where}: key {repeated[0][:40]!r} stands twice in one object")
+    return value
 
 
 def _object(value: Any, where: str) -> Mapping[str, Any]:

@@ -11,17 +11,18 @@ _SENTENCE = 5
 """Words from which on a section that stands in the note a second time is taken out there too."""
 
 
-def cut_section(note: str, headings: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return (heading, section, note before it), or None where the note has none of the sections.
+def cut_section(note: str, headings: Sequence[str]) -> tuple[str, str, str, str] | None:
+    """Return (heading, section, note before it, note behind it), or None without a section.
 
     A section is the rest of the line behind the first `HEADING:`; the first of `headings` whose
-    section is not empty counts. The note before it does not hold the section's text.
+    section is not empty counts. Neither part of the note holds the section's text.
     """
     for heading in headings:
         match = re.search(rf"{re.escape(heading)}:(.*)", note)
         if match and (section := match[1].strip()):
             before = _HALF_HEADING.sub("", note[: match.start()].rstrip()).rstrip()
-            return heading, section, _without(before, section)
+            behind = note[match.end() :].strip()
+            return heading, section, _without(before, section), _without(behind, section)
     return None
 
 

@@ -1,63 +1,35 @@
 """Completion text -> the answer that it states, or None. Nothing is guessed.
 
-Options are read in `option_reading`, numbers, dates and durations in `extract_values`, label sets
-in `extract_sets`; `answer_marks` finds what is marked as final. What counts, in this order:
+`marks` finds a completion's own text and what it marks as final, `choices` reads options (whose
+names `options` finds, by the words of `languages` and `polarity`), `values` numbers, dates and
+durations, `sets` labels and codes. What counts, in this order:
 
-1. What is marked final (`Answer: B` lines, `final answer is`, a box, a JSON key): the last mark,
-   whatever was said before it.
+1. What is marked as final (`Answer: B` lines, `final answer is`, a box, a JSON key). Marks of
+   different options are no answer.
 2. Statements: the first line, a line that is only a letter or a lettered option, `the answer is`,
    `I choose`, `is correct`, `Therefore, C.` If they name more than one option there is no answer.
-3. In short completions only: the one option that is mentioned without doubt or negation.
+3. In short completions that were not cut: the one option that is mentioned as the answer, without
+   doubt, negation, history or comparison.
+
+A list of the options, or of their probabilities, states none of them.
 """
 
-from __future__ import annotations
-
-import re
-from collections.abc import Sequence
-
+from medhelm.extract.choices import extract_choice as extract_choice
+from medhelm.extract.choices import read_choice as read_choice
 from medhelm.extract.marks import final_answer as final_answer
-from medhelm.extract.marks import last_mark, unify
+from medhelm.extract.marks import marked_answers as marked_answers
+from medhelm.extract.marks import own_text as own_text
+from medhelm.extract.marks import read_answer as read_answer
 from medhelm.extract.marks import visible_text as visible_text
-from medhelm.extract.options import RETRACTION, UNCLEAR, options_of
+from medhelm.extract.reading import Reading as Reading
 from medhelm.extract.sets import extract_codes as extract_codes
 from medhelm.extract.sets import extract_labels as extract_labels
 from medhelm.extract.sets import is_code as is_code
+from medhelm.extract.sets import read_codes as read_codes
+from medhelm.extract.sets import read_labels as read_labels
 from medhelm.extract.values import extract_date as extract_date
 from medhelm.extract.values import extract_number as extract_number
 from medhelm.extract.values import extract_weeks_days as extract_weeks_days
-
-_TAIL = 14_000
-"""Characters at the end of a completion in which it may take back what it said."""
-
-
-def extract_choice(text: str, choices: Sequence[str]) -> str | None:
-    """Return the letter (A is the first choice) of the option that a completion states, or None.
-
-    None stands for no statement, several that differ, a hedge, and a letter beyond the options.
-    """
-    options = options_of(tuple(choices))
-    visible = unify(visible_text(text))
-    reading = options.exact(visible)
-    if reading:
-        return reading
-    mark = last_mark(visible)
-    if mark is None:
-        reading = options.stated(visible)
-        if reading and (back := _taken_back(visible, 0)):
-            before = options.stated(visible[: back.start()])
-            if before and before != options.stated(visible[back.end() :]):
-                reading = UNCLEAR
-    else:
-        reading = options.read(mark.value) or options.stated(mark.value)
-        if not reading:
-            reading = options.stated(visible[mark.start :])
-        elif _taken_back(visible, mark.end) or any(
-            r != reading for r in options.answers_after(visible[mark.end :])
-        ):
-            reading = UNCLEAR
-    return reading if reading and reading != UNCLEAR else None
-
-
-def _taken_back(text: str, start: int) -> re.Match[str] | None:
-    """Return where a completion takes back what it said, in its last characters from `start`."""
-    return RETRACTION.search(text, max(start, len(text) - _TAIL))
+from medhelm.extract.values import read_date as read_date
+from medhelm.extract.values import read_number as read_number
+from medhelm.extract.values import read_weeks_days as read_weeks_days

@@ -4,43 +4,106 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]+")
+from medhelm.extract.languages import languages_of, words
+from medhelm.extract.reading import Reading
+
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
 _LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_STRUCK = re.compile(r"~~[^~\n]{1,500}~~|<(del|strike)>[^<]{0,500}</\1>", re.IGNORECASE)
+
+_THINKING = re.compile(
+    # most makers; Mistral; Kimi; gpt-oss, whose channels but the last are thoughts; Cohere;
+    # MedGemma; Gemma; Sky-T1 and its kin. The group is what opens a thought.
+    r"(<(?:[a-z]{1,8}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>"
+    r"|\[THINK\]|\u25c1think\u25b7|<\|channel\|>(?!final)[a-z ]{0,40}<\|message\|>"
+    r"|<\|START_THINKING\|>|<unused94>(?:thought)?|<\|channel>thought|<\|begin_of_thought\|>)"
+    r"|</(?:[a-z]{1,8}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>"
+    r"|\[/THINK\]|\u25c1/think\u25b7|<\|channel\|>final[a-z ]{0,40}<\|message\|>"
+    r"|<\|END_THINKING\|>|<unused95>|<channel\|>|<\|end_of_thought\|>",
+    re.IGNORECASE,
+)
+_THINKING_FIRST = tuple(
+    (re.compile(start), re.compile(end, re.MULTILINE))
+    for start, end in (
+        # HuatuoGPT-o1; Granite; gpt-oss with its special tokens left out
+        (
+            r"\s*#{1,4} Thinking[ \t]*\n",
+            r"^#{1,4} (?:Final )?Response[ \t]*$|^(?=#{1,4} .{0,9}Answer)",
+        ),
+        (r"\s*Here(?: is|'s) my thought process:", r"^Here(?: is|'s) my response:"),
+        (r"\s*analysis(?=[A-Z\n])", r"assistant\s?final"),
+    )
+)
+"""Forms of which a completion of thoughts begins with one, and ends them with the other."""
+
+_TEMPLATE = re.compile(
+    r"<\|(?:im_(?:start|end|sep)|eot_id|eom_id|end_of_text|endoftext|start_header_id|end_header_id"
+    r"|begin_of_text|end_of_solution|begin_of_solution|begin_of_sentence|end_of_sentence|end|start"
+    r"|return|call|user|assistant|system|eot|eos|(?:START|END)_(?:OF_TURN_TOKEN|RESPONSE))\|>"
+    r"|</s>|<s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<eos>|<bos>|<turn\|>|<\|turn>"
+    r"|<\uff5c[A-Za-z\u2581]{1,30}\uff5c>"
+)
+_RUN_ON = re.compile(
+    r"^[ \t>*_#\[(-]{0,12}(?:(?:(?:new|next|another|follow-?up|sample)[ \t])?"
+    r"(?:(?:question|q|example|problem|exercise|case)[ \t]?#?\d{1,4}|question|q|instructions?)"
+    r"|patient(?:['\u2019]s)?[ \t]note|clinical[ \t]vignette|user|human)"
+    r"(?:[*_\])]{0,3}[ \t]?(?::|(?<!\bq)\.)(?!\w)|(?:(?<=\w\w)|(?<=\d))[*_\])]{0,3}[ \t]{0,9}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ROLE = re.compile(r"(?:assistant|model)[ \t]{0,3}(?::|\n)\s*", re.IGNORECASE)
 
 # Spaces are counted up to a bound: two unbounded runs side by side would be quadratic.
+_SIDE = rf"(?:{words('right')}|{words('article')}|{words('option')})"
 _LINE = re.compile(
     r"^[ \t>*_#`|-]{0,16}(?:(?:so|thus|therefore|hence)[ \t,]{1,3})?"
     r"(?:(?:the|my|our|your|correct|best|right|final|selected|chosen|overall)[ \t]{1,9}){0,3}"
     r"(?:"
     r"ans(?:wer)?(?:[ \t]{1,9}(?:choice|option|letter))?[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}"
-    r"(?:[:=]|-(?=[ \t])|[\u2013\u2014]|\.(?=[ \t])|$|(?=\(?[A-Z]\)?[.)*]{0,4}[ \t]{0,9}$))"
+    r"(?:[:=\uff1a]|-(?=[ \t])|[\u2013\u2014]|\.(?=[ \t])|$|(?=\(?[A-Z]\)?[.)*]{0,4}[ \t]{0,9}$))"
     r"|(?:choice|option)[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}[:=]"
     r")[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
+_OTHER_LINE = re.compile(
+    rf"^[ \t>*_#`|-]{{0,16}}(?:{_SIDE}[ \t]{{0,3}}){{0,3}}"
+    rf"(?:{words('answer')}|{words('option')}[ \t]{{0,3}}{words('right')})"
+    rf"(?:[ \t]{{0,3}}{_SIDE}){{0,2}}[ \t]{{0,3}}[*_`]{{0,3}}[ \t]{{0,3}}"
+    r"(?:[:=\uff1a\u1361\u1366]|[\u2013\u2014]|-(?=[ \t]))[ \t*_`]{0,16}",
+    re.IGNORECASE | re.MULTILINE,
+)
 _PHRASE = re.compile(
-    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value)(?:[ \t]{1,9}(?:choice|option))?"
-    r"[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}(?:[:=]|is\b(?![ \t]{1,9}not\b)[ \t]{0,9}:?)[ \t*_`]{0,16}",
+    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value|selection|decision)"
+    r"(?:[ \t]{1,9}(?:choice|option))?"
+    r"[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}(?:[:=\uff1a]|is\b(?![ \t]{1,9}not\b)[ \t]{0,9}:?)[ \t*_`]{0,16}",
     re.IGNORECASE,
 )
 _KEY = re.compile(
-    r"""["'](?:(?:final|correct|selected|best)[_ ]?)?(?:answer|choice|option)"""
-    r"""(?:[_ ]?(?:letter|choice|option))?["'][ \t]{0,9}:\s{0,9}""",
+    r"""["'](?:(?:final|correct|selected|best|chosen|predicted|my)[_ ]?)?"""
+    r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result"""
+    rf"""|solution|{words("answer")})"""
+    r"""(?:[_ ]?(?:letter|choice|option|label))?["'][ \t]{0,9}:\s{0,9}""",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<(?:final[_ ]?)?answer>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?:(?:final|correct|my|selected|best)[_ ]?)?"
+    r"(?:answer|option|choice|prediction|letter|final|solution)>",
+    re.IGNORECASE,
+)
 _BOX = re.compile(r"\\f?boxed[ \t]{0,9}\{")
 TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265+]"
     r"|(?<![\w)])[-\u2212](?=\d)|(?<=\()[-\u2212](?=\))|(?<=\w)[-\u2212](?=[\s.,;)]|$)"
 )
 """What makes two texts the same: words, numbers, comparisons and signs."""
+_DECORATION = " \t\n*_#>-"
 _LONGEST = 4000
 """How much of a marked answer is looked at."""
+_MOST = 50
+"""Marks of one form that are looked at, the last ones."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +119,60 @@ class Mark:
 
 
 def visible_text(text: str) -> str:
-    """Return a completion without thinking blocks and invisible characters, lines ended by LF.
+    """Return a completion without thoughts and invisible characters, lines ended by LF.
 
-    Thinking is also what stands before a closing tag without an opening one, and what stands
-    after an opening tag that is never closed.
+    Thoughts are also what stands before a closing mark without an opening one, and what stands
+    after an opening mark that is never closed. The marks of many makers are known.
     """
-    if not text.isascii():
-        text = _INVISIBLE.sub("", text)
+    text = without_invisible(text)
     text = _LINE_END.sub("\n", text)
+    for start, end in _THINKING_FIRST:
+        if begun := start.match(text):
+            ended = end.search(text, begun.end())
+            text = text[ended.end() :] if ended else ""
     kept: list[str] = []
-    start, is_hidden = 0, False
-    for tag in _THINKING.finditer(text):
-        if tag[1] and not is_hidden:
+    at, is_hidden = 0, False
+    for mark in _THINKING.finditer(text):
+        if not mark[1] and not is_hidden:
             kept.clear()
-        elif not tag[1] and not is_hidden:
-            kept.append(text[start : tag.start()])
-        is_hidden = not tag[1]
-        start = tag.end()
+        elif mark[1] and not is_hidden:
+            kept.append(text[at : mark.start()])
+        is_hidden = bool(mark[1])
+        at = mark.end()
     if not is_hidden:
-        kept.append(text[start:])
+        kept.append(text[at:])
     return "".join(kept).strip()
+
+
+def own_text(text: str) -> str:
+    """Return the visible text as far as it is the completion's own answer to what was asked.
+
+    Base models run on: into a next question, the other speaker's turn, or the tokens of a chat
+    template. What stands there is left out, and so is what is struck through. A question in the
+    first line, or behind a colon, is the one that was asked.
+    """
+    visible = _STRUCK.sub("", visible_text(text))
+    at = 0
+    while token := _TEMPLATE.match(visible, at):
+        at = token.end()
+        while at < len(visible) and visible[at].isspace():
+            at += 1
+    if role := _ROLE.match(visible, at):
+        at = role.end()
+    token = _TEMPLATE.search(visible, at)
+    visible = visible[at : token.start() if token else None].strip()
+    for line in _RUN_ON.finditer(visible):
+        before = visible[: line.start()].rstrip(_DECORATION)
+        if before and not before.endswith(":"):
+            return before.rstrip()
+        if before:
+            break
+    return visible
+
+
+def without_invisible(text: str) -> str:
+    """Return `text` without characters that nobody sees, such as zero-width spaces."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def unify(text: str) -> str:
@@ -93,39 +190,62 @@ def fold(text: str) -> str:
     return text.casefold().replace("\u2212", "-")
 
 
-def last_mark(text: str) -> Mark | None:
-    """Return the last mark of a final answer that is not empty, or None.
+def all_marks(text: str) -> tuple[Mark, ...]:
+    """Return the marks of a final answer that are not empty, in order.
 
     Marks are a line that begins with `Answer:` or is headed so, the words `final answer is`
-    (or result, score, value), a LaTeX box, an answer tag and the JSON key `answer`.
+    (or result, score, value), a LaTeX box, an answer tag and the JSON key `answer`. Of each form
+    the last `_MOST` are returned. A mark of a completion that was cut may itself be cut where it
+    ends with the text.
     """
-    lower = text.lower()
-    found: list[Mark | None] = []
-    if any(word in lower for word in ("ans", "choice", "option", "final", "ultimate")):
-        found += [_last(_LINE, text, _line_end), _last(_PHRASE, text, _line_end)]
-        found += [_last(_KEY, text, _value_end), _last(_TAG, text, _tag_end)]
-    if "boxed" in lower:
-        found.append(_last(_BOX, text, _brace_end))
-    return max((m for m in found if m), key=lambda mark: mark.start, default=None)
+    found = [*_all(_LINE, text, _line_end), *_all(_PHRASE, text, _line_end)]
+    found += [*_all(_KEY, text, _value_end), *_all(_TAG, text, _tag_end)]
+    found += _all(_BOX, text, _brace_end)
+    if languages_of(text):
+        found += _all(_OTHER_LINE, text, _line_end)
+    return tuple(sorted(found, key=lambda mark: mark.start))
+
+
+def marked_answers(text: str) -> tuple[str, ...]:
+    """Return what a text marks as final, in order."""
+    return tuple(mark.value for mark in all_marks(text))
+
+
+def last_mark(text: str) -> Mark | None:
+    """Return the last mark of a final answer that is not empty, or None."""
+    return next(reversed(all_marks(text)), None)
 
 
 def final_answer(text: str) -> str:
-    """Return what a completion marks as its final answer, else all of its visible text."""
-    visible = visible_text(text)
-    mark = last_mark(visible)
-    return mark.value if mark else visible
+    """Return what a completion marks as its final answer, the last one, else all of its own text."""
+    own = own_text(text)
+    mark = last_mark(own)
+    return mark.value if mark else own
 
 
-def _last(
+def read_answer(text: str, *, is_cut: bool = False) -> Reading[str]:
+    """Return the text that a completion marks as its final answer, else all of its own text.
+
+    Marks that differ are no answer, and neither is text that touches the cut of a reply.
+    """
+    own = own_text(text)
+    marks = all_marks(own)
+    if is_cut and (not marks or marks[-1].end >= len(own)):
+        return Reading(None, "the reply was cut before its answer was whole")
+    if not own:
+        return Reading(None, "no answer of its own")
+    if len({tokens(mark.value) for mark in marks}) > 1:
+        return Reading(None, "several answers are marked as final")
+    return Reading(marks[-1].value if marks else own)
+
+
+def _all(
     pattern: re.Pattern[str], text: str, find_end: Callable[[str, int], tuple[int, int]]
-) -> Mark | None:
-    """Return the last match that marks something; a completion may end at an empty one."""
-    ends = [match.end() for match in pattern.finditer(text)][-2:]
-    for at in reversed(ends):
-        start, end = find_end(text, at)
-        if value := text[start:end].strip():
-            return Mark(start, end, value)
-    return None
+) -> list[Mark]:
+    """Return the last matches that mark something; what is marked may be empty and is left out."""
+    ends = deque((match.end() for match in pattern.finditer(text)), maxlen=_MOST)
+    found = (find_end(text, at) for at in ends)
+    return [Mark(start, end, value) for start, end in found if (value := text[start:end].strip())]
 
 
 def _line_end(text: str, start: int) -> tuple[int, int]:

@@ -1,225 +1,311 @@
-"""Completion text -> a number, a date or a duration, or None. Nothing is guessed.
+"""Completion text -> a number, a date or a duration, or the reason why there is none.
 
-What is marked as final (see `answer_marks`) counts before what is not; several different values
-that are not marked are no answer.
+What is marked as final (see `marks`) counts before what is not. Of the rest, `value_statements` finds
+what the text commits to. Two different commitments are no answer.
 """
 
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.extract.marks import last_mark, unify, visible_text
+from medhelm.extract.calendar_values import DATE, DURATION
+from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
+from medhelm.extract.notation import plain
+from medhelm.extract.numerals import NUMBER
+from medhelm.extract.reading import Reading
+from medhelm.extract.sentences import split_sentences
+from medhelm.extract.value_settling import agreed, settle
+from medhelm.extract.value_statements import find_statements
+from medhelm.extract.value_types import Kind, differ
 
 T = TypeVar("T")
 
 _LONGEST = 2_000
-"""Characters of a one-line completion that is read like a marked answer."""
-_MOST = 500
-"""Repetitions of one unmarked value, beyond which a completion states nothing."""
-
-_RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
-_LOWERED = str.maketrans(_RAISED, "0123456789-+")
-_POWER_OF_TEN = re.compile(rf"(?<=10)[{_RAISED}]{{1,4}}")
-_PLAIN = {0xFF10 + d: str(d) for d in range(10)}
-_PLAIN |= {0xFF0E: ".", 0xFF0C: ",", 0xFF0D: "-", 0x2212: "-", 0x2010: "-", 0x2011: "-"}
-_PLAIN |= {0x00A0: " ", 0x202F: " ", 0x2009: " "}
-_UNUSUAL = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN)))}]+")
-_BODY_SURFACE = re.compile(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}m", re.IGNORECASE)
-_OUT_OF = re.compile(r"(?<=\w)\s{1,3}(?:out\s{1,3})?of\s{1,3}\d+")
-_ASIDE = re.compile(r"\([^()]{0,500}\)|\[[^\[\]]{0,500}\]")
-
-_NUMERAL = re.compile(
-    r"(?<![\w^])((?<![\w)\]])[-+](?=[\d.]))?(\.?\d(?:[\d.,:/]*\d)?)"
-    r"(?:[eE]([-+]?\d{1,3})(?![\w.])"
-    r"|\s?(?:[xX\u00d7]|\\times|\\cdot)\s?10\s?\^\s?\{?([-+]?\d{1,3})\}?)?"
-)
-_WRITTEN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
-_PART_OF_WORD = re.compile(r"-[A-Za-z]|(?:st|nd|rd|th)\b")
-_BOUND = re.compile(r"(?:[<>\u2264\u2265]|\\[lg]eq?)\s{0,2}$")
-_EQUALS = re.compile(r"[=\u2248\u2243]|\\approx|\\simeq")
-_APPROXIMATELY = re.compile(
-    r"(?:[^\w.+-]|-(?![\d.])|\\(?:text|mathrm|mathbf|f?boxed)\s?\{"
-    r"|(?:approximately|approx|about|around|roughly|is|exactly|equals|score|value|of)\b\.?)*",
+"""Characters of a text of which the only value counts although nothing states it."""
+_LINE = 1_500
+_REFUSED = re.compile(
+    r"\b(?:cannot|can't|could not|unable|not possible|impossible|insufficient|not enough|missing|"
+    r"not (?:provided|given|available|stated|mentioned)|unknown|need more|more information|"
+    r"not sure|unclear|formula|needs? to|needed|let's|let us|we need|calculate)\b",
     re.IGNORECASE,
 )
-_HEAD_END = re.compile(
-    r"[(\[]|[,;]\s(?=[A-Za-z])(?!(?:plus|and|or|to)\b)|\.\s(?=[A-Za-z])", re.IGNORECASE
-)
-_ANSWER_IS = re.compile(
-    r"\b(?:answer|result)\s{1,9}(?:is|would\s{1,9}be)\b\s{0,9}:?\s{0,9}", re.IGNORECASE
-)
-_BARE_LINE = re.compile(r"(?!\W{0,9}\d+[.)]\s)[^\w\n.+-]{0,9}[-+]?\.?\d[\d.,]*\s{0,3}[^\d\n]{0,20}")
-
-_MONTHS = "january february march april may june july august september october november december"
-_MONTH_OF = {m[:n]: i for i, m in enumerate(_MONTHS.split(), 1) for n in (3, 4, len(m))}
-_DATE = re.compile(
-    r"(?<![\d/.-])(?:(?P<m>\d{1,2})(?P<sep>[/-])(?P<d>\d{1,2})(?P=sep)(?P<y>\d{4})"
-    r"|(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})"
-    r"|(?P<wd>\d{1,2})(?:st|nd|rd|th)?\s(?:of\s)?(?P<wm>[A-Za-z]{3,9})\.?,?\s(?P<wy>\d{4}))"
-    r"(?![\d/]|-\d)"
-    r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
-)
-_WEEKS_DAYS = re.compile(
-    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w)(?![a-z])[\s,&+\"']{0,5}(?:and\s{1,3})?[\"']?"
-    r"(?P<d>\d{1,3})\s{0,3}(?:days?|d)(?![a-z])"
-    r"|(?<![\d.])(?P<fw>\d{1,2})\s{0,2}(?:\+\s{0,2}|\s)(?P<fd>[0-6])/7\s{0,3}(?:weeks?|wks?|w)\b"
-    r"|(?<![\d.])(?P<pw>\d{1,2})\s{0,2}\+\s{0,2}(?P<pd>[0-6])\s{0,3}(?:weeks?|wks?|w)\b",
+_SCORE = re.compile(r"\b(?:score|points)\b[^\n.]{0,12}$", re.IGNORECASE)
+_LESS_OR_MORE = re.compile(r"[<>\u2264\u2265]=?\s{0,2}(?=[\d.])")
+_UNKNOWN = re.compile(
+    r"\b(?:cannot|can['\u2019]t|(?:might|may|could) be any|anything|all (?:I|we) can)\b",
     re.IGNORECASE,
 )
-_ONLY_WEEKS = re.compile(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
-_PAIR = re.compile(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
+_OPERAND = re.compile(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
+"""The operands before a value that is cut: none of them is the result."""
+_RETRACTED = re.compile(
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
+    r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b|\bno,\s",
+    re.IGNORECASE,
+)
 
 
-def extract_number(text: str) -> float | None:
-    """Return the number that a completion states, or None.
+_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
+    re.IGNORECASE,
+)
+_NEXT_QUESTION = re.compile(
+    r"\n[#*\s]{0,9}(?:(?:next|new)\s)?(?:question|q|patient note|problem|human|user|instruction|exercise)"
+    r"\s?\d{0,3}[*\s]{0,4}[:.]|\n#{1,4}\s(?:next\s|new\s)?(?:question|problem|exercise|patient note)\b",
+    re.IGNORECASE,
+)
+_REMARKS = re.compile(
+    r"(?:(?<=[.!?*]\s)|(?<=\n))\W{0,4}(?:(?P<general>values?|scores?|levels?|ratios?|normal|reference|"
+    r"(?:clinical )?(?:interpretation|significance)|note|an?(?:\s[\w'/-]{1,20}){1,5}\s(?:of|above|below|over|under|[<>\u2265\u2264]))"
+    r"|this (?:means|indicates|suggests|is|falls|lies|corresponds|places|reflects))(?=\W)",
+    re.IGNORECASE,
+)
+_ALL_BOLD = re.compile(r"\*\*[^*\n.=:]{1,60}[=:][^*\n]{1,30}\*\*")
+_GOES_ON = re.compile(
+    r"[=\u2248]|\b(?:step|next|now|used?(?!\sof\b)|using|calculat\w+|weight|formula|equation|need\w*|substitut\w+|so|then|thus|"
+    r"hence|therefore|correct\w*|adjust\w*)\b",
+    re.IGNORECASE,
+)
 
-    Read are a sign, thousands commas, `1.2e3` and `1.2 x 10^3`; units, a percent sign (`12 %` is
-    12) and `out of 15` may follow, and of `70 / 1.75 = 40` the result counts. Not read, since they
-    have two meanings: fractions and ratios (`3/4`), decimal commas (`12,5`), bounds (`> 60`),
-    ranges, numbers in words.
+
+def read_number(text: str, *, is_cut: bool = False) -> Reading[float]:
+    """Return the number that a completion commits to, else the reason why there is none.
+
+    Read are a sign (also `minus` and `negative`), thousands commas, `1.2e3` and `1.2 x 10^3`;
+    units, a percent sign (`12 %` is 12) and `out of 15` may follow, and of `70 / 1.75 = 40` the
+    result counts. A score over its maximum (`SIRS = 2/4`) is its points; whole numbers to twenty
+    are read in words where they state a result (`three points`); so is a comma that can only be
+    a decimal one (`72,5 kg`). Of a worked solution the result that its end states counts. Two
+    roundings of one number are one; of a share and its percentage (`0.193`, `19.3 %`) the
+    percentage counts. Not read, since they have two meanings: fractions, ratios (`1:1`), `12,5`
+    without a unit, bounds (`at least 60`), ranges.
+
+    `is_cut` is for a completion that its budget ended: a number at its end is not a whole one,
+    and only what is marked or called the answer counts, or what a finished line states in bold
+    before general remarks, or the reply that ends before another question begins.
     """
-    visible = _normalise(visible_text(text))
-    mark = last_mark(visible)
-    if mark is not None:
-        if _numbers(mark.value):
-            return _number_of(mark.value)
-        visible = visible[mark.start :]
-    ends = deque((match.end() for match in _ANSWER_IS.finditer(visible)), maxlen=50)
-    if stated := [value for at in ends if _numbers(value := _sentence(visible, at))]:
-        return _single(map(_number_of, stated))
-    lines = visible.splitlines() or [""]
-    if len(lines) == 1 and len(visible) <= _LONGEST:
-        return _number_of(visible)
-    if bare := [line for line in (lines[0], lines[-1]) if _BARE_LINE.fullmatch(line)]:
-        return _single(map(_number_of, bare))
-    return _single(value for _, value in _numerals(visible))
+    reading = _read(text, NUMBER, is_cut)
+    return Reading(None if reading.value is None else reading.value.value, reading.reason)
 
 
-def extract_date(text: str) -> datetime.date | None:
-    """Return the date that a completion states, or None.
+def read_date(text: str, *, is_cut: bool = False) -> Reading[datetime.date]:
+    """Return the date that a completion commits to, else the reason why there is none.
 
     M/D/Y with or without zeros (also with hyphens), Y-M-D, and an English month name; the year
     has four digits. D/M/Y is not read.
     """
-    return _marked_or_single(text, _dates)
+    return _read(text, DATE, is_cut)
 
 
-def extract_weeks_days(text: str) -> tuple[int, int] | None:
-    """Return the (weeks, days) that a completion states, or None.
+def read_weeks_days(text: str, *, is_cut: bool = False) -> Reading[tuple[int, int]]:
+    """Return the (weeks, days) that a completion commits to, else the reason why there are none.
 
     `(14 weeks, 1 day)`, quoted or not, `14 weeks and 1 day`, `14w1d`, `14 1/7 weeks`; where it is
     the whole answer also `14 weeks` and `(14, 1)`.
     """
-    return _marked_or_single(text, _durations)
+    return _read(text, DURATION, is_cut)
 
 
-def _normalise(text: str) -> str:
-    """Return `text` with plain digits, minus signs and powers, without marks of emphasis."""
-    text = text.replace("*", "").replace("`", "")
-    if not text.isascii():
-        text = _UNUSUAL.sub(lambda match: match[0].translate(_PLAIN), text)
-        text = _POWER_OF_TEN.sub(lambda match: "^" + match[0].translate(_LOWERED), text)
-    if "1.73" in text:
-        text = _BODY_SURFACE.sub("/m", text)
-    return _OUT_OF.sub("", text) if "of" in text else text
+def extract_number(text: str, *, is_cut: bool = False) -> float | None:
+    """Return the number that a completion commits to, or None; see `read_number`."""
+    return read_number(text, is_cut=is_cut).value
 
 
-def _sentence(text: str, start: int) -> str:
-    """Return the rest of the line, as far as a stated value can reach."""
-    end = text.find("\n", start, start + 300)
-    return text[start : end if end >= 0 else start + 300]
+def extract_date(text: str, *, is_cut: bool = False) -> datetime.date | None:
+    """Return the date that a completion commits to, or None; see `read_date`."""
+    return read_date(text, is_cut=is_cut).value
 
 
-def _single(values: Iterable[T | None]) -> T | None:
-    """Return the one value that all agree on; an unreadable one (None) agrees with nothing."""
-    found = None
-    for i, value in enumerate(values):
-        if value is None or i == _MOST or (found is not None and value != found):
-            return None
-        found = value
-    return found
+def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | None:
+    """Return the (weeks, days) that a completion commits to, or None; see `read_weeks_days`."""
+    return read_weeks_days(text, is_cut=is_cut).value
 
 
-def _numerals(text: str) -> Iterator[tuple[int, float | None]]:
-    """Yield where each number begins, and what it is; None for what can be read in two ways.
-
-    Digits inside names (CURB-65), units (/100 mL) and compounds (45-year-old) are no numbers.
-    """
-    for match in _NUMERAL.finditer(text):
-        before = text[max(0, match.start() - 8) : match.start()]
-        is_in_name = before[-1:] == "-" and before[-2:-1].isalpha()
-        is_in_unit = before[-1:] == "/" and not before[-2:-1].isdigit()
-        if is_in_name or is_in_unit or _PART_OF_WORD.match(text, match.end()):
+def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
+    visible = own_text(text)
+    is_cut = is_cut and visible_text(text).endswith(visible[-20:])  # not by a run-on's end
+    if is_cut and (whole := _before_rest(visible, kind)).value is not None:
+        return whole
+    is_value_cut = is_cut and (
+        not text[-1:].isspace() or visible[-1:] in "+-*/=(\u2212\u00d7\u00f7"
+    )
+    marks = all_marks(visible)
+    marked: list[tuple[T | None, str]] = []
+    for mark in marks:
+        value, cut = plain(_marked(visible, mark)), ""
+        if is_value_cut and mark.end >= len(visible):
+            value, cut = _without_cut_value(value, kind)
+        if cut and not kind.find(value):
+            if not any(v is not None and kind.show(v).startswith(cut) for v, _ in marked):
+                marked.append((None, f"the answer was cut in the middle of a {kind.noun}"))
             continue
-        sign, digits, power, ten = match.groups()
-        value = None
-        if _WRITTEN.fullmatch(digits) and not _BOUND.search(before):
-            exponent = power or ten or "0"
-            value = float(f"{sign or ''}{digits.replace(',', '')}e{exponent}")
-        yield match.start(), value if value is not None and math.isfinite(value) else None
+        if _takes_back(value, kind):
+            return Reading(None, "a result is stated and then taken back")
+        reading = _read_plain(value, kind)
+        if reading.value is not None or _begins_with_value(value, kind):
+            marked.append((reading.value, reading.reason))
+    region = plain(visible[marks[-1].start if marks else 0 :])
+    if not marked:
+        cut = ""
+        if is_value_cut:
+            region, cut = _without_cut_value(region, kind)
+        if cut and not region.strip():
+            return Reading(None, f"the answer was cut in the middle of a {kind.noun}")
+        reading = _read_plain(region, kind, is_cut=is_cut)
+        return _unless_taken_back(_unless_bound(reading, region, kind), region, kind)
+    reading = agreed(marked, kind)
+    later = [] if is_cut else find_statements(region, kind)[1:]
+    if reading.value is not None and (other := settle(later, kind).value) is not None:
+        mentioned = _values(region[len(plain(marks[-1].value)) :], kind)
+        if all(kind.merge(reading.value, value) is None for value in [other, *mentioned]):
+            return Reading(None, differ(reading.value, other, kind))
+    return _unless_taken_back(reading, region, kind)
 
 
-def _numbers(text: str) -> list[float | None]:
-    return [value for _, value in _numerals(text)]
+def _before_rest(visible: str, kind: Kind[T]) -> Reading[T]:
+    """Return what a cut text commits to before it runs on into another question, or into remarks."""
+    question = _NEXT_QUESTION.search(visible)
+    if question and (all_marks(head := visible[: question.start()]) or _is_worked_out(head, kind)):
+        return _read(head, kind, is_cut=False)
+    if all_marks(visible):
+        return Reading(None)
+    remarks = list(islice(_REMARKS.finditer(visible), 50))
+    for remark in remarks:
+        head, rest = visible[: remark.start()].rstrip(), visible[remark.start() :]
+        line = head.rpartition("\n")[2]
+        if "**" not in line or _GOES_ON.search(rest):
+            continue
+        stated = find_statements(plain(line), kind)
+        if (
+            remark["general"]
+            and any(s.level >= 1 for s in stated)
+            or any(s.level == 2 for s in stated)
+            or (_ALL_BOLD.fullmatch(line) and any(s.level and s.is_named for s in stated))
+        ):
+            return _read(head, kind, is_cut=False)
+    return Reading(None)
 
 
-def _number_of(value: str) -> float | None:
-    """Return the number that a marked value, or a whole one-line completion, comes down to."""
-    results = [part for part in _EQUALS.split(value) if _numbers(part)]
-    if not results:
-        return None
-    result = results[-1]
-    lead = _APPROXIMATELY.match(result)
-    start, _ = next(_numerals(result))
-    if lead is None or lead.end() < start:
-        return _single(_numbers(_ASIDE.sub(" ", result)) or _numbers(result))
-    end = _HEAD_END.search(result, start)
-    return _single(_numbers(result[: end.start() if end else None]))
+def _is_worked_out(text: str, kind: Kind[T]) -> bool:
+    """Return whether a text works out a result, or ends with a line that names it."""
+    found = find_statements(plain(text), kind)
+    line = plain(text.rstrip().rpartition("\n")[2])
+    return any(s.is_computed or s.level >= 2 for s in found) or any(
+        s.level >= 1 and s.is_named for s in find_statements(line, kind)
+    )
 
 
-def _dates(text: str) -> list[datetime.date | None]:
-    matches = islice(_DATE.finditer(text), _MOST + 1)
-    return [_to_date(match) for match in matches if _names_month(match)]
+def _takes_back(value: str, kind: Kind[T]) -> bool:
+    """Return whether a marked text names a value, takes it back and names another one."""
+    back = _RETRACTED.search(value[:_LINE])
+    if back is None:
+        return False
+    before, after = _values(value[: back.start()], kind), _values(value[back.end() :], kind)
+    return bool(before and after) and all(kind.merge(before[-1], v) is None for v in after)
 
 
-def _names_month(match: re.Match[str]) -> bool:
-    name = match["wm"] or match["nm"]
-    return name is None or name.lower() in _MONTH_OF
+def _marked(visible: str, mark: Mark) -> str:
+    """Return what is marked, with the word `score` of its label, and with all of its bracket."""
+    value = mark.value
+    if value.count("(") > value.count(")"):
+        value = visible[mark.start : mark.start + _LONGEST].partition("\n")[0]
+    is_score = _SCORE.search(visible, max(0, mark.start - 40), mark.start)
+    return f"Score: {value}" if is_score else value
 
 
-def _to_date(match: re.Match[str]) -> datetime.date | None:
-    year = match["y"] or match["iy"] or match["wy"] or match["ny"]
-    name = match["wm"] or match["nm"]
-    month = _MONTH_OF[name.lower()] if name else int(match["m"] or match["im"])
-    day = match["d"] or match["id"] or match["wd"] or match["nd"]
-    try:
-        return datetime.date(int(year), month, int(day))
-    except ValueError:
-        return None
+def _without_cut_value(text: str, kind: Kind[T]) -> tuple[str, str]:
+    """Return `text` without the value at its end, which may be cut, and that value."""
+    match = kind.cut.search(text[-60:])
+    if match is None:
+        return text, ""
+    text = _OPERAND.sub("", text[: len(text) - len(match[0])])
+    remark = text.rfind(" (")
+    if remark > 0 and ")" not in text[remark:] and kind.find(text[max(0, remark - 40) : remark]):
+        text = text[:remark]
+    return text, match[0].strip()
 
 
-def _durations(text: str) -> list[tuple[int, int] | None]:
-    whole = _ONLY_WEEKS.fullmatch(text) or _PAIR.fullmatch(text)
-    if whole:
-        return [(int(whole[1]), int(whole[2]) if whole.re is _PAIR else 0)]
-    groups = (match.groups() for match in islice(_WEEKS_DAYS.finditer(text), _MOST + 1))
-    pairs = ([int(g) for g in group if g is not None] for group in groups)
-    return [(weeks, days) for weeks, days in pairs]
+def _begins_with_value(text: str, kind: Kind[T]) -> bool:
+    """Return whether a marked text begins with a value, readable or not."""
+    line = text.lstrip().partition("\n")[0][:_LINE]
+    values = kind.find(line)
+    return (
+        bool(values)
+        and re.fullmatch(
+            r"[^\w\n]{0,12}(?:[A-Za-z]{1,14}\s){0,3}[^\w\n]{0,5}", line[: values[0].start]
+        )
+        is not None
+    )
 
 
-def _marked_or_single(text: str, find: Callable[[str], list[T | None]]) -> T | None:
-    """Return the one value in what is marked as final, else in all of the text."""
-    visible = unify(visible_text(text)).replace("*", "").replace("`", "")
-    mark = last_mark(visible)
-    if mark is not None:
-        for value in (_ASIDE.sub(" ", mark.value), mark.value):
-            if found := find(value):
-                return _single(found)
-        visible = visible[mark.start :]
-    return _single(find(visible))
+def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
+    found = find_statements(text, kind)
+    reading = settle(found, kind, is_cut=is_cut)
+    if reading.value is not None or any(s.level >= 1 for s in found) or is_cut:
+        return reading
+    return _only_value(text, kind)
+
+
+def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
+    """Return the one value of a short text that states nothing in particular."""
+    found = [kind.find(sentence) for sentence, _ in split_sentences(text[:_LONGEST])]
+    is_stated = any(v.value is not None and not v.is_operand for line in found for v in line)
+    values = [
+        v
+        for line in found
+        if line and not (is_stated and line[0].value is None and line[0].start < 4)  # thresholds
+        for v in line
+    ]
+    results = [v for v in values if not v.is_operand]
+    if values and not results:
+        return Reading(None, "a calculation without its result")
+    if not values:
+        return Reading(None, f"no {kind.noun} is stated")
+    if len(text) > _LONGEST or _REFUSED.search(text):
+        return Reading(None, f"no single {kind.noun} is stated")
+    reading = agreed([(v.value, v.reason) for v in results], kind)
+    if reading.value is None and len(results) > 2 and all(v.value is not None for v in results):
+        return Reading(None, f"several values and no single {kind.noun} is stated as the answer")
+    return reading
+
+
+def _unless_bound(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
+    """Return the reading, unless the text says that it knows no more than this bound."""
+    if reading.value is None or not _UNKNOWN.search(text[-_LONGEST:]):
+        return reading
+    for sign in islice(_LESS_OR_MORE.finditer(text, max(0, len(text) - _LONGEST)), 20):
+        found = kind.find(re.split(r"[\s,;)]", text[sign.end() : sign.end() + 40].strip())[0])
+        if any(
+            v.value is not None and kind.same(v.value) == kind.same(reading.value) for v in found
+        ):
+            return Reading(None, f"only a bound: {sign[0].strip()} {kind.show(reading.value)}")
+    return reading
+
+
+def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
+    """Return the reading, unless the text takes it back or concludes it after another one."""
+    ends = deque((match.end() for match in _RETRACTED.finditer(text)), maxlen=1)
+    if reading.value is None or not ends:
+        return reading
+    value = reading.value
+    after = _values(text[ends[0] :], kind)
+    is_kept = not after or any(kind.merge(value, v) is not None for v in after)
+    earlier = find_statements(text[: ends[0]], kind)
+    before = settle(earlier, kind).value
+    is_new = before is not None and kind.merge(value, before) is None
+    was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
+    is_concluded = any(s.level >= 2 for s in find_statements(text[ends[0] :], kind))
+    is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
+    if is_kept and not (is_new and (was_concluded or is_wrong or not is_concluded)):
+        return reading
+    return Reading(None, "a result is stated and then taken back")
+
+
+def _values(text: str, kind: Kind[T]) -> list[T]:
+    text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
+    found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))
+    return [value for value in found if value is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -10,6 +11,7 @@ from typing import get_args
 
 import msgspec
 
+from medhelm.generation.checks import is_founded
 from medhelm.generation.guideline import Guideline, words
 from medhelm.generation.replies import (
     GroupsReply,
@@ -20,12 +22,10 @@ from medhelm.generation.replies import (
 )
 from medhelm.generation.views import Item, Option, Perspective, Scene, Tag
 from medhelm.noharm.cases import Action, Broad, Case, to_case
-from medhelm.noharm.derive import action_class
+from medhelm.noharm.derive import action_class, best_alternatives, consensus, to_point
 
 PERSPECTIVES: tuple[Perspective, ...] = get_args(Perspective)
 """In the order of an action's ratings: two specialists, one generalist."""
-SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
-"""Words of a quote that counts as a reference."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +45,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """How often each stage was asked again."""
     unfounded_quotes: dict[str, int]
     """Quotes by id of the action that do not stand in the guideline; they are no reference."""
+    not_covered: dict[str, int] = {}
+    """Raters by id of the action who find nothing of it in the guideline; where none is, no entry."""
     prompt_version: str
 
 
@@ -75,6 +77,12 @@ def make_menu(code: str, blind: OptionsReply, traps: TrapsReply) -> Menu:
 
 def _line(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
+
+
+def not_covered(menu: Menu, sheets: Mapping[Perspective, RatingsReply]) -> dict[str, int]:
+    """Return how many raters find the guideline silent on each action, where any does."""
+    silent = Counter(r.id for sheet in sheets.values() for r in sheet.ratings if not r.covered)
+    return {item.id: silent[item.id] for item in menu.items if silent[item.id]}
 
 
 def shuffled(items: Sequence[Item], name: str) -> tuple[Item, ...]:
@@ -112,7 +120,7 @@ def make_case(
                 is_implausible=sum(r.implausible for r in rated) >= 2,
             )
         )
-    rating = {a.id: int(median(a.ratings)) for a in actions}
+    rated_as = {a.id: consensus(a) for a in actions}
     case = Case(
         code=code,
         specialty=scene.specialty,
@@ -123,7 +131,7 @@ def make_case(
         red_flags=scene.red_flags,
         actions=tuple(actions),
         alternatives=groups.alternatives,
-        best_alternatives=tuple(filter(None, (_best(g, rating) for g in groups.alternatives))),
+        best_alternatives=best_alternatives(groups.alternatives, rated_as),
         broad=tuple(Broad(broad=b.broad, specific=b.specific) for b in groups.broad),
         references=(guideline.name,),
         made_by=tuple(dict.fromkeys(made_by)),
@@ -133,19 +141,9 @@ def make_case(
 
 def _references(rated: Sequence[RatingReply], guideline: Guideline) -> tuple[tuple[str, ...], int]:
     """Return the quotes of those who rate as the median does, and how many are unfounded."""
-    consensus = action_class(int(median(r.rating for r in rated)))
-    quotes = [r.quote for r in rated if r.quote.strip() and action_class(r.rating) == consensus]
-    good = [q for q in quotes if _is_founded(q, guideline)]
+    agreed = action_class(to_point(median(r.rating for r in rated)))
+    quotes = [r.quote for r in rated if r.quote.strip() and action_class(r.rating) == agreed]
+    good = [q for q in quotes if is_founded(q, guideline)]
     kept = {" ".join(words(q)): " ".join(q.split()) for q in good}
     found = tuple(f'{guideline.name}: "{quote}"' for quote in kept.values())
     return found, len(quotes) - len(good)
-
-
-def _is_founded(quote: str, guideline: Guideline) -> bool:
-    return SHORTEST_QUOTE <= len(words(quote)) <= LONGEST_QUOTE and guideline.contains(quote)
-
-
-def _best(group: Sequence[str], rating: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the members with the highest consensus, where that is an appropriate one."""
-    top = max(rating[i] for i in group)
-    return tuple(i for i in group if rating[i] == top) if top >= 7 else ()

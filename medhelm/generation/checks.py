@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from medhelm.generation.carried import carried
 from medhelm.generation.guideline import Guideline, words
 from medhelm.generation.replies import (
     BadReply,
@@ -25,13 +26,12 @@ from medhelm.generation.replies import (
     check_ids,
 )
 from medhelm.generation.views import Item, Kind, TrapView
+from medhelm.noharm.cases import circle, hidden_character
 from medhelm.noharm.leaks import leak_phrases
 from medhelm.noharm.similar import near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""
-COPIED_RUN = 12
-"""Words in a row that a vignette may not share with the guideline: they would pass the barrier."""
 LEAST_BLIND, MOST_BLIND = 20, 40
 LEAST_KINDS: dict[Kind, int] = {
     "first_line": 2,
@@ -50,13 +50,15 @@ MOST_OF_ONE = 0.6
 """Largest share of one category among the options of stage 2."""
 LONGEST = 240
 """Characters of an action."""
+SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
+"""Words of a quote that counts as a reference."""
 MOST_FAULTS = 12
 """Faults that are said at once."""
 _MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
 
 
-def scene_faults(reply: SceneReply, guideline: Guideline) -> list[str]:
-    """Return what is wrong with a patient."""
+def scene_faults(reply: SceneReply, guideline: Guideline, asked: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with a patient; `asked`: words of the setting, which it may hold."""
     faults = []
     n = len(words(reply.vignette))
     if not LEAST_WORDS <= n <= MOST_WORDS:
@@ -74,14 +76,15 @@ def scene_faults(reply: SceneReply, guideline: Guideline) -> list[str]:
     parts = [reply.vignette, reply.question, *reply.knowns, *reply.unknowns, *said]
     if any(not part.strip() for part in parts):
         faults.append("an entry is empty")
-    if any(guideline.shares_run(part, COPIED_RUN) for part in parts):
-        faults.append(f"it copies {COPIED_RUN} or more words in a row from the guideline")
+    faults += [f"it holds the character {c}" for c in filter(None, map(hidden_character, parts))]
+    for part in parts:
+        faults += carried(part, guideline, asked, is_flag=part in said)
     name_words = " ".join(words(guideline.name))
     if any(f" {name_words} " in f" {' '.join(words(part))} " for part in parts):
         faults.append("it names the guideline")
     if any(_MENTION.search(part) for part in parts):
         faults.append("it speaks of a guideline")
-    return faults
+    return list(dict.fromkeys(faults))[:MOST_FAULTS]
 
 
 def option_faults(reply: OptionsReply) -> list[str]:
@@ -136,6 +139,8 @@ def _text_faults(
             faults.append(f"action {place} is empty")
         if len(text) > LONGEST or "\n" in text:
             faults.append(f"action {place} is longer than one line of {LONGEST} characters")
+        if found := hidden_character(text):
+            faults.append(f"action {place} holds the character {found}")
         if phrases := leak_phrases(text):
             faults.append(
                 f"the words {phrases[0]!r} in action {place} give away whether it is right"
@@ -171,6 +176,8 @@ def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:
     several = [i for i, n in Counter(i for g in reply.alternatives for i in g).items() if n > 1]
     several += [i for i, n in Counter(link.broad for link in reply.broad).items() if n > 1]
     faults += [f"action {i[:20]!r} is in two groups" for i in several]
+    if held := circle((b.broad, b.specific) for b in reply.broad if b.broad not in b.specific):
+        faults.append(f"broad: {', '.join(held)[:60]!r} hold each other in a circle")
     return faults[:MOST_FAULTS]
 
 
@@ -182,3 +189,26 @@ def rating_faults(reply: RatingsReply, items: Sequence[Item]) -> list[str]:
         return [str(e)]
     wrong = [r.id for r in reply.ratings if not 1 <= r.rating <= 9]
     return [f"the rating of {', '.join(wrong[:10])} is not from 1 to 9"] if wrong else []
+
+
+def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
+    """Return what is wrong with the quotes of a sheet, whose ratings can be used all the same."""
+    doubts = []
+    for line in reply.ratings:
+        has_quote = bool(line.quote.strip())
+        if line.covered and not has_quote:
+            doubts.append(f"{line.id[:20]!r} is covered and has no quote: quote, or say false")
+        elif has_quote and not line.covered:
+            doubts.append(f"{line.id[:20]!r} is not covered and has a quote: leave it empty")
+        elif has_quote and not is_founded(line.quote, guideline):
+            doubts.append(
+                f"the quote of {line.id[:20]!r} does not stand in the guideline, {SHORTEST_QUOTE} to "
+                f"{LONGEST_QUOTE} words in a row: copy it exactly, or leave it empty with covered "
+                "false"
+            )
+    return doubts[:MOST_FAULTS]
+
+
+def is_founded(quote: str, guideline: Guideline) -> bool:
+    """Return whether a quote is of a length that says something and stands in the guideline."""
+    return SHORTEST_QUOTE <= len(words(quote)) <= LONGEST_QUOTE and guideline.contains(quote)

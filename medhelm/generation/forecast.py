@@ -9,7 +9,6 @@ from medhelm.costs import estimate_tokens, usd
 from medhelm.generation import prompts
 from medhelm.generation.assembly import PERSPECTIVES
 from medhelm.generation.pipeline import REPAIRS, Series, stage_budget
-from medhelm.generation.settings import draw_setting
 from medhelm.generation.views import Brief, MenuView, RatingView, Scene, TrapView
 from medhelm.schema import Message, ModelSpec
 
@@ -21,7 +20,7 @@ _REPLIES = {
     "options": prompts.BLIND * (_ACTION + 12),
     "traps": (_ACTIONS - prompts.BLIND) * (_ACTION + 20),
     "groups": 250,
-    "rating": _ACTIONS * 45,
+    "rating": _ACTIONS * 49,
 }
 """Tokens of a reply as asked for, with the signs of its JSON."""
 _WORDS_OF_A_REPAIR = 150
@@ -52,7 +51,7 @@ def forecast(series: Series, count: int) -> list[Forecast]:
     """
     nothing = Scene(series.specialty, "", "", (), (), ())
     guideline, writer = series.guideline, series.generator
-    setting = draw_setting(series.seed, series.prefix, 1, guideline.passages)
+    setting = series.setting(1)
     menu = _ACTIONS * (_ACTION + 4)
     # the menu at most: what two authors can write within their budgets
     most_menu = stage_budget(writer, "options") + stage_budget(writer, "traps")

@@ -40,11 +40,12 @@ class Guideline:
 
     @cached_property
     def passages(self) -> tuple[str, ...]:
-        """Return words from every part of the text, in its order; at least one passage."""
+        """Return words from every part of the text, in its order; at least one passage, each once."""
         own = self.text.split()
         parts = max(1, len(own) // _PART)
         starts = (len(own) * (2 * i + 1) // (2 * parts) for i in range(parts))
-        return tuple(" ".join(own[start : start + _PASSAGE]) for start in starts)
+        found = (" ".join(own[start : start + _PASSAGE]) for start in starts)
+        return tuple(dict.fromkeys(found))
 
     def contains(self, quote: str) -> bool:
         """Return whether a quote stands in the text, whatever its line breaks, case and signs."""

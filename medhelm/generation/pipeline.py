@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -24,10 +24,12 @@ from medhelm.generation.assembly import (
     Provenance,
     make_case,
     make_menu,
+    not_covered,
     shuffled,
 )
 from medhelm.generation.calls import Caller, Stopped
 from medhelm.generation.guideline import Guideline
+from medhelm.generation.patients import Patients
 from medhelm.generation.replies import (
     BadReply,
     GroupsReply,
@@ -39,7 +41,15 @@ from medhelm.generation.replies import (
     reply_schema,
 )
 from medhelm.generation.settings import draw_setting
-from medhelm.generation.views import Brief, MenuView, Perspective, RatingView, Scene, TrapView
+from medhelm.generation.views import (
+    Brief,
+    MenuView,
+    Perspective,
+    RatingView,
+    Scene,
+    Setting,
+    TrapView,
+)
 from medhelm.noharm.cases import Case
 from medhelm.records import bare_name
 from medhelm.schema import Message, ModelSpec, Request, Response
@@ -75,6 +85,10 @@ class Series:
     def code(self, number: int) -> str:
         """Return the code of a case, numbered from 1."""
         return f"{self.prefix}-{number:03}"
+
+    def setting(self, number: int) -> Setting:
+        """Return what makes the patient of a case another than those of all other numbers."""
+        return draw_setting(self.seed, self.prefix, number, self.guideline.passages)
 
     @property
     def made_by(self) -> tuple[str, ...]:
@@ -128,11 +142,15 @@ async def make_series(
 
     Cases after these, up to number `stored`, are among them where the log holds all of them.
     """
-    places = asyncio.Semaphore(_ACTIVE)
+    places, patients = asyncio.Semaphore(_ACTIVE), Patients()
 
     async def one(number: int) -> CaseEnd:
         async with places:
-            end = await _end_of(series, number, caller, is_stored=number > count)
+            try:
+                author = _Author(series, number, caller, patients, is_stored=number > count)
+                end = await _end_of(author)
+            finally:
+                patients.settle(number, "")  # nothing, where it has a vignette
         if number <= count:
             done(end)
         return end
@@ -143,10 +161,9 @@ async def make_series(
     return ends[:count] + [end for end in ends[count:] if end.status != "not finished"]
 
 
-async def _end_of(series: Series, number: int, caller: Caller, *, is_stored: bool) -> CaseEnd:
-    author = _Author(series, series.code(number), caller, is_stored)
+async def _end_of(author: _Author) -> CaseEnd:
     try:
-        case, provenance = await author.write(number)
+        case, provenance = await author.write()
     except Stopped:
         return CaseEnd(author.code, "not finished")
     except Failed as e:
@@ -167,18 +184,23 @@ class _Author:
     """Writes one case."""
 
     series: Series
-    code: str
+    number: int
     caller: Caller
+    patients: Patients
     is_stored: bool
     """Whether nothing is asked that the log does not hold."""
     repairs: dict[str, int] = field(default_factory=dict)
     """How often each stage was asked again."""
 
-    async def write(self, number: int) -> tuple[Case, Provenance]:
+    @property
+    def code(self) -> str:
+        """Return the code of the case."""
+        return self.series.code(self.number)
+
+    async def write(self) -> tuple[Case, Provenance]:
         """Return the case and where it comes from; raises Discarded, Failed, Stopped."""
         series = self.series
-        passages = series.guideline.passages
-        setting = draw_setting(series.seed, series.prefix, number, passages)
+        setting = series.setting(self.number)
         scene = await self._scene(Brief(series.specialty, series.guideline, setting))
         menu = await self._menu(scene)
         groups = await self._groups(MenuView(scene, menu.items))
@@ -199,16 +221,25 @@ class _Author:
             raters={p: m.name for p, m in zip(PERSPECTIVES, series.raters, strict=True)},
             repairs=dict(sorted(self.repairs.items())),
             unfounded_quotes=unfounded,
+            not_covered=not_covered(menu, sheets),
             prompt_version=prompts.PROMPT_VERSION,
         )
 
     async def _scene(self, view: Brief) -> Scene:
+        asked = (view.setting.place, view.setting.complication, view.setting.gap)
+
+        def faults(reply: SceneReply) -> list[str]:
+            own = checks.scene_faults(reply, view.guideline, asked)
+            return [*own, *self.patients.copies(self.number, reply.vignette)]
+
         reply = await self._ask(
             "scene",
             prompts.scene_messages(view),
             SceneReply,
-            lambda r: checks.scene_faults(r, view.guideline),
+            faults,
+            before=lambda: self.patients.wait_for_lower(self.number),
         )
+        self.patients.settle(self.number, reply.vignette)
         return Scene(
             specialty=view.specialty,
             vignette=reply.vignette,
@@ -250,6 +281,7 @@ class _Author:
                 prompts.rating_messages(view),
                 RatingsReply,
                 lambda r: checks.rating_faults(r, items),
+                lambda r: checks.quote_doubts(r, self.series.guideline),
                 model=rater,
             )
 
@@ -267,12 +299,20 @@ class _Author:
         messages: tuple[Message, ...],
         form: type[_R],
         find_faults: Callable[[_R], list[str]],
+        find_doubts: Callable[[_R], list[str]] = lambda _: [],
         *,
         model: ModelSpec | None = None,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> _R:
-        """Return a stage's reply without faults; raises Discarded, Failed, Stopped."""
+        """Return a stage's reply without faults; raises Discarded, Failed, Stopped.
+
+        Doubts go back to the author as faults do; what is left of them at the end discards nothing,
+        and of the replies with doubts alone the last counts. `before` is awaited before a reply is
+        checked.
+        """
         model = model or self.series.generator
         faults: list[str] = []
+        usable: _R | None = None
         for attempt in range(1 + REPAIRS):
             if attempt:
                 self.repairs[stage] = attempt
@@ -285,11 +325,18 @@ class _Author:
                 attempt=attempt,
                 is_stored=self.is_stored,
             )
+            if before is not None:
+                await before()
             reply, faults = _read(stage, response, form, find_faults)
             if reply is not None:
-                return reply
+                faults = find_doubts(reply)
+                if not faults:
+                    return reply
+                usable = reply
             said = Message("assistant", response.text if response.text.strip() else _NOTHING)
             messages = (*messages, said, prompts.repair_message(faults))
+        if usable is not None:
+            return usable
         raise Discarded(stage, faults)
 
 

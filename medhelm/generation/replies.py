@@ -82,8 +82,11 @@ class RatingReply(_Reply, frozen=True, kw_only=True):
 
     id: str
     rating: int
+    """By the harm or benefit to the patient, whether the guideline covers the action or not."""
+    covered: bool
+    """Whether the guideline says anything of the action or of the principle that decides it."""
     quote: str
-    """Words of the guideline that the rating rests on; empty where it has none."""
+    """Words of the guideline that the rating rests on; empty where it covers nothing of it."""
     implausible: bool
 
 

@@ -32,10 +32,10 @@ def jury_fault(rubric: Rubric) -> str:
     if not all(name in judge_messages(rubric, _CASE, "An answer.")[0].content for name in names):
         return f"rubric {rubric.name}: a judge is not told of every criterion"
     judged: dict[str, tuple[int, ...] | None] = {"abstains": None}
-    for said in (low, high):
-        reply = json.dumps(dict.fromkeys(names, said))
+    for said, form in ((low, {"score": low, "reason": "So it is."}), (high, high)):
+        reply = json.dumps(dict.fromkeys(names, form))
         try:
-            judged[f"says {said}"] = read_reply(reply, rubric.criteria, low, high)
+            judged[f"says {said}"] = read_reply(reply, rubric.criteria, low, high).scores
         except BadReply as e:
             return f"rubric {rubric.name}: a reply in the form that is asked for is not read: {e}"
     score = jury_metrics(rubric, _Scripted(judged), 2)[0].score(

@@ -18,7 +18,8 @@ from medhelm.models.catalogue import find_model
 from medhelm.records import model_identity
 from medhelm.schema import JurySpec, ModelSpec
 
-DEFAULT = "medhelm"
+DEFAULT = "medhelm_2026_11"
+"""Changed with the names of its judges: what a name stands for stays as it is."""
 
 
 def choose_jury(
@@ -28,7 +29,7 @@ def choose_jury(
     *,
     is_sample: bool,
 ) -> JurySpec:
-    """Return the jury that is asked for; else the paper's where all its keys are, else offline.
+    """Return the jury that is asked for; else the default where all its keys are, else offline.
 
     Bundled samples are rated offline unless a jury is named. Raises UsageError, UnknownName, and
     ModelError where a judge that is asked for has no key.
@@ -94,6 +95,7 @@ def _resolve(
         judges=judges,
         quorum=choice.quorum,
         repairs=choice.repairs,
+        reasons=choice.reasons,
         max_output_tokens=choice.max_output_tokens,
         reasoning_output_tokens=choice.reasoning_output_tokens,
     )

@@ -57,6 +57,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     judge: str
     scores: tuple[int, ...] | None
+    reasons: tuple[str, ...] = ()
+    """Why each score was given, in the judge's words; text of the data's class."""
     calls: tuple[JudgeCall, ...]
     is_broken_off: bool = False
     """Whether the budget ended before a repair; the judge is asked again."""

@@ -10,6 +10,10 @@ from medhelm.jury.verdicts import Verdict
 from medhelm.records import judge_budget, judge_hash
 from medhelm.schema import Instance, JudgeTotals, JuryTerms, Response, UsageTotals
 
+NOT_ASKED = "not asked"
+MISSING = frozenset({NOT_ASKED, "error"})
+"""Ends of a verdict that the next run asks for."""
+
 _Said = tuple[tuple[int, ...] | None, str]
 
 
@@ -37,6 +41,8 @@ class StoredPanel:
             self._said.append(said)
         self.not_judged = 0
         """Verdicts that are still missing: judges that were not asked or could not be reached."""
+        self.below_quorum = 0
+        """Answers that lack verdicts for a score while some of theirs are still missing."""
         self._last: tuple[Instance, Response, tuple[Verdict, ...]] | None = None
 
     def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
@@ -46,10 +52,14 @@ class StoredPanel:
         key = judgement_key(instance, response)
         self._asked.add(key)
         found = []
+        missing = 0
         for judge, said in zip(self.judges, self._said, strict=True):
-            scores, reason = said.get(key, (None, "not asked"))
-            self.not_judged += reason in ("not asked", "error")
+            scores, reason = said.get(key, (None, NOT_ASKED))
+            missing += reason in MISSING
             found.append(Verdict(judge=judge, scores=scores, reason=reason))
+        given = sum(verdict.scores is not None for verdict in found)
+        self.not_judged += missing
+        self.below_quorum += bool(missing) and given < self._terms.jury.quorum
         self._last = (instance, response, tuple(found))
         return self._last[2]
 
@@ -65,7 +75,7 @@ class StoredPanel:
                 if judgement.key in self._asked:
                     tally.add(judgement)
             said = self._said[place]
-            ended = Counter(said[key][1] for key in self._asked if key in said)
+            ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
             found.append(tally.totals(ended))
         return tuple(found)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,23 @@ def load_rubric(benchmark: Benchmark) -> Rubric:
     own = Path(benchmark.origin).parent / "rubrics" / f"{name}.yaml"
     if name and benchmark.origin and own.is_file():
         return read_rubric(own.read_text(encoding="utf-8"), str(own))
-    folder = resources.files("medhelm.jury") / "rubrics"
-    packaged = {
-        file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml")
-    }
+    packaged = _packaged()
     if name not in packaged:
         where = f"rubric of benchmark {benchmark.name!r}"
         raise UnknownName(where, name, packaged, f"Or write {own}.")
-    return read_rubric((folder / f"{name}.yaml").read_text(encoding="utf-8"), name)
+    return read_rubric(packaged[name].read_text(encoding="utf-8"), name)
+
+
+def known_rubrics(benchmarks: Iterable[Benchmark]) -> dict[str, Rubric]:
+    """Return the rubrics of medhelm and of these benchmarks by name."""
+    found = {n: read_rubric(file.read_text(encoding="utf-8"), n) for n, file in _packaged().items()}
+    return found | {b.rubric: load_rubric(b) for b in benchmarks if b.rubric}
+
+
+def _packaged() -> dict[str, Traversable]:
+    folder = resources.files("medhelm.jury") / "rubrics"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return {file.name.removesuffix(".yaml"): file for file in files}
 
 
 def read_rubric(text: str, where: str) -> Rubric:

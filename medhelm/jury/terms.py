@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from medhelm.jury.metric import NAME, jury_metrics, offline_jury
 from medhelm.jury.offline import OFFLINE_VERSION
+from medhelm.jury.panel import NOT_ASKED
 from medhelm.jury.prompt import PROMPT_VERSION
 from medhelm.jury.rubrics import load_rubric
 from medhelm.jury.verdicts import Verdict
@@ -22,7 +23,7 @@ class NotAsked:
 
     def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
         """Return an abstention of each judge."""
-        return tuple(Verdict(judge=j, scores=None, reason="not asked") for j in self.judges)
+        return tuple(Verdict(judge=j, scores=None, reason=NOT_ASKED) for j in self.judges)
 
 
 def jury_terms(benchmark: Benchmark, jury: JurySpec) -> JuryTerms | None:

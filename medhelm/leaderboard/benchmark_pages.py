@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from medhelm.errors import MedhelmError
+from medhelm.grading import AS_FIXED
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.files import SiteFolder
 from medhelm.leaderboard.pages import BenchmarkPage, Histogram, page_table
 from medhelm.leaderboard.run_pages import short_hash
 from medhelm.manifest import read_manifest
 from medhelm.registry import Registry
-from medhelm.schema import RunRecord
+from medhelm.schema import MetricRef, RunRecord, Scoring
 from medhelm.tables import notes
 from medhelm.tables.study import Panel, Study
 from medhelm.tables.table import Table
@@ -81,7 +82,7 @@ def _page(
         metrics=tuple(
             (
                 m.name,
-                m.version,
+                _version(m, record.grading.scoring),
                 m.minimum,
                 m.maximum,
                 m.floor,
@@ -103,6 +104,11 @@ def _page(
             for model in panel.cells
         ),
     )
+
+
+def _version(metric: MetricRef, scoring: Scoring) -> str:
+    """Return a metric's version, and that it is not a published one where that is asked for."""
+    return metric.version if metric.scoring == scoring else f"{metric.version} ({AS_FIXED})"
 
 
 def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | None]]:

@@ -17,7 +17,7 @@ class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     text: str
     category: str
-    ratings: tuple[int, int, int]
+    ratings: tuple[int, ...]
     rating: int
     """Their median."""
     kind: str
@@ -66,6 +66,8 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     judge: str
     ended: str
     ratings: tuple[int, ...] | None
+    reasons: tuple[str, ...]
+    """One of each rating; empty where the judge gave none."""
     replies: tuple[str, ...]
     """Raw replies, repairs included."""
 

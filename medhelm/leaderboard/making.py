@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from medhelm.leaderboard.files import Group, Rank, Score
-from medhelm.leaderboard.pages import Download, Problem, ScoringPages, View
+from medhelm.leaderboard.pages import Download, LabelledLine, Problem, ScoringPages, View
 from medhelm.tables.table import Settings, Table
 
 
@@ -30,5 +30,5 @@ class Made:
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    labelled: set[str] = field(default_factory=set)
+    labelled: dict[str, LabelledLine] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import msgspec
 from medhelm.schema import Outcome
 from medhelm.tables.table import Kind, Table, Value
 
-SCHEMA: Literal["medhelm.site/2"] = "medhelm.site/2"
+SCHEMA: Literal["medhelm.site/3"] = "medhelm.site/3"
 
 
 class PageColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +90,16 @@ class BenchmarkLine(msgspec.Struct, frozen=True, kw_only=True):
     has_text: bool
     """Whether its instances may be read on the site."""
     tasks: tuple[str, ...]
+
+
+class LabelledLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark whose actions are labelled one by one, and whose its ratings are."""
+
+    name: str
+    validated: tuple[str, ...]
+    """Sentences on the experts behind the ratings; empty where there are none."""
+    warning: str
+    """What stands above its scores while any case is without experts; else empty."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +191,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
 class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """`data/site.js`: what every page needs; read first."""
 
-    schema: Literal["medhelm.site/2"] = SCHEMA
+    schema: Literal["medhelm.site/3"] = SCHEMA
     title: str
     data: Literal["sample", "full"]
     medhelm: str
@@ -190,8 +200,7 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[BenchmarkLine, ...]
     offline_jury: tuple[str, ...]
     """Benchmarks rated by the offline stand-in."""
-    labelled: tuple[str, ...]
-    """Benchmarks whose actions are labelled one by one."""
+    labelled: tuple[LabelledLine, ...]
     incomplete: tuple[tuple[str, str], ...]
     """(benchmark, model) of runs that were stopped before their end."""
     taxonomy: tuple[CategoryLine, ...]
@@ -209,8 +218,8 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
     """The overall tables of one set of benchmarks: ranked by either win rate."""
 
     benchmarks: tuple[str, ...]
-    paper: PageTable
     half: PageTable
+    literal: PageTable
     categories: PageTable
 
 
@@ -247,7 +256,7 @@ class BenchmarkPage(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     instances: int
     max_output_tokens: int
-    metrics: tuple[tuple[str, str, float, float, float, bool, str], ...]
+    metrics: tuple[tuple[str, str, float, float, float | None, bool, str], ...]
     """(name, version, minimum, maximum, floor, higher is better, aggregation); main one first."""
     jury: str | None
     rubric: tuple[tuple[str, str], ...]

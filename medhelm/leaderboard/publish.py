@@ -1,7 +1,7 @@
 """What may be published of a run: the one border between results and the site.
 
-Text of instances, prompts, answers and judges' replies is published of benchmarks only whose data
-are public and redistributable. Of all others: scores, outcomes and hashes. Of a model's settings
+Text of instances, prompts, answers, judges' replies and their reasons is published of benchmarks
+only whose data are public and redistributable. Of all others: scores, outcomes and hashes. Of a model's settings
 what decides its answers, but no address, no file path and no text: a system prompt or an extra
 field of the request may hold what only its owner should read.
 """
@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -21,10 +21,11 @@ import msgspec
 
 from medhelm.durable import AtomicFile, why
 from medhelm.errors import RecordError
-from medhelm.leaderboard.pages import RunLine
+from medhelm.leaderboard.pages import LabelledLine, RunLine
 from medhelm.schema import BenchmarkCard, DataClass, ModelSpec, RunRecord, UsageTotals
 from medhelm.tables.selection import GradedRun
 from medhelm.tables.table import Table, Value
+from medhelm.tables.validity import UNVALIDATED, Validity
 
 KEY_FILE = "publishing.key"
 """Lies in the results folder: without it nobody can tell an instance from its published hash."""
@@ -103,18 +104,33 @@ def agreement(table: Table, results: Path) -> Table:
     return replace(table, rows=rows, notes=notes)
 
 
-def harm(table: Table, cards: Iterable[BenchmarkCard]) -> Table:
-    """Return the table of harm without rows by specialty of data whose text is not published.
+def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Validity]) -> Table:
+    """Return the table of harm without what stands in the cases of data whose text is not published.
 
-    A specialty stands in the case; a category of actions is one of eleven words of ours.
+    Those are the rows by specialty, and who validated the ratings; a category of actions is one
+    of eleven words of ours.
     """
     closed = {card.name for card in cards if not has_text(card)}
     rows = tuple(r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed)
-    if len(rows) == len(table.rows):
-        return table
-    names = sorted({str(r["benchmark"]) for r in table.rows} & closed)
-    note = f"Errors by specialty are not published of {', '.join(names)}: they tell of the cases."
-    return replace(table, rows=rows, notes=(*table.notes, note))
+    said = list(table.notes)
+    for own in (validity[name] for name in sorted(closed & set(validity))):
+        named = set(own.validated())
+        places = [place for place, note in enumerate(said) if note in named]
+        if places:
+            said[places[0]] = own.validated(is_named=False)[0]
+            said = [note for place, note in enumerate(said) if place not in places[1:]]
+    if len(rows) < len(table.rows):
+        names = ", ".join(sorted({str(r["benchmark"]) for r in table.rows} & closed))
+        said.append(f"Errors by specialty are not published of {names}: they tell of the cases.")
+    return replace(table, rows=rows, notes=tuple(said))
+
+
+def labelled_line(benchmark: str, card: BenchmarkCard, validity: Validity | None) -> LabelledLine:
+    """Return what stands above scores of labelled actions; None: metadata cannot be read."""
+    if validity is None:
+        return LabelledLine(name=benchmark, validated=(), warning=UNVALIDATED)
+    said = validity.validated(is_named=has_text(card))
+    return LabelledLine(name=benchmark, validated=said, warning=validity.warning)
 
 
 def publishing_key(results: Path) -> bytes:

@@ -22,6 +22,7 @@ from medhelm.tables.harm import has_labels
 from medhelm.tables.results import Results
 from medhelm.tables.study import Study
 from medhelm.tables.table import Settings, Table
+from medhelm.tables.validity import Validity
 
 _TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "jury", "pairs", "ranks")
 
@@ -40,7 +41,6 @@ def write_scoring(
     loaded = Results(cells)
     study = loaded.study(settings)
     tables = _tables(loaded, study, settings, scoring, made)
-    made.labelled |= {b for b in study.panels if has_labels(study, b)}
     keys = []
     for name, table in tables.items():
         keys.append((name, site.put_data(f"table-{scoring}-{name}", page_table(table))))
@@ -78,13 +78,25 @@ def _tables(
         name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
         for name in _TABLES
     }
-    if any(has_labels(study, benchmark) for benchmark in study.panels):
-        cards = (panel.card for panel in study.panels.values())
-        try:
-            tables["harm"] = publish.harm(loaded.typed("harm", settings), cards)
-        except RecordError:  # the only table here that needs the metadata of instances
-            where = f"the page Harm, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=_NO_METADATA))
+    cards = {b: panel.card for b, panel in study.panels.items() if has_labels(study, b)}
+    if not cards:
+        return tables
+    validity: dict[str, Validity] = {}
+    try:
+        validity = loaded.validity(settings)
+        table = loaded.typed("harm", settings)
+        tables["harm"] = publish.harm(table, cards.values(), validity)
+    except RecordError:  # the only table here that needs the metadata of instances
+        where = f"the page Harm, scoring={scoring}"
+        made.problems.append(Problem(where=where, what=_NO_METADATA))
+    for benchmark, card in cards.items():
+        line = publish.labelled_line(benchmark, card, validity.get(benchmark))
+        known = made.labelled.get(benchmark, line)
+        made.labelled[benchmark] = msgspec.structs.replace(
+            line,
+            validated=tuple(dict.fromkeys((*known.validated, *line.validated))),
+            warning=known.warning or line.warning,
+        )
     return tables
 
 

@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from medhelm.errors import RecordError
 from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
-from medhelm.jury.panel import judge_folder
+from medhelm.jury.panel import NOT_ASKED, judge_folder
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.actions import action_lines, label_lines
 from medhelm.leaderboard.files import SiteFolder
@@ -163,11 +163,12 @@ def _answer(
 
 def _reply(judge: str, said: Judgement | None) -> JudgeReply:
     if said is None:
-        return JudgeReply(judge=judge, ended="not asked", ratings=None, replies=())
+        return JudgeReply(judge=judge, ended=NOT_ASKED, ratings=None, reasons=(), replies=())
     return JudgeReply(
         judge=judge,
         ended=said.calls[-1].parsed if said.is_final else "error",
         ratings=said.scores,
+        reasons=said.reasons,
         replies=tuple(call.reply for call in said.calls),
     )
 

@@ -55,8 +55,8 @@ def _write(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...]
     name = hashlib.sha256(json.dumps([scoring, *chosen]).encode()).hexdigest()[:12]
     page = ViewPage(
         benchmarks=chosen,
-        paper=page_table(overall(part)),
-        half=page_table(overall(study.on(chosen, "half"))),
+        half=page_table(overall(part)),
+        literal=page_table(overall(study.on(chosen, "literal"))),
         categories=page_table(categories(part)),
     )
     return site.put_data(f"view-{name}", page)

@@ -7,13 +7,14 @@ What each writes, by kind of answer:
 | `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly | a label drawn evenly for each |
 | `first_option` | A | 0 | the first label | the first label, else "None." | all appropriate |
 | `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | the label that is right most often, for each |
+| `words` | the option whose words stand most in right options of the other instances | as `majority` | as `majority` | as `majority` | those appropriate whose words stand most in appropriate actions of the other instances |
 | `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those appropriate of whose words the case has at least half |
 | `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences | the first half of the menu appropriate |
 | `empty` | nothing | nothing | nothing | nothing | nothing |
 | `oracle` | the gold letter | the gold | all gold labels | the gold | the gold |
 
 "The text" is the context and the question; "like" counts shared words, and the earliest of equals
-wins. `majority` and `oracle` read the gold of the test set: they are shown, never ranked.
+wins. `majority`, `words` and `oracle` read the gold of the test set: they are shown, never ranked.
 Draws depend on the seed and the instance's id only, never on the order of instances.
 """
 
@@ -28,6 +29,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from medhelm.errors import UnknownName
 from medhelm.schema import AnswerKind, Benchmark, Instance, InstanceModel, ModelSpec
+from medhelm.word_model import Labelled, WordModel
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANDOM_NUMBERS = (0, 20)
@@ -37,7 +39,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*[.!?]*")
 
-READ_GOLD = frozenset({"majority", "oracle"})
+READ_GOLD = frozenset({"majority", "oracle", "words"})
 """Baselines that read the gold of the test set: shown, never ranked."""
 
 Rule = Callable[[Benchmark, Instance, random.Random], str]
@@ -97,6 +99,56 @@ class MajorityModel:
         return self._top
 
 
+class WordsModel(MajorityModel):
+    """What words alone tell: each instance is answered by a model of words of all other instances.
+
+    It sees the texts of options or actions only, neither case nor question, and reads the golds of
+    the test set but the instance's own and those of its cluster. What has neither options nor
+    actions is answered as `majority` does.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__(spec)
+        self._model = WordModel()
+        self._known: set[str] = set()
+        self._clusters: dict[str, list[Labelled]] = {}
+
+    def prepare(self, instances: Iterator[Instance]) -> None:
+        """Learn the words of right and wrong options and actions of all instances."""
+        self._model, self._known, self._clusters = WordModel(), set(), {}
+        super().prepare(map(self._learn, instances))
+
+    def _learn(self, instance: Instance) -> Instance:
+        labelled = _labelled(instance)
+        self._model.learn(labelled)
+        self._known.add(instance.id)
+        if instance.cluster is not None:
+            self._clusters.setdefault(instance.cluster, []).extend(labelled)
+        return instance
+
+    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+        """Return the option, or the labels, that the words of the other instances speak for."""
+        texts = instance.choices or tuple(instance.menu.values())
+        if not texts:
+            return super().answer(benchmark, instance, seed)
+        own = _labelled(instance) if instance.id in self._known else []
+        if instance.cluster is not None:
+            own = self._clusters.get(instance.cluster, [])
+        odds = self._model.log_odds(texts, own)
+        if instance.choices:
+            return LETTERS[odds.index(max(odds))]
+        return _labels(instance, [i for i, x in zip(instance.menu, odds, strict=True) if x > 0])
+
+
+def _labelled(instance: Instance) -> list[Labelled]:
+    """Return the options or actions of an instance, and which are right."""
+    if instance.menu:
+        labels = json.loads(instance.references[0])["labels"]
+        return [(text, labels[name] == "Appropriate") for name, text in instance.menu.items()]
+    right = set(instance.references)
+    return [(t, letter in right) for letter, t in zip(LETTERS, instance.choices, strict=False)]
+
+
 def baseline_kind(spec: ModelSpec) -> str:
     """Return which baseline a spec means: `spec.model`, else the end of `spec.name`."""
     return spec.model or spec.name.rpartition("/")[2]
@@ -105,8 +157,8 @@ def baseline_kind(spec: ModelSpec) -> str:
 def open_baseline(spec: ModelSpec) -> InstanceModel:
     """Return the embedded model that a spec means; raises UnknownName."""
     name = baseline_kind(spec)
-    if name == "majority":
-        return MajorityModel(spec)
+    if name in _LEARNERS:
+        return _LEARNERS[name](spec)
     if name not in _RULES:
         raise UnknownName("baseline", name, BASELINES)
     return RuleModel(spec, _RULES[name])
@@ -244,4 +296,8 @@ _RULES: dict[str, Rule] = {
     "empty": _empty,
     "oracle": _oracle,
 }
-BASELINES = (*_RULES, "majority")
+_LEARNERS: dict[str, Callable[[ModelSpec], InstanceModel]] = {
+    "majority": MajorityModel,
+    "words": WordsModel,
+}
+BASELINES = (*_RULES, *_LEARNERS)

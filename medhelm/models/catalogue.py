@@ -17,7 +17,7 @@ from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.schema import ModelSpec, Price, Sampling
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_THINKING = re.compile(r"(o\d|gpt-5)(-|$)")
+_THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
 
 
 def load_models() -> dict[str, ModelSpec]:
@@ -59,7 +59,7 @@ def _read_own(path: Path) -> ModelSpec:
 def make_openai_spec(model: str) -> ModelSpec:
     """Return the spec of a model without a config file, with what OpenAI's names tell of it.
 
-    The o series and gpt-5 think, take no temperature, and name the output budget differently.
+    The o series, and gpt-5 and later ones, think, take no temperature, and name the output budget differently.
     """
     thinks = _THINKING.match(model) is not None
     return ModelSpec(

@@ -172,7 +172,7 @@ def read_answer(payload: bytes) -> Answer | Failure:
     """Return the first choice of a successful answer, or a failure worth another try."""
     try:
         completion = _DECODER.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
             completion = _decode_leniently(payload)
         except (ValueError, RecursionError, msgspec.MsgspecError):
@@ -356,7 +356,7 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
     """Return (code or type, param, message) of an error body in any of its usual forms."""
     try:
         body: Any = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "", "", payload[:500].decode("utf-8", "replace")
     if isinstance(body, list) and body:  # Google wraps it in a list
         body = body[0]

@@ -11,7 +11,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, why
 from medhelm.errors import DataError, RecordError
-from medhelm.noharm.cases import Case, faults, parse_case
+from medhelm.noharm.cases import Case, faults, parse_case, place_of
 
 _FORM = "a file of cases holds one JSON object a line"
 
@@ -99,5 +99,5 @@ def _all_faults(line: bytes, where: str, first: str) -> Iterator[str]:
     except (msgspec.DecodeError, UnicodeDecodeError):
         yield f"{first}; {_FORM}"
     else:
-        start = first.removesuffix(next(faults(case)))
-        yield from (f"{start}{fault}" for fault in faults(case))
+        own = place_of({"code": case.code}, where)
+        yield from dict.fromkeys([first, *(f"{own}: {fault}" for fault in faults(case))])

@@ -1,6 +1,6 @@
 """A case and its actions, as a JSONL file holds them; nothing that follows from them by rule.
 
-Raters give each action 1 to 9: 1-3 inappropriate, 4-6 uncertain, 7-9 appropriate. What a rating
+A panel of three or more gives each action 1 to 9: 1-3 inappropriate, 4-6 uncertain, 7-9 appropriate. What a rating
 means for the score is derived (`derive`), never stored.
 """
 
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from medhelm.data.readers import repeated_key
 from medhelm.errors import DataError
 
 SCHEMA: Literal["medhelm.noharm/1"] = "medhelm.noharm/1"
@@ -35,9 +39,16 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 Status = Literal["present", "absent", "unknown"]
 
-RATERS = 3
+LEAST_RATERS = 3
+"""A panel has at least this many members."""
 _CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
 _ACTION = re.compile(r"[A-Za-z]\w{0,15}")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\uffff\ud800-\udfff]"
+)
+"""Control characters, and those that hide or turn round what stands beside them; a tab and a line
+break are text, a soft hyphen and the joiners of some scripts are."""
 
 
 def _told(description: str, **rules: Any) -> msgspec.Meta:
@@ -67,8 +78,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     text: Annotated[str, _told("one line of neutral words", minLength=1)]
     """In neutral words, on one line: nothing that tells whether it is right."""
     category: Category
-    ratings: tuple[_Rating, _Rating, _Rating]
-    """Of two specialists and one generalist, 1 to 9."""
+    ratings: Annotated[tuple[_Rating, ...], _told("of three raters or more", minItems=LEAST_RATERS)]
+    """Of a panel, 1 to 9. Generated ones are of two specialists and one generalist."""
     references: tuple[str, ...] = ()
     """Guidelines that the ratings rest on."""
     is_implausible: bool = msgspec.field(default=False, name="implausible")
@@ -80,6 +91,13 @@ class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     broad: _Id
     specific: Annotated[tuple[_Id, ...], _told("what it holds", minItems=1, uniqueItems=True)]
+
+
+class Validation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who vouches for the ratings of a case, and since when."""
+
+    by: Annotated[str, _told("who validated the ratings; it is published", minLength=1)]
+    date: Annotated[str, _told("day of the validation", format="date")]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +123,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Guidelines, by name and year."""
     made_by: tuple[str, ...] = ()
     """Models that wrote or rated the case; a score of theirs on it says little."""
+    validation: Validation | UnsetType = UNSET
+    """Experts whose ratings the actions hold; without it the ratings are synthetic."""
 
 
 def parse_case(raw: bytes | str, where: str) -> Case:
@@ -113,13 +133,24 @@ def parse_case(raw: bytes | str, where: str) -> Case:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise DataError(f"{where}: not readable JSON ({e})") from None
+    if (repeated := repeated_key(raw)) is not None:
+        key, of = repeated
+        name = of.get("id", of.get("broad"))
+        own = f"action {name!r}: " if isinstance(name, str) and _ACTION.fullmatch(name) else ""
+        raise DataError(f"{place_of(value, where)}: {own}key {key[:40]!r} stands twice; keep one")
     return to_case(value, where)
+
+
+def place_of(value: Any, where: str) -> str:
+    """Return where a case stands, with its code where it has one."""
+    code = value.get("code") if isinstance(value, dict) else None
+    named = isinstance(code, str) and _CODE.fullmatch(code)
+    return f"{where}: case {code}" if named else where
 
 
 def to_case(value: Any, where: str) -> Case:
     """Return a case from plain values; raises DataError naming the case, the field and what is wrong."""
-    code = value.get("code") if isinstance(value, dict) else None
-    own = f"{where}: case {code}" if isinstance(code, str) and _CODE.fullmatch(code) else where
+    own = place_of(value, where)
     try:
         case = msgspec.convert(value, Case)
     except msgspec.ValidationError as e:
@@ -162,9 +193,15 @@ def faults(case: Case) -> Iterator[str]:
             yield f"action {action.id!r}, field text is empty"
         elif len(action.text.splitlines()) > 1:  # it would read as another line of the menu
             yield f"action {action.id!r}, field text has a line break"
+        if len(action.ratings) < LEAST_RATERS:
+            n = len(action.ratings)
+            yield f"action {action.id!r}, field ratings: {n}, and {LEAST_RATERS} are the least"
         for rating in action.ratings:
             if not 1 <= rating <= 9:
                 yield f"action {action.id!r}, field ratings: {rating} is not from 1 to 9"
+    yield from _hidden_faults(case)
+    if case.validation is not UNSET:
+        yield from _validation_faults(case.validation)
     for field, groups in (
         ("alternatives", case.alternatives),
         ("best_alternatives", case.best_alternatives),
@@ -172,6 +209,48 @@ def faults(case: Case) -> Iterator[str]:
     ):
         yield from _group_faults(field, groups, ids)
     yield from _relation_faults(case)
+
+
+def hidden_character(text: str) -> str:
+    """Return the first character of a text that cannot be seen, and its place; empty for none."""
+    found = _HIDDEN.search(text)
+    return f"U+{ord(found[0]):04X} at character {found.start() + 1}" if found else ""
+
+
+def _hidden_faults(case: Case) -> Iterator[str]:
+    """Yield the characters of a case that people cannot see and models read."""
+    texts: list[tuple[str, Sequence[str]]] = [
+        (f"field {name}", (getattr(case, name),)) for name in ("specialty", "vignette", "question")
+    ]
+    texts += [
+        (f"field {name}", getattr(case, name))
+        for name in ("knowns", "unknowns", "references", "made_by")
+    ]
+    texts.append(("field red_flags", [flag.text for flag in case.red_flags]))
+    for action in case.actions:
+        texts.append((f"action {action.id[:20]!r}, field text", (action.text,)))
+        texts.append((f"action {action.id[:20]!r}, field references", action.references))
+    for where, parts in texts:
+        for found in filter(None, map(hidden_character, parts)):
+            yield f"{where}: {found} is no text that can be seen; take it out"
+
+
+def circle(links: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return broad actions of which each holds the next, and the last the first; empty for none."""
+    try:
+        TopologicalSorter({broad: specific for broad, specific in links}).prepare()
+    except CycleError as e:
+        return tuple(e.args[1][:-1])
+    return ()
+
+
+def _validation_faults(validation: Validation) -> Iterator[str]:
+    if not validation.by.strip() or len(validation.by.splitlines()) > 1:
+        yield "field validation: by is empty or has a line break"
+    try:
+        date.fromisoformat(validation.date)
+    except ValueError:
+        yield f"field validation: date {validation.date[:20]!r} is not a day as in 2026-11-01"
 
 
 def _group_faults(field: str, groups: Iterable[tuple[str, ...]], ids: set[str]) -> Iterator[str]:
@@ -195,3 +274,6 @@ def _relation_faults(case: Case) -> Iterator[str]:
     for broad, n in Counter(link.broad for link in case.broad).items():
         if n > 1:
             yield f"field broad: action {broad!r} stands {n} times; list its specifics together"
+    links = [(link.broad, link.specific) for link in case.broad if link.broad not in link.specific]
+    if held := circle(links):
+        yield f"field broad: {' and '.join(held)} hold each other in a circle; take one link out"

@@ -1,7 +1,15 @@
-"""What follows from three ratings by fixed rules: class, severity of an error, weight of its harm."""
+"""What follows from an action's ratings by fixed rules: class, severity of an error, its weight.
+
+Panels have any size from three. The median of an even number of ratings may lie between two points
+of the scale; its class and severity are those of the point above (3.5 is uncertain, 6.5 is
+appropriate), the higher class as in panels by the RAND/UCLA method (Fitch et al., 2001).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Literal
 
 from medhelm.noharm.cases import Action
@@ -18,8 +26,18 @@ STRONG = 8
 
 
 def consensus(action: Action) -> int:
-    """Return the median of the three ratings."""
-    return sorted(action.ratings)[1]
+    """Return the point of the scale that the median of an action's ratings counts as."""
+    return to_point(middle(action))
+
+
+def middle(action: Action) -> float:
+    """Return the median of an action's ratings, which may lie between two points."""
+    return float(median(action.ratings))
+
+
+def to_point(middle: float) -> int:
+    """Return the point of the scale that a median counts as: halves go up."""
+    return math.floor(middle + 0.5)
 
 
 def action_class(rating: int) -> ActionClass:
@@ -37,3 +55,15 @@ def severity(rating: int) -> Severity | None:
     if 4 <= rating <= 6:
         return None
     return SEVERITIES[rating - 7 if rating >= 7 else 3 - rating]
+
+
+def best_alternatives(
+    groups: Sequence[tuple[str, ...]], rated: Mapping[str, int]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the members with the highest consensus of each group that has an appropriate one."""
+    found = []
+    for group in groups:
+        top = max(rated[i] for i in group)
+        if action_class(top) == "appropriate":
+            found.append(tuple(i for i in group if rated[i] == top))
+    return tuple(found)

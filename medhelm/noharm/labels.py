@@ -1,22 +1,23 @@
-"""A model's reply -> the label of every action."""
+"""A model's reply -> the label of every action.
+
+Format is not harm: whatever a reader takes for a label counts, in whatever form. What is not plain
+(a hedge, two labels of one action) is an invalid label, and a label that was cut is none.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-APPROPRIATE, INAPPROPRIATE = "Appropriate", "Inappropriate"
+from medhelm.extract.marks import own_text, unify, visible_text
+from medhelm.noharm.label_lines import of_lines
+from medhelm.noharm.label_names import Names, Read, valid
+from medhelm.noharm.label_objects import of_objects
+from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 
-_MOST_WASTED = 4_000_000
-"""Characters read in vain after which a reply is given up: half a second."""
-_LEAST_WASTED = _MOST_WASTED // 200
-"""What a beginning of JSON that comes to nothing counts at least: the decoder's error reads all
-that stands before it."""
-
-_START = re.compile(r'\{\s*"|\[\s*\{')
+_STRUCK = re.compile(r"~~[^~\n]{1,999}~~")
+_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
 @dataclass(frozen=True)
@@ -34,65 +35,46 @@ class Labels:
     """Labels of ids that are not on the menu."""
 
 
-def read_labels(text: str, actions: Sequence[str]) -> Labels | None:
-    """Return the labels in a reply, None where it holds no JSON object of labels.
+def read_labels(text: str, menu: Mapping[str, str], *, is_cut: bool = False) -> Labels | None:
+    """Return the labels in a reply to a menu (id -> text), None without one valid label.
 
-    `{"labels": {"a1": "Appropriate", ...}}`, the inner object alone, or a list of objects with
-    `id` and `label`; a fenced block and text around the object are passed over. The last object
-    that labels an action of the menu counts.
+    JSON in any wrapping and with the slips that a reader passes over, else a line for each action.
+    Of several objects that which labels most actions counts, the last one of equals. `is_cut`: the
+    output budget ended the reply, so that its last word may not be whole.
     """
-    found = None
-    for value in _objects(text):
-        pairs = _pairs(value)
-        if pairs and any(name in actions for name, _ in pairs):
-            found = pairs
-    return None if found is None else _sort(found, actions)
+    names = Names(menu)
+    whole = _STRUCK.sub("", visible_text(text)).rstrip()
+    best = _best(whole, names, is_cut)
+    own = own_text(text)
+    if own != whole.strip():  # the reply runs on into a next question
+        first = _best(own, names, is_cut and whole.endswith(own))
+        if valid(first) and first.words.keys() >= best.words.keys():
+            best = first
+    return _sort(best, menu) if valid(best) else None
 
 
-def _objects(text: str) -> list[Any]:
-    """Return every JSON object or list that stands in a text, from left to right."""
-    decoder, found, at, wasted = json.JSONDecoder(object_pairs_hook=_Pairs), [], 0, 0
-    while wasted < _MOST_WASTED and (start := _START.search(text, at)) is not None:
-        begin = start.start()
-        try:
-            value, at = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError) as e:
-            end = e.pos if isinstance(e, json.JSONDecodeError) else len(text)
-            at, wasted = begin + 1, wasted + max(_LEAST_WASTED, end - begin)
-            continue
-        found.append(value)
-    return found
+def _best(text: str, names: Names, is_cut: bool) -> Read:
+    """Return what counts of a text. Readings of the same actions that differ are no label."""
+    shown = unify(text).translate(_QUOTES)
+    found = [of_lines(shown, names, is_cut), *of_objects(shown, names, is_cut)]
+    if not any(map(valid, found)) and '\\"' in shown:  # the whole reply is a string
+        plain = shown.replace("\\n", "\n").replace('\\"', '"')
+        found = of_objects(plain, names, is_cut)
+    best = max(reversed(found), key=valid, default=Read())
+    for other in found:
+        if other is not best and other.words.keys() == best.words.keys():
+            for action, words in other.words.items():
+                best.words[action] |= words - {""}
+    return best
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """An object as its pairs: a name that stands twice is not lost."""
-
-
-def _pairs(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, _Pairs):
-        inner = [v for name, v in value if name == "labels" and isinstance(v, list)]
-        return [pair for v in inner for pair in _pairs(v)] if inner else [*value]
-    if isinstance(value, list):
-        rows = [row for row in value if isinstance(row, _Pairs)]
-        return [
-            (str(own), label)
-            for row in rows
-            for own in (v for name, v in row if name == "id")
-            for label in (v for name, v in row if name == "label")
-        ]
-    return []
-
-
-def _sort(pairs: list[tuple[str, Any]], actions: Sequence[str]) -> Labels:
-    said: dict[str, set[str]] = {}
-    for name, label in pairs:
-        word = label.strip().lower() if isinstance(label, str) else ""
-        said.setdefault(name, set()).add(word)
-    yes, no = APPROPRIATE.lower(), INAPPROPRIATE.lower()
+def _sort(read: Read, menu: Mapping[str, str]) -> Labels:
+    said = read.words
+    yes, no = {APPROPRIATE}, {INAPPROPRIATE}
     return Labels(
-        endorsed=tuple(a for a in actions if said.get(a) == {yes}),
-        rejected=tuple(a for a in actions if said.get(a) == {no}),
-        missing=tuple(a for a in actions if a not in said),
-        invalid=tuple(a for a in actions if a in said and said[a] not in ({yes}, {no})),
-        unknown=sum(name not in actions for name in said),
+        endorsed=tuple(a for a in menu if said.get(a) == yes),
+        rejected=tuple(a for a in menu if said.get(a) == no),
+        missing=tuple(a for a in menu if a not in said),
+        invalid=tuple(a for a in menu if a in said and said[a] not in (yes, no)),
+        unknown=len(read.unknown),
     )

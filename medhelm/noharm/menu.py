@@ -8,12 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from medhelm.noharm.cases import Case, to_case
 from medhelm.noharm.derive import STRONG, action_class, consensus
-from medhelm.noharm.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
+from medhelm.noharm.experts import validation_text
+from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
+from medhelm.noharm.labels import Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
-from medhelm.schema import MADE_BY, Instance, Response
+from medhelm.schema import MADE_BY, VALIDATION, Instance, Response
 
 _KEY = "case"
 
@@ -33,12 +36,16 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
         menu={a.id: a.text for a in case.actions},
         references=(msgspec.json.encode({"labels": labels}).decode(),),
         answer_key={_KEY: msgspec.json.encode(case).decode()},
-        metadata={"specialty": case.specialty} | _makers(case),
+        metadata={"specialty": case.specialty} | _makers(case) | _validation(case),
     )
 
 
 def _makers(case: Case) -> dict[str, str]:
     return {MADE_BY: ", ".join(case.made_by)} if case.made_by else {}
+
+
+def _validation(case: Case) -> dict[str, str]:
+    return {} if case.validation is UNSET else {VALIDATION: validation_text(case.validation)}
 
 
 def _is_right(case: Case, name: str) -> bool:
@@ -69,13 +76,14 @@ class Labelled:
 
 def label_case(instance: Instance, response: Response) -> Labelled | None:
     """Return what a reply labels and scores; None where no labels can be read out of it."""
-    return _label(instance.answer_key[_KEY], tuple(instance.menu), response.text)
+    return _label(instance.answer_key[_KEY], response.text, response.finish == "length")
 
 
 @lru_cache(maxsize=8)  # the metrics of one reply ask one after the other
-def _label(case: str, menu: tuple[str, ...], reply: str) -> Labelled | None:
-    labels = read_labels(reply, menu)
-    return None if labels is None else Labelled(labels, score_case(_parse(case), labels.endorsed))
+def _label(case: str, reply: str, is_cut: bool) -> Labelled | None:
+    own = _parse(case)
+    labels = read_labels(reply, {a.id: a.text for a in own.actions}, is_cut=is_cut)
+    return None if labels is None else Labelled(labels, score_case(own, labels.endorsed))
 
 
 def has_strong_action(instance: Instance) -> bool:

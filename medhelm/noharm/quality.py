@@ -1,10 +1,11 @@
-"""Whether cases are well formed: six checks, leaks, agreement of the raters, a summary.
+"""Whether cases are well formed: eight checks, leaks, agreement of the raters, a summary.
 
 Nothing here says that a rating is right. What is found is a flag beside a case; no case is changed
 or left out.
 
 Source: Krishna et al., MedAct, sections 4.1 and 4.2 with tables 1 and 2; the sixth check, of
-near-duplicates, is the one that its text uses and its table leaves out.
+near-duplicates, is the one that its text uses and its table leaves out. Two are of all cases
+together: that no case repeats another (`copies`), that words alone tell little (`words`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from medhelm.agreement import Level, krippendorff_alpha
 from medhelm.intervals import exact_rate
 from medhelm.noharm.cases import CATEGORIES, Action, Case
+from medhelm.noharm.copies import MOST_ALIKE, find_copies
 from medhelm.noharm.derive import STRONG, ActionClass, action_class, consensus
 from medhelm.noharm.leaks import find_leaks
 from medhelm.noharm.similar import (
@@ -31,11 +33,17 @@ from medhelm.noharm.similar import (
     natural,
     near_duplicates,
 )
+from medhelm.noharm.words import Words, check_words
 
-CheckName = Literal["mix", "strong", "implausible", "agreement", "references", "duplicates"]
+CheckName = Literal[
+    "mix", "strong", "implausible", "agreement", "references", "duplicates", "copies"
+]
+"""The checks that a case passes or fails; `words` is of the set."""
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 FIVE = CHECKS[:5]
 """The checks of the paper's table 2."""
+SIX = CHECKS[:6]
+"""The checks that need no other case."""
 
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
@@ -61,6 +69,7 @@ _COUNTED: dict[CheckName, str] = {
     "agreement": "discordant",
     "references": "strong actions without a reference",
     "duplicates": "pairs of near-duplicates",
+    "copies": "other cases that it repeats",
 }
 
 READINGS: dict[str, str] = {
@@ -73,6 +82,10 @@ READINGS: dict[str, str] = {
     "reference": "of the action itself, not of its case",
     "near-duplicate": f"likeness by words of {THRESHOLD} or more; excused in one alternative group, "
     "or where one is the broad action of the other",
+    "words": "naive Bayes on word counts, each case scored by a model of the others; area under the "
+    "curve over all appropriate and inappropriate actions together",
+    "copy": f"more than {MOST_ALIKE:.0%} in common: of the vignettes' runs of three words, or of the "
+    "menus' actions",
 }
 """How what the paper leaves open was read; printed with every report."""
 
@@ -99,6 +112,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     measures: tuple[Measure, ...]
     actions: tuple[tuple[str, ...], ...]
     """Ids that it concerns, in natural order; near-duplicates in pairs."""
+    others: tuple[str, ...] = ()
+    """The other cases that it repeats, and how far."""
 
 
 class CaseLeak(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +140,7 @@ class CaseQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """A count among n with its exact interval, of the rule of three where none was seen."""
+    """A count among n with its exact interval, one-sided where none or all were seen."""
 
     count: int
     n: int
@@ -136,7 +151,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Raters(msgspec.Struct, frozen=True, kw_only=True):
-    """How the three raters agree over all actions."""
+    """How the raters of an action agree, over all actions."""
 
     near_identical: Share
     discordant: Share
@@ -169,14 +184,18 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     leaky: Share
     """Actions with at least one leak."""
     raters: Raters
+    words: Words
 
     def passing(self, checks: Sequence[CheckName]) -> int:
         """Return how many cases pass all of these checks."""
         return sum(not set(case.flags) & set(checks) for case in self.cases)
 
 
-def check_case(case: Case, embed: Embed | None = None) -> CaseQuality:
-    """Return what the checks find in one case; `embed` also looks for duplicates by embeddings."""
+def check_case(case: Case, embed: Embed | None = None, others: Sequence[str] = ()) -> CaseQuality:
+    """Return what the checks find in one case; `embed` also looks for duplicates by embeddings.
+
+    `others` names the cases that it repeats, and how far.
+    """
     checks = (
         _mix(case),
         _strong(case),
@@ -184,6 +203,7 @@ def check_case(case: Case, embed: Embed | None = None) -> CaseQuality:
         _at_most("agreement", case, is_discordant, MOST_DISCORDANT),
         _references(case),
         _duplicates(case, embed),
+        _copies(others),
     )
     leaks = [
         CaseLeak(action=action.id, kind=leak.kind, phrase=leak.phrase)
@@ -201,7 +221,8 @@ def check_case(case: Case, embed: Embed | None = None) -> CaseQuality:
 
 def check_cases(cases: Sequence[Case], embed: Embed | None = None) -> Quality:
     """Return what is found in a set of cases, at least one."""
-    found = tuple(check_case(case, embed) for case in cases)
+    repeated = _repeated(cases)
+    found = tuple(check_case(case, embed, own) for case, own in zip(cases, repeated, strict=True))
     leaky = sum(len({leak.action for leak in case.leaks}) for case in found)
     summary = summarise(cases)
     return Quality(
@@ -209,7 +230,21 @@ def check_cases(cases: Sequence[Case], embed: Embed | None = None) -> Quality:
         summary=summary,
         leaky=_share(leaky, summary.actions),
         raters=rater_agreement(cases),
+        words=check_words(cases, CONFIDENCE),
     )
+
+
+def _repeated(cases: Sequence[Case]) -> list[tuple[str, ...]]:
+    """Return what each case repeats of others: a line for each other case."""
+    found: list[dict[int, list[str]]] = [{} for _ in cases]
+    for copy in find_copies(cases):
+        how = "identical" if copy.what == "case" else f"{copy.what} {copy.alike:.0%} the same"
+        for own, other in ((copy.one, copy.other), (copy.other, copy.one)):
+            found[own].setdefault(other, []).append(how)
+    return [
+        tuple(f"{cases[other].code}: {', '.join(how)}" for other, how in own.items())
+        for own in found
+    ]
 
 
 def is_strong(action: Action) -> bool:
@@ -231,7 +266,9 @@ def is_near_identical(action: Action) -> bool:
 def rater_agreement(cases: Sequence[Case]) -> Raters:
     """Return how the raters of all actions agree."""
     actions = [action for case in cases for action in case.actions]
-    ratings = np.array([action.ratings for action in actions], dtype=np.float64)
+    ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
+    for row, action in zip(ratings, actions, strict=True):
+        row[: len(action.ratings)] = action.ratings
 
     def alpha(level: Level) -> float | None:
         found = krippendorff_alpha(ratings, level)
@@ -306,6 +343,11 @@ def _duplicates(case: Case, embed: Embed | None) -> Check:
     pairs -= set(_related(case))
     measure = _measure(_COUNTED["duplicates"], len(pairs), Fraction(0))
     return _check("duplicates", [measure], list(pairs))
+
+
+def _copies(others: Sequence[str]) -> Check:
+    measure = _measure(_COUNTED["copies"], len(others), Fraction(0))
+    return msgspec.structs.replace(_check("copies", [measure], ()), others=tuple(others))
 
 
 def _related(case: Case) -> Iterator[tuple[str, str]]:

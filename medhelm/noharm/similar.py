@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -96,6 +96,12 @@ def embedding_duplicates(
         and read[i].facts == read[j].facts
         and _is_compatible(read[i], read[j])
     ]
+
+
+def gist(text: str) -> Hashable:
+    """Return what a text says, without spelling and order: equal for texts that say the same."""
+    read = _read(text)
+    return read.facts, frozenset(read.words), frozenset(read.filler)
 
 
 def natural(name: str) -> tuple[tuple[tuple[int, int | str], ...], str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.noharm.labels import APPROPRIATE, INAPPROPRIATE
+from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.protocols.completion import build_request as plain_request
 from medhelm.schema import Benchmark, Instance, Request, RunSpec
 

@@ -12,13 +12,12 @@ from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.extract import visible_text
 from medhelm.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.jury.prompt import judge_messages, repair_message
-from medhelm.jury.reply import BadReply, read_reply
+from medhelm.jury.reply import BadReply, Reply, read_reply
 from medhelm.jury.rubrics import criteria_of
 from medhelm.protocols.completion import reserve
 from medhelm.records import judge_budget
 from medhelm.schema import (
     Exchange,
-    Instance,
     JuryTerms,
     Message,
     Model,
@@ -39,8 +38,13 @@ def is_judged(response: Response) -> bool:
 
 def judge_request(judge: ModelSpec, terms: JuryTerms, exchange: Exchange) -> Request:
     """Return what a judge is first sent for an answer: what the model thought is no part of it."""
-    answer = visible_text(exchange.response.text)
-    messages = judge_messages(terms.rubric, exchange.instance, answer, terms.instruction)
+    messages = judge_messages(
+        terms.rubric,
+        exchange.instance,
+        visible_text(exchange.response.text),
+        terms.instruction,
+        reasons=terms.jury.reasons,
+    )
     return _request(judge, terms, exchange, messages)
 
 
@@ -71,16 +75,15 @@ async def conduct(
     Raises RepairRefused where a repair does not fit the budget.
     """
     calls: list[JudgeCall] = []
-    scores: tuple[int, ...] | None = None
     messages = request.messages
     while True:
         response = await _send(model, request, reservation)
-        call, scores = _read(terms, exchange.instance, request, response)
+        call, said = _read(terms, exchange, request, response)
         calls.append(call)
         if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
             break
-        said = Message("assistant", response.text if response.text.strip() else _NOTHING)
-        messages = (*messages, said, repair_message(call.fault))
+        reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
+        messages = (*messages, reply, repair_message(call.fault))
         request = _request(model.spec, terms, exchange, messages)
         try:
             reservation = await _reserve_repair(model, request, ledger)
@@ -88,7 +91,7 @@ async def conduct(
             raise RepairRefused(
                 _judgement(model, exchange, None, calls, is_final=False), e
             ) from None
-    return _judgement(model, exchange, scores, calls)
+    return _judgement(model, exchange, said, calls)
 
 
 async def _reserve_repair(model: Model, request: Request, ledger: Ledger) -> Reservation:
@@ -120,7 +123,7 @@ class RepairRefused(Exception):
 def _judgement(
     model: Model,
     exchange: Exchange,
-    scores: tuple[int, ...] | None,
+    said: Reply | None,
     calls: Sequence[JudgeCall],
     *,
     is_final: bool = True,
@@ -130,7 +133,8 @@ def _judgement(
         instance_id=exchange.instance.id,
         repeat=exchange.response.repeat,
         judge=model.spec.name,
-        scores=scores,
+        scores=said.scores if said else None,
+        reasons=said.reasons if said and any(said.reasons) else (),
         calls=tuple(calls),
         is_broken_off=not is_final,
     )
@@ -150,16 +154,17 @@ async def _send(model: Model, request: Request, reservation: Reservation) -> Res
 
 
 def _read(
-    terms: JuryTerms, instance: Instance, request: Request, response: Response
-) -> tuple[JudgeCall, tuple[int, ...] | None]:
-    """Return the record of one call, and the scores where its reply could be read."""
+    terms: JuryTerms, exchange: Exchange, request: Request, response: Response
+) -> tuple[JudgeCall, Reply | None]:
+    """Return the record of one call, and what it says where its reply could be read."""
     parsed, fault = _ending(response)
-    scores: tuple[int, ...] | None = None
+    said: Reply | None = None
     if not parsed:
         rubric = terms.rubric
-        criteria = criteria_of(rubric, instance)
+        criteria = criteria_of(rubric, exchange.instance)
+        answer = visible_text(exchange.response.text)
         try:
-            scores = read_reply(response.text, criteria, rubric.minimum, rubric.maximum)
+            said = read_reply(response.text, criteria, rubric.minimum, rubric.maximum, answer)
             parsed = "scored"
         except BadReply as e:
             parsed = "truncated" if response.finish == "length" else "unreadable"
@@ -176,7 +181,7 @@ def _read(
         served_model=response.served_model,
         finished_at=response.finished_at,
     )
-    return call, scores
+    return call, said
 
 
 def _ending(response: Response) -> tuple[Parsed | None, str]:

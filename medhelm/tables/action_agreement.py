@@ -16,11 +16,12 @@ from medhelm.agreement import common_pairs, krippendorff_alpha
 from medhelm.errors import UsageError
 from medhelm.intervals import exact_rate, seed_of
 from medhelm.noharm.cases import CATEGORIES
-from medhelm.noharm.derive import action_class, consensus
+from medhelm.noharm.derive import action_class, middle, to_point
+from medhelm.noharm.experts import validation_text
 from medhelm.stats import Floats
 from medhelm.tables import action_measures as measures
 from medhelm.tables.action_columns import ACTIONS, DIFFERENCES
-from medhelm.tables.action_measures import CLASSES, Agreement, Pairs, classes, harm_weight, point
+from medhelm.tables.action_measures import CLASSES, Agreement, Pairs, classes, harm_weight
 from medhelm.tables.action_ratings import RatedActions
 from medhelm.tables.spreadsheet import guard
 from medhelm.tables.table import Part, Row, Settings, Table, make_table
@@ -55,7 +56,7 @@ class _Study:
 
     @property
     def synthetic(self) -> Floats:
-        return np.asarray([consensus(a) for a in self.rated.actions], dtype=np.float64)
+        return np.asarray([middle(a) for a in self.rated.actions], dtype=np.float64)
 
     @property
     def median(self) -> Floats:
@@ -229,6 +230,7 @@ def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
         "the experts' classes.",
         "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "
         "over pairs of raters, what single raters reach with each other; a median has less noise.",
+        *_vouched(rated),
         *_alphas(rows),
         *_turned(rows),
     ]
@@ -250,6 +252,16 @@ def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
             lacking.setdefault(why, []).append(str(row["rater"]))
     notes += [f"No kappa {why}: {_several(of)}." for why, of in lacking.items()]
     return notes
+
+
+def _vouched(rated: RatedActions) -> list[str]:
+    """Return by whom ratings that are called synthetic here were validated."""
+    if not rated.validations:
+        return []
+    return [
+        "Ratings of the file that are called synthetic here are experts': "
+        f"{'; '.join(map(validation_text, rated.validations))}."
+    ]
 
 
 def _alphas(rows: Sequence[Row]) -> list[str]:
@@ -296,7 +308,7 @@ def differences_table(
     """
     least = fewest_ratings(rated, least)
     found = measures.median(rated.ratings, least)
-    order = [i for i in _farthest(rated, found) if found[i] != consensus(rated.actions[i])]
+    order = [i for i in _farthest(rated, found) if found[i] != middle(rated.actions[i])]
     rows = [_difference(rated, i, float(found[i]), with_text) for i in order[:largest]]
     notes = [
         f"Experts: {', '.join(rated.experts)}; their median is of at least {least}.",
@@ -315,11 +327,11 @@ def differences_table(
 
 def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
     """Return the places of actions with a median: by points, then by weight of an error, apart."""
-    synthetic = [consensus(a) for a in rated.actions]
+    given = [middle(a) for a in rated.actions]
     there = [i for i, own in enumerate(medians) if not np.isnan(own)]
 
     def apart(i: int) -> tuple[float, int]:
-        own, other = float(medians[i]), synthetic[i]
+        own, other = float(medians[i]), given[i]
         return -abs(own - other), -abs(harm_weight(own) - harm_weight(other))
 
     return sorted(there, key=apart)
@@ -327,8 +339,8 @@ def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
 
 def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> Row:
     action = rated.actions[i]
-    other = consensus(action)
-    its, theirs = action_class(other), action_class(point(own))
+    other = middle(action)
+    its, theirs = (action_class(to_point(x)) for x in (other, own))
     return {
         "case": rated.codes[i],
         "action": action.id,

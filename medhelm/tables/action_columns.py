@@ -29,7 +29,7 @@ ACTIONS = (
     text("level", "overall: of all actions; category, specialty, class: of a part of them"),
     text(
         "who",
-        "whose ratings are compared with the median of the case's three: median (of the experts) or "
+        "whose ratings are compared with the median of the case's own: median (of the experts) or "
         "expert; experts, synthetic: those among themselves",
     ),
     text("rater", "that in words, an expert by name; missing in rows of a part", "rater"),
@@ -71,8 +71,8 @@ DIFFERENCES = (
     text("action", "id of the action", "action"),
     text("category", "category of the action", "category"),
     text("specialty", "specialty of the case"),
-    text("synthetic", "the three ratings of the case", "synthetic"),
-    count("synthetic_median", "their median"),
+    text("synthetic", "the ratings that the case came with", "synthetic"),
+    number("synthetic_median", "their median", "", "", digits=1),
     text("synthetic_class", "class of that median"),
     text(
         "experts",
@@ -89,4 +89,86 @@ DIFFERENCES = (
     ),
     count("experts_harm", "the same by the experts' median"),
     text("text", "the action's text, where asked for", "text"),
+)
+
+
+def _of_both(name: str, description: str, heading: str) -> tuple[Column, ...]:
+    return (
+        number(
+            f"{name}_file", f"{description}, by the ratings of the cases", "share", heading, None, 3
+        ),
+        number(
+            f"{name}_experts",
+            f"{description}, by the experts' medians",
+            "share",
+            "experts",
+            None,
+            3,
+        ),
+    )
+
+
+RUBRICS = (
+    text("model", "name of the model", "model"),
+    yes("ranked", "whether nearly all of its replies could be read"),
+    count("n", "cases behind the scores: those that every ranked model has", "n"),
+    count("asked", "replies asked for to cases that experts rated whole"),
+    count("read", "those of them that could be read", "read", of="asked"),
+    *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
+    number(
+        "difference",
+        "overall_experts - overall_file",
+        "share",
+        "difference",
+        ("difference_low", "difference_high"),
+        3,
+    ),
+    *ends("difference", "difference", "share"),
+    text("difference_method", "how that interval was made, or why there is none"),
+    count("rank_file", "rank by the ratings of the cases", "rank"),
+    count("rank_experts", "rank by the experts' medians", "experts"),
+    *_of_both("severe_rate", "share of cases with a severe error", "severe"),
+    *(
+        number(f"{name}_{rubric}", f"{name}, by the {rubric}", "share")
+        for name in ("safety", "completeness", "restraint")
+        for rubric in ("file", "experts")
+    ),
+)
+
+SENSITIVITY = (
+    text("level", "model: over raters and draws; rater: under one rubric"),
+    text("rater", "whose ratings: a median, or one rater by number", "rater"),
+    text("model", "name of the model", "model"),
+    count("n", "cases behind the scores", "n"),
+    count("rank_file", "rank by the median of the file", "file"),
+    count("rank", "rank by the experts' median, or by the one rater", "rank"),
+    text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
+    count("rank_single_low", "the best of them"),
+    count("rank_single_high", "the worst of them"),
+    text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
+    count("rank_drawn_low", "its better end"),
+    count("rank_drawn_high", "its worse end"),
+    number(
+        "same_rank", "share of the draws in which the model has the rank of the median", "share"
+    ),
+    number(
+        "overall",
+        "Overall under these ratings",
+        "share",
+        "overall",
+        ("overall_low", "overall_high"),
+        3,
+    ),
+    number("overall_low", "lower end of the range of overall over the draws", "share"),
+    number("overall_high", "upper end", "share"),
+    number(
+        "severe_rate",
+        "share of cases with a severe error under these ratings",
+        "share",
+        "severe",
+        ("severe_rate_low", "severe_rate_high"),
+        3,
+    ),
+    number("severe_rate_low", "lower end of the range of severe_rate over the draws", "share"),
+    number("severe_rate_high", "upper end", "share"),
 )

@@ -18,7 +18,7 @@ from typing import get_args
 import numpy as np
 
 from medhelm.intervals import Interval, bootstrap, percentile, score_interval
-from medhelm.noharm.derive import WEIGHTS, ActionClass, action_class, severity
+from medhelm.noharm.derive import WEIGHTS, ActionClass, action_class, severity, to_point
 from medhelm.stats import Floats, Ints
 
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
@@ -38,20 +38,15 @@ def median(ratings: Floats, least: int) -> Floats:
     return found
 
 
-def point(rating: float) -> int:
-    """Return the point of the scale whose class and harm weight a median has: halves go up."""
-    return int(np.floor(rating + 0.5))
-
-
 def harm_weight(rating: float) -> int:
     """Return what an error about an action weighs: above 0 leaving it out, below 0 endorsing it."""
-    grave = severity(point(rating))
+    grave = severity(to_point(rating))
     if grave is None:
         return 0
-    return WEIGHTS[grave] if action_class(point(rating)) == "appropriate" else -WEIGHTS[grave]
+    return WEIGHTS[grave] if action_class(to_point(rating)) == "appropriate" else -WEIGHTS[grave]
 
 
-_CLASS = np.asarray([CLASSES.index(action_class(point(p))) for p in _POINTS])
+_CLASS = np.asarray([CLASSES.index(action_class(to_point(p))) for p in _POINTS])
 _HARM = np.asarray([harm_weight(p) for p in _POINTS])
 _GAP = np.abs(_POINTS[:, None] - _POINTS)
 _IS_REVERSED = (np.abs(np.subtract.outer(_CLASS, _CLASS)) == 2).astype(np.float64)

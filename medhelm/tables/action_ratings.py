@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import UNSET
 
 from medhelm.errors import DataError, closest
-from medhelm.noharm.cases import Action, Case
+from medhelm.noharm.cases import Action, Case, Validation
+from medhelm.noharm.experts import Sheets
 from medhelm.stats import Floats, Ints
 from medhelm.tables.ratings import check_columns, whole_number
 from medhelm.tables.spreadsheet import guard, read_filled
@@ -48,11 +50,27 @@ class RatedActions:
     """(k,): actions that rows of each expert name, rated or not."""
     unnamed: int
     """Rows that name neither a rating nor a rater."""
+    validations: tuple[Validation, ...] = ()
+    """Those of the cases, where their own ratings are experts'."""
+
+    @property
+    def sheets(self) -> Sheets:
+        """Return the ratings by case, action and expert."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for code, action, row in zip(self.codes, self.actions, self.ratings, strict=True):
+            given = zip(self.experts, row, strict=True)
+            own = {e: int(r) for e, r in given if not np.isnan(r)}
+            if own:
+                found.setdefault(code, {})[action.id] = own
+        return found
 
     @property
     def synthetic(self) -> Floats:
-        """Return the ratings (n, 3) that the file of cases holds."""
-        return np.asarray([a.ratings for a in self.actions], dtype=np.float64)
+        """Return the ratings (n, k) that the file of cases holds; NaN behind those of smaller panels."""
+        found = np.full((len(self.actions), max(len(a.ratings) for a in self.actions)), np.nan)
+        for row, action in zip(found, self.actions, strict=True):
+            row[: len(action.ratings)] = action.ratings
+        return found
 
     @property
     def clusters(self) -> Ints:
@@ -184,4 +202,9 @@ def _arrays(
         ratings=ratings,
         asked=np.asarray([sum(r == expert for _, r in asked) for expert in experts]),
         unnamed=sum(not row.rater for row in rows),
+        validations=_validations(cases[p.case] for p in places),
     )
+
+
+def _validations(cases: Iterable[Case]) -> tuple[Validation, ...]:
+    return tuple(dict.fromkeys(c.validation for c in cases if c.validation is not UNSET))

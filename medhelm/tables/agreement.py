@@ -3,13 +3,15 @@ clinicians against each other.
 
 As table 2 of the MedHELM paper: ICC(3,k) with k = 2 after z-scoring within rater, combined and per
 benchmark. Of the two raters one is the clinicians' mean, which is standardised again, so that the
-figure is 2r / (1 + r).
+figure is 2r / (1 + r). `z_scores="after"` makes the table as the paper does: the mean is of ratings
+as they are, and pairs of clinicians need two answers in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,11 @@ from medhelm.tables.agreement_columns import AGREEMENT
 from medhelm.tables.rated import Rated
 from medhelm.tables.table import Row, Settings, Table, Value, make_table
 
-MIN_COMMON = 5
-"""A pair of clinicians needs that many answers in common for an ICC of its own."""
+ZScores = Literal["before", "after"]
+"""Whether clinicians' ratings are z-scored before they are averaged, or their plain mean after."""
+
+MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
+"""A pair of clinicians needs that many answers in common for an ICC of its own; two as in the paper."""
 
 _MANY = 5
 COMBINED = "combined"
@@ -42,6 +47,18 @@ class _Group:
     weights: Floats
     """Of the bootstrap's draws."""
     scale: tuple[int, int]
+    z_scores: ZScores
+
+    def consensus(self, weights: Floats) -> Floats:
+        """Return what clinicians give each answer, (D, n) or of every draw the same (n,)."""
+        return (
+            agreement.consensus(self.ratings, weights) if self.z_scores == "before" else self.human
+        )
+
+    @property
+    def least(self) -> int:
+        """Answers that an ICC needs: of two it is 1 or undefined, which only the paper allows."""
+        return agreement.LEAST if self.z_scores == "before" else 2
 
     @property
     def human(self) -> Floats:
@@ -65,15 +82,17 @@ def agreement_table(
     rated: Rated,
     settings: Settings | None = None,
     *,
-    min_common: int = MIN_COMMON,
+    min_common: int | None = None,
     with_judges: bool = False,
+    z_scores: ZScores = "before",
 ) -> Table:
     """Return agreement with clinicians, combined and per benchmark, of the jury and of metrics."""
     settings = settings or Settings()
+    min_common = MIN_COMMON[z_scores] if min_common is None else min_common
     judges = set(rated.judges)
     shown = [m for m in rated.measures if with_judges or m not in judges]
     rows: list[Row] = []
-    for group in _groups(rated, settings):
+    for group in _groups(rated, settings, z_scores):
         measures = [m for m in shown if not np.isnan(group.measures[m]).all()]
         for measure in measures:
             row = _against(group, measure, settings.confidence)
@@ -87,19 +106,20 @@ def agreement_table(
         f"Agreement with clinicians, jury {jury_name(rated)}",
         AGREEMENT,
         rows,
-        [*common_notes(rated), *_agreement_notes(rated, rows, min_common)],
+        [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
         {
             "draws": settings.draws,
             "bootstrap_seed": settings.bootstrap_seed,
             "confidence": settings.confidence,
             "min_common": min_common,
+            "z_scores": z_scores,
         }
         | rated_settings(rated),
         ("benchmark",),
     )
 
 
-def _groups(rated: Rated, settings: Settings) -> list[_Group]:
+def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]:
     names = list(dict.fromkeys(rated.benchmarks.tolist()))
     scales = {*rated.scales.values()}
     groups = []
@@ -117,6 +137,7 @@ def _groups(rated: Rated, settings: Settings) -> list[_Group]:
                 codes, settings.draws, seed_of(settings.bootstrap_seed, "agreement", level, name)
             ),
             scale=rated.scales[name] if level == "benchmark" else min(scales),
+            z_scores=z_scores,
         )
         for name, level, rows in groups
     ]
@@ -128,9 +149,9 @@ def cluster_codes(clusters: NDArray[np.int64] | NDArray[np.uint64]) -> Ints:
 
 
 def _against(group: _Group, measure: str, confidence: float) -> Row:
-    """Return the row of one measure against the mean of the clinicians' z-scores."""
+    """Return the row of one measure against the clinicians' mean."""
     values = group.measures[measure]
-    mean = agreement.consensus(group.ratings, agreement.once(len(values)))[0]
+    mean = np.atleast_2d(group.consensus(agreement.once(len(values))))[0]
     used = ~(np.isnan(values) | np.isnan(mean))
     row = group.row(measure, used)
     if measure == JURY or measure.startswith(f"{JURY}["):
@@ -139,18 +160,18 @@ def _against(group: _Group, measure: str, confidence: float) -> Row:
     r = float(agreement.correlation(mean, values, agreement.once(len(values)))[0])
     if np.isnan(r):
         is_few = used.sum() < agreement.LEAST
-        why = f"fewer than {agreement.LEAST} answers with a z-score" if is_few else "no spread"
+        of = "answers with a z-score" if group.z_scores == "before" else "answers"
+        why = f"fewer than {agreement.LEAST} {of}" if is_few else "no spread"
         return row | {"boot_method": f"none ({why})"}
     if not np.isfinite(agreement.two_rater_icc(np.asarray(r))):
         return row | {"correlation": r, "boot_method": "none (exact contradiction)"}
     two = agreement.z_scores(np.stack([mean[used], values[used]], axis=1))
     icc = agreement.icc3k(two, confidence)
-    drawn = agreement.correlation(
-        agreement.consensus(group.ratings, group.weights), values, group.weights
-    )
+    drawn = agreement.correlation(group.consensus(group.weights), values, group.weights)
     ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
-    row |= {"icc": icc.value, "icc_low": icc.low, "icc_high": icc.high, "correlation": r}
-    return row | _ends(ends)
+    f = agreement.informative(Interval(icc.low, icc.high, "F"))
+    row |= {"icc": icc.value, "icc_low": f.low, "icc_high": f.high, "icc_method": f.method}
+    return row | {"correlation": r} | _ends(ends)
 
 
 def _ends(ends: Interval) -> Row:
@@ -182,7 +203,7 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     """Return the row of clinicians against each other, averaged over pairs."""
     ratings = group.ratings
     common = agreement.common_pairs(ratings, min_common)
-    iccs = agreement.pair_iccs(ratings, common, agreement.once(len(ratings)))[0]
+    iccs = agreement.pair_iccs(ratings, common, agreement.once(len(ratings)), least=group.least)[0]
     pairs = [pair for pair, icc in zip(common, iccs, strict=True) if np.isfinite(icc)]
     iccs = iccs[np.isfinite(iccs)]
     used = np.zeros(len(ratings), dtype=np.bool_)
@@ -191,6 +212,9 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     row = group.row(CLINICIANS, used) | {
         "pairs": len(pairs),
         "pairs_undefined": len(common) - len(pairs),
+        "pairs_of_two": sum(
+            int((~np.isnan(ratings[:, pair]).any(axis=1)).sum()) < agreement.LEAST for pair in pairs
+        ),
         "is_stand_in": False,
         "raters": len({rater for pair in pairs for rater in pair}),
         "alpha": agreement.krippendorff_alpha(ratings, "ordinal"),
@@ -198,13 +222,13 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     if not pairs:
         why = "no pair with a defined ICC" if common else f"no pair with {min_common} in common"
         return row | {"boot_method": f"none ({why})"}
-    drawn = agreement.pair_iccs(ratings, pairs, group.weights)
+    drawn = agreement.pair_iccs(ratings, pairs, group.weights, least=group.least)
     known = np.isfinite(drawn)
     with np.errstate(invalid="ignore"):
         means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
     count = len(np.unique(group.clusters[used]))
     none = Interval(None, None, "none (one cluster)")
-    row |= _ends(percentile(means, confidence, count) if count > 1 else none)
+    row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
     for name in ("mae", "kappa_quadratic", "kappa_linear"):
         row[name] = _mean([own.get(name) for own in each])
@@ -237,9 +261,18 @@ def common_notes(rated: Rated) -> list[str]:
     return [*notes, *rated.notes]
 
 
-def _agreement_notes(rated: Rated, rows: Sequence[Row], min_common: int) -> list[str]:
+_ORDER: Mapping[ZScores, str] = {
+    "before": "of z-scores within rater",
+    "after": "of the plain mean of the clinicians' ratings and of the measure, both z-scored "
+    "afterwards (the paper's table 2)",
+}
+
+
+def _agreement_notes(
+    rated: Rated, rows: Sequence[Row], min_common: int, z_scores: ZScores
+) -> list[str]:
     notes = [
-        "ICC(3,k), k = 2, of z-scores within rater: consistency, not absolute agreement; it equals "
+        f"ICC(3,k), k = 2, {_ORDER[z_scores]}: consistency, not absolute agreement; it equals "
         "2r / (1 + r). In brackets its F interval, not clipped, which takes answers for "
         "independent; low and high: bootstrap over whole clusters.",
         f"Clinicians: mean over pairs with at least {min_common} answers in common; MAE and kappa "
@@ -247,7 +280,9 @@ def _agreement_notes(rated: Rated, rows: Sequence[Row], min_common: int) -> list
     ]
     if len({*rated.scales.values()}) > 1:
         notes.append("Not combined: the benchmarks' rubrics have different scales.")
-    if silent := int(np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum()):
+    if silent := z_scores == "before" and int(
+        np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum()
+    ):
         notes.append(
             f"Clinicians with one rating or the same for all have no z-score: {silent} of "
             f"{rated.ratings.shape[1]}. Their ratings count in all but the ICC."
@@ -258,6 +293,7 @@ def _agreement_notes(rated: Rated, rows: Sequence[Row], min_common: int) -> list
             why = str(row["boot_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(f"{row['benchmark']} x {row['measure']}")
     notes += [f"No ICC {why}: {_several(of)}." for why, of in lacking.items()]
+    notes += _without_interval(rows)
     more = [
         f"{row['n_scale']} of {row['benchmark']}"
         for row in rows
@@ -279,6 +315,31 @@ def _agreement_notes(rated: Rated, rows: Sequence[Row], min_common: int) -> list
             notes.append(f"{row['judges']} judges are worth {votes:.1f} independent ones.")
         if isinstance(alpha, float) and not np.isnan(alpha):
             notes.append(f"Krippendorff's alpha (ordinal) among clinicians: {alpha:.2f}.")
+    return notes
+
+
+def _without_interval(rows: Sequence[Row]) -> list[str]:
+    """Return the notes on intervals that are left out, and on pairs with two answers in common."""
+    found = [
+        f"{row['benchmark']} x {row['measure']} {kind} {str(row[column])[6:-1]}"
+        for row in rows
+        for column, kind in (("icc_method", "F"), ("boot_method", "bootstrap"))
+        if "says nothing" in str(row.get(column, ""))
+    ]
+    notes = []
+    if found:
+        notes.append(
+            "No interval where it would reach from below 0 to above "
+            f"{agreement.NEAR_IDENTITY:g}: {_several(found)}."
+        )
+    of_two = [
+        f"{row['pairs_of_two']} of {row['benchmark']}" for row in rows if row.get("pairs_of_two")
+    ]
+    if of_two:
+        notes.append(
+            "Pairs with two answers in common, whose ICC is 1 or undefined whatever they say: "
+            f"{_several(of_two)}."
+        )
     return notes
 
 

@@ -43,6 +43,7 @@ AGREEMENT = (
     _column("raters", "integer", "clinicians that rated any of them"),
     _column("pairs", "integer", "pairs of clinicians in the average"),
     _column("pairs_undefined", "integer", "pairs left out: no spread, or exact contradiction"),
+    _column("pairs_of_two", "integer", "pairs in the average with two answers in common"),
     _column(
         "icc",
         "number",
@@ -52,6 +53,7 @@ AGREEMENT = (
     ),
     _column("icc_low", "number", "lower end of its F interval, not clipped"),
     _column("icc_high", "number", "upper end of its F interval"),
+    _column("icc_method", "string", "F, or why there is no such interval"),
     _column("boot_low", "number", "lower end of its bootstrap interval, over clusters", "low"),
     _column("boot_high", "number", "upper end of its bootstrap interval", "high"),
     _column("boot_method", "string", "how that interval was made, or why there is none"),

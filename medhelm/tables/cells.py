@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from medhelm.errors import RecordError
 from medhelm.jury.metric import NAME as JURY
+from medhelm.records import bare_name
 from medhelm.schema import FLOORED, MetricRef, ModelSpec, RunRecord
 from medhelm.stats import Floats, is_fit
 from medhelm.tables.arrow import codes, lists, numbers
@@ -25,6 +26,9 @@ Keys = NDArray[np.uint64]
 
 MIN_COVERAGE = 0.99
 """A model whose run covers a smaller share of its instances is not ranked on that benchmark."""
+
+MIN_READ = 0.95
+"""Nor one of whose responses a smaller share was read, on a metric that has no floor for the rest."""
 
 COLUMNS = (
     "instance_key",
@@ -131,6 +135,27 @@ class Cell:
         planned = self.planned(metric)
         return self.scores[metric].counted / planned if planned else 0.0
 
+    def unread(self, metric: str) -> int:
+        """Return how many responses have no value because nothing could be read in them."""
+        if any(m.name == metric and m.floor is not None for m in self.record.grading.metrics):
+            return 0
+        return sum(n for o, n in self.scores[metric].outcomes.items() if o in FLOORED)
+
+    def shortfall(self, metric: str) -> str:
+        """Return why too little has a value for the model to be ranked; empty where enough has."""
+        counted, unread = self.scores[metric].counted, self.unread(metric)
+        planned = self.planned(metric)
+        coverage = (counted + unread) / planned if planned else 0.0
+        if coverage < MIN_COVERAGE:
+            return f"coverage {coverage:.1%}"
+        read = counted / (counted + unread)
+        return f"read {read:.1%}" if read < MIN_READ else ""
+
+    def ended_at_budget(self, metric: str) -> tuple[int, bool]:
+        """Return how many responses the output budget ended, and whether those scored are counted."""
+        own = next(r for r in self.record.results if r.metric == metric)
+        return own.outcomes.get("truncated", 0) + (own.cut or 0), own.cut is not None
+
     def lacks_parts(self, metric: str) -> bool:
         """Return whether a mean over parts is without one of the benchmark's parts."""
         refs = self.record.grading.metrics
@@ -140,9 +165,11 @@ class Cell:
 
 
 def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
-    """Return whether two settings ask one model at one place."""
-    where = (a.provider, a.model, a.base_url)
-    return bool(a.model) and where == (b.provider, b.model, b.base_url)
+    """Return whether two settings ask one model: at one place, or hosted by whomever."""
+    if not a.model or bare_name(a.model) != bare_name(b.model):
+        return False
+    is_hosted = "local" not in (a.endpoint_class, b.endpoint_class)
+    return is_hosted or (a.provider, a.model, a.base_url) == (b.provider, b.model, b.base_url)
 
 
 def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:

@@ -85,18 +85,24 @@ OVERALL = (
     Column(
         name="rank",
         type="integer",
-        description="1 + the number of models ranked strictly better; missing: not ranked",
+        description="1 + the number of models with a higher win rate (or macro-average, where "
+        "ranked by it); missing: not ranked",
         heading="rank",
         interval=("rank_low", "rank_high"),
     ),
-    count("rank_low", "best rank of the interval over paired resampling of instances"),
-    count("rank_high", "worst rank of that interval"),
-    count("tie_group", "models of one number cannot be told from the first of their group", "tie"),
+    count(
+        "rank_low",
+        "1 + the number of models clearly better, over all pairs at once: paired differences of "
+        "win rate and macro-average",
+    ),
+    count("rank_high", "number of ranked models less those clearly worse"),
+    count("tie_group", "the first of a group is not clearly better than the others of it", "tie"),
     _MODEL,
     yes("ranked", "whether the model is ranked"),
     number(
         "win_rate",
-        "share of rivals and common benchmarks where the score is at least the rival's (paper)",
+        "share of rivals and common benchmarks where the score is above the rival's, a tie "
+        "counting one half",
         "share",
         "win",
         ("win_low", "win_high"),
@@ -104,9 +110,14 @@ OVERALL = (
     *ends("win", "win_rate, instances resampled within each benchmark", "share"),
     number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
     *ends("win_suite", "win_rate, benchmarks resampled", "share"),
-    number("win_rate_half", "win rate in which a tie counts one half", "share", "half"),
-    *ends("win_half", "win_rate_half, instances resampled within each benchmark", "share"),
-    number("win_half_sd", "SD of win_rate_half over rivals, ddof 0", "share"),
+    number(
+        "win_rate_literal",
+        "win rate in which a tie wins for both, as in the paper's text",
+        "share",
+        "literal",
+    ),
+    *ends("win_literal", "win_rate_literal, instances resampled within each benchmark", "share"),
+    number("win_literal_sd", "SD of win_rate_literal over rivals, ddof 0", "share"),
     number(
         "macro_average",
         "unweighted mean of the normalised scores over the common benchmarks",
@@ -119,10 +130,22 @@ OVERALL = (
     number(
         "coverage", "rows with a value of all planned", "share", "cov", digits=1, is_percent=True
     ),
+    number(
+        "cut_share",
+        "share of the answers planned that the output budget ended; missing where a run was graded "
+        "before those scored were counted",
+        "share",
+        "cut",
+        digits=1,
+        is_percent=True,
+    ),
     count("benchmarks", "benchmarks in the rank, the win rate and the macro-average", "n"),
     count("benchmarks_run", "benchmarks with a run"),
     text("benchmarks_missing", "benchmarks of this table without a run of the model"),
-    text("benchmarks_flagged", "benchmarks on which the model is not ranked for its coverage"),
+    text(
+        "benchmarks_flagged",
+        "benchmarks on which the model is not ranked for its coverage, or the share read",
+    ),
     *_quiet(_COSTS, total_cost_usd="USD", total_cost_upper_usd="USD at most"),
     _FLAGS,
 )
@@ -160,13 +183,23 @@ BENCHMARKS = (
         digits=3,
     ),
     count("planned", "rows of the finished run: instances times repeats"),
-    count("counted", "rows with a value: scored, or counted with the metric's floor"),
+    count(
+        "counted", "rows with a value: scored, or counted with the metric's floor where it has one"
+    ),
     count("scored", "rows whose answer was read and scored", "scored", of="planned"),
     number("coverage", "counted / planned", "share", "cov", digits=1, is_percent=True),
     *(
         number(f"share_{o}", f"share of the planned rows with the outcome {o}", "share")
         for o in OUTCOMES
     ),
+    count(
+        "cut",
+        "scored answers that the output budget ended; missing where they were not counted yet",
+    ),
+    count(
+        "ended_at_budget", "answers that the output budget ended: cut, and the outcome truncated"
+    ),
+    number("cut_share", "ended_at_budget / planned", "share", "cut", digits=1, is_percent=True),
     number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
     text("not_scored", "rows of each other outcome", "not scored"),
     count("repeats", "times each instance was asked"),

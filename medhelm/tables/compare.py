@@ -1,7 +1,7 @@
 """Two models on the same instances: paired differences per benchmark and over all of them.
 
 Only instances that both have a value for count, whatever other models answered. A benchmark on
-which either run covers less than `MIN_COVERAGE` is shown but not compared: it is in neither the
+which either run covers too little (`Cell.shortfall`) is shown but not compared: it is in neither the
 Holm family nor the overall row.
 """
 
@@ -19,15 +19,16 @@ from medhelm.intervals import (
     Interval,
     bootstrap,
     cluster_sums,
+    clustered_percentile,
     percentile,
     permutation_p,
     seed_of,
     swap_differences,
 )
 from medhelm.schema import MetricRef
-from medhelm.stats import AGGREGATIONS, TIE, Floats
+from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints
 from medhelm.tables import notes
-from medhelm.tables.cells import MIN_COVERAGE, Cell
+from medhelm.tables.cells import Cell
 from medhelm.tables.columns import COMPARE
 from medhelm.tables.study import Study
 from medhelm.tables.table import Row, Settings, Table, make_table
@@ -90,6 +91,7 @@ def compare(study: Study, a: str, b: str) -> Table:
             *([notes.pooled_intervals(study)] if pairs else []),
             *_scales(study, rows),
             *_not_compared(rows),
+            *notes.few_clusters(rows),
             *notes.flag_legend(used),
         ],
         notes.settings(study) | {"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
@@ -121,7 +123,7 @@ def _row(
     found = pair(a, b, metric, study.settings, benchmark)
     if found is None:
         return row | {"n": 0, "test": "no instance in common"}, None
-    is_whole = min(a.coverage(metric.name), b.coverage(metric.name)) >= MIN_COVERAGE
+    is_whole = not (a.shortfall(metric.name) or b.shortfall(metric.name))
     is_defined = not math.isnan(found.difference)
     return row | {
         "is_compared": is_whole and is_defined,
@@ -132,7 +134,7 @@ def _row(
         "difference": found.difference,
         "low": found.interval.low,
         "high": found.interval.high,
-        "interval_method": found.interval.method,
+        "interval_method": notes.method(found.interval),
         "standard_error": found.error,
         "correlation": found.correlation,
         "p": found.p,
@@ -181,7 +183,7 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
         normalised=normalised,
         error=stats.clustered_error(gap, codes) if is_mean else stats.sample_sd(known, ddof=1),
         correlation=_correlation(left, right),
-        interval=_interval(draws, len(keys), settings),
+        interval=_interval(draws, np.bincount(codes), settings),
         p=(
             stats.mcnemar(wins, losses)
             if is_rate
@@ -199,10 +201,10 @@ def _correlation(left: Floats, right: Floats) -> float:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-def _interval(draws: Floats, clusters: int, settings: Settings) -> Interval:
-    if clusters < 2:
+def _interval(draws: Floats, sizes: Ints, settings: Settings) -> Interval:
+    if len(sizes) < 2:
         return Interval(None, None, "none (one cluster)")
-    return percentile(draws, settings.confidence, clusters)
+    return clustered_percentile(draws, settings.confidence, sizes)
 
 
 def _overall(pairs: list[Paired], settings: Settings) -> Row:
@@ -225,7 +227,7 @@ def _overall(pairs: list[Paired], settings: Settings) -> Row:
         "difference": means[0] - means[1],
         "low": ends.low,
         "high": ends.high,
-        "interval_method": ends.method,
+        "interval_method": notes.method(ends),
         "standard_error": (one.error if one else stats.sample_sd(draws[~np.isnan(draws)], ddof=1)),
         "p": one.p if one else permutation_p(float(means[0] - means[1]), swaps),
         "test": one.test if one else "permutation",
@@ -240,7 +242,7 @@ def _verdict(pairs: list[Paired], rows: list[Row], a: str, b: str, settings: Set
     worse = sum(q.difference < -TIE for q in pairs)
     level = 1 - settings.confidence
     clear = [q for q, r in zip(pairs, rows, strict=True) if float(str(r["p_holm"])) <= level]
-    up = sum(q.difference > 0 for q in clear)
+    up = sum(q.difference > TIE for q in clear)
     return [
         f"Of {len(pairs)} benchmarks {a} scores higher on {better}, {b} on {worse}, and "
         f"{len(pairs) - better - worse} are equal; after Holm at {level:.2g}, {up} and "

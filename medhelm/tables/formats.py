@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from medhelm.console import open_console
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.layout import BARE, SPARE, shown
+from medhelm.tables.layout import BARE, leaving, shown
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.table import Column, Table, Value, to_document
 
@@ -42,6 +43,10 @@ _QUIET = frozenset({"flags", "not_scored", "abstained"})
 
 _P = frozenset({"p", "p_holm"})
 """Columns whose smallest values are shown as below their last digit, since 0 they are not."""
+
+_EQUAL = 12
+"""Numbers are rounded to so many digits first: sums of the same values in another order differ in
+the last bits, and would else be shown as 0.57 and 0.58."""
 
 _HEADING = "\ue000"
 """Stands in a grid where the heading of a group goes; `clean` leaves none in a text."""
@@ -97,8 +102,10 @@ def _value_text(column: Column, value: str | int | float | bool) -> str:
         return "".join(FLAGS[word][0] for word in str(value).split())
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if column.type == "number":
+        value = round(float(value), _EQUAL)
     if column.is_percent:
-        return f"{100 * float(value):.{column.digits}f} %"
+        return f"{round(100 * float(value), _EQUAL):.{column.digits}f} %"
     if column.name in _P and float(value) < (least := 10**-column.digits):
         return f"<{least:.{column.digits}f}"
     if column.type == "number":
@@ -223,10 +230,9 @@ def _all_notes(table: Table) -> list[str]:
 
 def print_tables(tables: Sequence[Table], console: Console | None = None) -> None:
     """Print tables with their notes on a terminal; a note of several tables is printed once."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = console or Console()
+    out = console or open_console()
     said: set[str] = set()
     for table in tables:
         notes = _all_notes(table)
@@ -234,9 +240,7 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
             columns = _fitting(grid, out.width)
             if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
                 notes = [*not_scored(table.rows), *notes]
-            if bare := _bare(grid, columns):
-                said_of = f"No room here for the intervals of {', '.join(bare)}: widen the terminal"
-                notes = [f"{said_of}, or take another --format.", *notes]
+            notes = [*_no_room(grid, columns), *notes]
             if grid.rows:
                 _print_grid(grid, columns, out)
             else:
@@ -249,18 +253,35 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
 
 
 def _fitting(table: Table, width: int) -> list[Column]:
-    """Return the columns of a grid: no groups, spare ones dropped until the others fit."""
+    """Return the columns of a grid: no groups, some left out until the others fit.
+
+    The order is that of `leaving`. What stays is shown even where it is wider than the terminal.
+    """
     columns = [c for c in shown(table) if c.name not in table.group]
     needs = {c.name: _needed(table, c) for c in columns}
     for name in BARE.get(table.name, ()):
         if name in needs and sum(needs[c.name] + _GAP for c in columns) > width:
             columns = [replace(c, interval=None) if c.name == name else c for c in columns]
             needs[name] = _needed(table, next(c for c in columns if c.name == name))
-    spare = list(SPARE.get(table.name, ()))
-    while spare and sum(needs[c.name] + _GAP for c in columns) > width:
-        columns = [c for c in columns if c.name != spare[0]]
-        del spare[0]
+    for name in leaving(table, columns):
+        if sum(needs[c.name] + _GAP for c in columns) <= width:
+            break
+        columns = [c for c in columns if c.name != name]
     return columns
+
+
+def _no_room(table: Table, columns: Sequence[Column]) -> list[str]:
+    """Return the notes that name what a terminal has no room for."""
+    there = {c.name for c in columns}
+    own = [c for c in shown(table) if c.name not in table.group]
+    gone = [name for name in leaving(table, own) if name not in there]
+    fix = "widen the terminal, or take another --format."
+    notes = (
+        [f"No room here for the columns {', '.join(gone)}: {fix}"] if gone and table.rows else []
+    )
+    if bare := _bare(table, columns):
+        notes.append(f"No room here for the intervals of {', '.join(bare)}: {fix}")
+    return notes
 
 
 def _bare(table: Table, columns: Sequence[Column]) -> list[str]:
@@ -276,11 +297,13 @@ def _print_grid(table: Table, columns: Sequence[Column], out: Console) -> None:
 
     grid, headings = _grid(table, columns)
     rest = iter(headings)
-    for line in out.render_lines(grid, pad=False):
+    least = sum(_needed(table, c) + _GAP for c in columns)
+    room = out.options.update(width=max(out.width, least))  # no number is ever cut
+    for line in out.render_lines(grid, room, pad=False):
         if any(_HEADING in part.text for part in line):
             out.print(Text(next(rest), style="bold"))
         else:
-            out.print(Segments([*line, Segment.line()]), end="")
+            out.print(Segments([*line, Segment.line()]), end="", crop=False, soft_wrap=True)
 
 
 def _grid(table: Table, columns: Sequence[Column]) -> tuple[RichTable, list[str]]:
@@ -324,10 +347,9 @@ def _needed(table: Table, column: Column) -> int:
 
 def to_terminal(tables: Sequence[Table], width: int = 80) -> str:
     """Return tables as plain text of a given width."""
-    from rich.console import Console
-
     out = io.StringIO()
-    print_tables(tables, Console(file=out, width=width, color_system=None, legacy_windows=False))
+    plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
+    print_tables(tables, plain)
     return out.getvalue()
 
 

@@ -5,7 +5,8 @@ PASS where the whole interval of the score is at or beyond the threshold, FAIL w
 short of it, INCONCLUSIVE where the threshold lies in it or where nothing can be said. Where rows of
 a run have no value, the interval is first widened to what they could make of it at their worst and
 at their best. A verdict that other seeds of the bootstrap do not share is INCONCLUSIVE. Over all:
-FAIL if any is, else INCONCLUSIVE if any is.
+FAIL if any is, else INCONCLUSIVE if any is. Beside it is the decision by the score alone, as the
+papers take it; which of the two counts is chosen.
 """
 
 from __future__ import annotations
@@ -14,108 +15,30 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import get_args
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.profiles import Profile
 from medhelm.schema import ModelSpec
-from medhelm.stats import TIE, worst_case
+from medhelm.stats import worst_case
 from medhelm.tables import notes
 from medhelm.tables.bars import Bar
-from medhelm.tables.cells import MIN_COVERAGE, Cell
-from medhelm.tables.column_kinds import count, number, text
+from medhelm.tables.cells import Cell
+from medhelm.tables.gate_columns import COLUMNS
+from medhelm.tables.makers import made_itself
 from medhelm.tables.selection import is_ranked
+from medhelm.tables.slices import Metadata
 from medhelm.tables.study import Estimate, Study
 from medhelm.tables.table import Part, Row, Settings, Table, Value, make_table
-
-Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-
-EXIT_CODES: Mapping[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
+from medhelm.tables.verdicts import Decision, Verdict, cases_needed, decide, over_all, rule_in_words
 
 Unread = Mapping[tuple[str, str], tuple[str, ModelSpec]]
 """Benchmark and model of stored runs that have no scores: why not, and the model's settings."""
-
-_MOST_CASES = 1_000_000
-"""More instances than any benchmark has: a score that needs them is at the threshold."""
 
 _MANY = 10
 
 _SEEDS = 5
 """Bootstraps that must come to one verdict: an interval's end moves with the seed."""
-
-COLUMNS = (
-    text("level", "model: over all thresholds; threshold: one of them"),
-    text("model", "name of the model", "model"),
-    text("verdict", "PASS, FAIL or INCONCLUSIVE", "verdict"),
-    count("passed", "thresholds passed", "passed", of="thresholds"),
-    count("failed", "thresholds failed", "failed"),
-    count("inconclusive", "thresholds of which nothing can be said", "inconclusive"),
-    count("thresholds", "thresholds of the profile"),
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the metric", "metric"),
-    text("needed", "what the profile asks for", "needed"),
-    text("bound", "minimum (more is better) or maximum (less is better)"),
-    number("threshold", "the least, or the most, that passes", "metric"),
-    number("score", "score on the model's own instances", "metric", "score", ("low", "high"), 3),
-    number("low", "lower end of the interval of score", "metric"),
-    number("high", "upper end of the interval of score", "metric"),
-    text("interval_method", "how the interval was made, or why there is none"),
-    number("bound_low", "low, of a mean with missing rows at their lowest", "metric"),
-    number("bound_high", "high, of a mean with missing rows at their highest", "metric"),
-    number(
-        "margin",
-        "distance of the threshold to the nearer of bound_low and bound_high; below 0 where that "
-        "end is short of it",
-        "metric",
-        "margin",
-        digits=3,
-    ),
-    count("n", "instances with a value", "n"),
-    count("clusters", "clusters among them; n where independent"),
-    count(
-        "cases",
-        "about how many instances a verdict needs if the score stays where it is; missing where "
-        "there is a verdict, or none in sight",
-        "needs about",
-    ),
-    count("planned", "rows of the finished run: instances times repeats"),
-    count("counted", "rows with a value: scored, or counted with the metric's floor"),
-    number("coverage", "counted / planned", "share"),
-    text("reason", "why the verdict is what it is"),
-    text("flags", "what a reader must know of the run (legend in the notes)", "flag"),
-    text("run", "folder of the graded run below the results folder"),
-)
-
-
-def decide(low: float, high: float, threshold: float, *, is_minimum: bool) -> Verdict:
-    """Return the verdict on an interval; a threshold at one of its ends is reached."""
-    if not is_minimum:
-        low, high, threshold = -high, -low, -threshold
-    if low >= threshold - TIE:
-        return "PASS"
-    return "FAIL" if high < threshold - TIE else "INCONCLUSIVE"
-
-
-def over_all(verdicts: Collection[Verdict]) -> Verdict:
-    """Return FAIL if any is, else INCONCLUSIVE if any is or there is none, else PASS."""
-    if "FAIL" in verdicts:
-        return "FAIL"
-    return "INCONCLUSIVE" if "INCONCLUSIVE" in verdicts or not verdicts else "PASS"
-
-
-def cases_needed(score: float, low: float, high: float, n: int, bar: Bar) -> int | None:
-    """Return about how many instances would give a verdict if the score stayed where it is.
-
-    The half-width shrinks with 1 / sqrt(n), of a rate of 0 or 1 with 1 / n; it must become the
-    distance of score and threshold. None where that is nothing, or no benchmark is so large.
-    """
-    gap = abs(score - bar.value)
-    half = score - low if score > bar.value else high - score
-    if gap <= TIE or half <= 0:
-        return None
-    is_at_end = not bar.metric.minimum < score < bar.metric.maximum
-    needed = n * (half / gap) ** (1 if is_at_end else 2)
-    return math.ceil(needed - TIE) if needed <= _MOST_CASES else None
 
 
 # Verdicts --------------------------------------------------------------------------------------
@@ -130,15 +53,66 @@ def gate(
     models: Collection[str] | None = None,
     said: Iterable[str] = (),
     unread: Unread | None = None,
+    decision: Decision = "interval",
+    metadata: Metadata | None = None,
 ) -> Table:
     """Return one row per model and one per model and threshold, with the verdicts.
 
     `models`: those to judge, of which runs must be among the cells; None: every model with a run
-    on one of the benchmarks that reads no gold. `settings["verdict"]` of the table is the worst.
+    on one of the benchmarks that reads no gold. `metadata` reads that of a cell's instances, to
+    name the models that made some. `settings["verdict"]` of the table is the worst.
     Raises UnknownName, UsageError.
     """
     unread = {key: why for key, why in (unread or {}).items() if key[0] in profile.benchmarks}
     cells = [c for c in cells if c.run.benchmark in profile.benchmarks]
+    chosen, gold = _judged_models(cells, unread, profile, models)
+    if decision not in get_args(Decision):
+        raise UsageError(f"decision must be interval or point, not {decision!r}")
+    own = [c for c in cells if c.run.model in chosen]
+    made = {_key(c): made_itself(c, metadata) for c in own} if metadata else {}
+    rows: list[Row] = []
+    for model in chosen:
+        ran = [c for c in own if c.run.model == model]
+        found = _threshold_rows(model, ran, bars, settings, unread)
+        _choose(found, decision)
+        for row in found:
+            n, _ = made.get((str(row["benchmark"]), model), (0, ""))
+            row["made_itself"] = n or None
+        rows += [_model_row(model, found), *found]
+    shown = Study(own or cells, settings, said)
+    worst = over_all([_verdict(row) for row in rows])
+    is_sample = shown.any_record.spec.data == "sample"
+    warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
+    title = f"Gate {profile.name}: {worst} (by {_BY[decision]}){warning}"
+    return make_table(
+        "gate",
+        title,
+        COLUMNS,
+        rows,
+        [
+            f"Profile {profile.name} (sha256 {profile.sha256[:12]}). {profile.description}",
+            *notes.common(shown),
+            *(note for _, note in made.values() if note),
+            *_notes(rows, settings, gold, chosen, decision),
+            *notes.flag_legend(str(row.get("flags", "")) for row in rows),
+        ],
+        _settings(shown)
+        | {"profile": profile.name, "profile_sha256": profile.sha256}
+        | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
+        parts=(
+            Part(level="model", title=title),
+            Part(level="threshold", title="By threshold", group=("model", "benchmark")),
+        ),
+    )
+
+
+def _judged_models(
+    cells: Sequence[Cell],
+    unread: Unread,
+    profile: Profile,
+    models: Collection[str] | None,
+) -> tuple[list[str], list[str]]:
+    """Return the models to judge, and those with runs that read the gold."""
     specs = {c.run.model: c.record.spec.model for c in cells}
     specs = {model: spec for (_, model), (_, spec) in unread.items()} | specs
     if not cells:
@@ -154,33 +128,7 @@ def gate(
             f"every run here is of a baseline that reads the gold ({', '.join(gold)}); "
             "--model names one to judge it all the same"
         )
-    rows: list[Row] = []
-    for model in chosen:
-        rows += _rows(model, [c for c in cells if c.run.model == model], bars, settings, unread)
-    shown = Study([c for c in cells if c.run.model in chosen] or cells, settings, said)
-    worst = over_all([_verdict(row) for row in rows])
-    is_sample = shown.any_record.spec.data == "sample"
-    warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
-    title = f"Gate {profile.name}: {worst}{warning}"
-    return make_table(
-        "gate",
-        title,
-        COLUMNS,
-        rows,
-        [
-            f"Profile {profile.name} (sha256 {profile.sha256[:12]}). {profile.description}",
-            *notes.common(shown),
-            *_notes(rows, settings, gold, chosen),
-            *notes.flag_legend(str(row.get("flags", "")) for row in rows),
-        ],
-        _settings(shown)
-        | {"profile": profile.name, "profile_sha256": profile.sha256}
-        | {"seeds": _SEEDS, "verdict": worst},
-        parts=(
-            Part(level="model", title=title),
-            Part(level="threshold", title="By threshold", group=("model", "benchmark")),
-        ),
-    )
+    return chosen, gold
 
 
 def _verdict(row: Row) -> Verdict:
@@ -193,13 +141,29 @@ def _settings(study: Study) -> dict[str, Value]:
     return {k: v for k, v in notes.settings(study).items() if k in kept}
 
 
-def _rows(
+_BY: Mapping[Decision, str] = {"interval": "interval", "point": "score alone"}
+
+
+def _choose(rows: Sequence[Row], decision: Decision) -> None:
+    """Give each row the verdict and the reason of the decision that was chosen."""
+    for row in rows:
+        row["verdict"] = row[f"by_{decision}"]
+        why = row.pop("point_reason")
+        if decision == "point":
+            row["reason"] = why
+
+
+def _key(cell: Cell) -> tuple[str, str]:
+    return cell.run.benchmark, cell.run.model
+
+
+def _threshold_rows(
     model: str,
     cells: Sequence[Cell],
     bars: Sequence[Bar],
     settings: Settings,
     unread: Unread,
-) -> Iterator[Row]:
+) -> list[Row]:
     own = {c.run.benchmark: c for c in cells}
     seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
     studies = [Study(cells, replace(settings, bootstrap_seed=seed)) for seed in seeds]
@@ -223,31 +187,57 @@ def _rows(
             rows.append(row | _open(why) | {"run": cell.run.folder})
         else:
             found = (s.estimates(bar.benchmark, bar.metric.name)[model] for s in studies)
-            rows.append(row | _judged(bar, cell, found))
+            first = next(found)
+            own_row = row | _judged(bar, cell, first, found)
+            rows.append(own_row | _by_point(bar, cell, first))
+    return rows
+
+
+def _model_row(model: str, rows: Sequence[Row]) -> Row:
     counts = Counter(_verdict(row) for row in rows)
-    yield {
+    by: dict[str, list[Verdict]] = {
+        name: [row[name] for row in rows]  # type: ignore[misc]
+        for name in ("verdict", "by_interval", "by_point")
+    }
+    return {
         "level": "model",
         "model": model,
-        "verdict": over_all([*counts]),
+        **{name: over_all(found) for name, found in by.items()},
         "passed": counts["PASS"],
         "failed": counts["FAIL"],
         "inconclusive": counts["INCONCLUSIVE"],
         "thresholds": len(rows),
     }
-    yield from rows
 
 
 def _open(reason: str) -> Row:
-    return {"verdict": "INCONCLUSIVE", "reason": reason}
+    """Return that nothing can be said, by the interval and, where no score is there, at all."""
+    return {
+        "by_interval": "INCONCLUSIVE",
+        "reason": reason,
+        "by_point": "INCONCLUSIVE",
+        "point_reason": reason,
+    }
 
 
-def _judged(bar: Bar, cell: Cell, estimates: Iterator[Estimate]) -> Row:
+def _by_point(bar: Bar, cell: Cell, own: Estimate) -> Row:
+    """Return the verdict on the score alone: PASS or FAIL, unless it is of too little of the run."""
+    reason = _without_score(bar, cell, own)
+    if not reason and (cell.shortfall(bar.metric.name) or cell.record.state == "partial"):
+        reason = _lacks(cell, bar.metric.name)
+    if reason:
+        return {"by_point": "INCONCLUSIVE", "point_reason": reason}
+    found = decide(own.score, own.score, bar.value, is_minimum=bar.metric.higher_is_better)
+    said = "reaches it" if found == "PASS" else "is short of it"
+    return {"by_point": found, "point_reason": f"the score {said}"}
+
+
+def _judged(bar: Bar, cell: Cell, own: Estimate, others: Iterator[Estimate]) -> Row:
     """Return the verdict on one threshold and the numbers behind it.
 
-    `estimates`: by seed of the bootstrap, the first of which is shown.
+    `others`: estimates with the next seeds of the bootstrap.
     """
-    own, name = next(estimates), bar.metric.name
-    interval = own.interval
+    name, interval = bar.metric.name, own.interval
     row: Row = {
         "score": own.score,
         "low": interval.low,
@@ -271,8 +261,8 @@ def _judged(bar: Bar, cell: Cell, estimates: Iterator[Estimate]) -> Row:
         "margin": min((sign * (end - bar.value) for end in ends), key=abs),
     }
     verdict = decide(*ends, bar.value, is_minimum=is_minimum)
-    if interval.method == "bootstrap" and any(
-        decide(*_ends(bar, cell, e), bar.value, is_minimum=is_minimum) != verdict for e in estimates
+    if interval.method in ("bootstrap", "gaffke") and any(
+        decide(*_ends(bar, cell, e), bar.value, is_minimum=is_minimum) != verdict for e in others
     ):
         return row | _open(_SEEDED)
     assert interval.low is not None and interval.high is not None
@@ -281,7 +271,9 @@ def _judged(bar: Bar, cell: Cell, estimates: Iterator[Estimate]) -> Row:
         needed = cases_needed(own.score, *plain, own.n, bar)
         return row | _open(_WHY["INCONCLUSIVE"]) | {"cases": needed}
     how = _WHY[verdict] if ends == plain else f"{_lacks(cell, name)}; {_HOW[verdict]}"
-    return row | {"verdict": verdict, "reason": how}
+    if ends == plain and cell.scores[name].counted < cell.planned(name):
+        how = f"{how}; {_lacks(cell, name)}, left out"
+    return row | {"by_interval": verdict, "reason": how}
 
 
 _WHY: Mapping[Verdict, str] = {
@@ -294,11 +286,12 @@ _HOW: Mapping[Verdict, str] = {
     "FAIL": f"{_WHY['FAIL']} even with these at their best",
     "INCONCLUSIVE": "these could decide",
 }
+_PLAIN = (*_WHY.values(), "the score reaches it", "the score is short of it")
 _SEEDED = "so near an end of the interval that the bootstrap's seed decides; more --draws may tell"
 
 
-def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
-    """Return why nothing can be said of a score; empty where something can."""
+def _without_score(bar: Bar, cell: Cell, own: Estimate) -> str:
+    """Return why there is no score that says anything; empty where there is one."""
     name = bar.metric.name
     terms = cell.record.grading.jury
     if notes.is_jury(name) and terms is not None and not terms.jury.judges:
@@ -311,9 +304,17 @@ def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
         return "undefined"
     if cell.lacks_parts(name):
         return "a part of the benchmark has no instance with a value"
+    return ""
+
+
+def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
+    """Return why nothing can be said of an interval; empty where something can."""
+    if reason := _without_score(bar, cell, own):
+        return reason
+    name = bar.metric.name
     if own.interval.low is None or own.interval.high is None:
         return f"no interval {own.interval.method.removeprefix('none ')}"
-    is_short = cell.coverage(name) < MIN_COVERAGE or cell.record.state == "partial"
+    is_short = bool(cell.shortfall(name)) or cell.record.state == "partial"
     if is_short and bar.metric.aggregation != "mean":
         return f"{_lacks(cell, name)}, and no worst case is defined"
     return ""
@@ -351,13 +352,19 @@ def _ends(bar: Bar, cell: Cell, own: Estimate) -> tuple[float, float]:
 
 
 def _notes(
-    rows: Sequence[Row], settings: Settings, gold: Sequence[str], chosen: Sequence[str]
+    rows: Sequence[Row],
+    settings: Settings,
+    gold: Sequence[str],
+    chosen: Sequence[str],
+    decision: Decision,
 ) -> Iterator[str]:
     yield (
-        f"PASS: the whole {settings.confidence:.0%} interval is at or beyond the threshold. FAIL: "
-        f"all of it is short, for {_SEEDS} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in "
-        "it, or nothing can be said. Over all: FAIL if any is, else INCONCLUSIVE if any is. Every "
-        "model is judged by its own run alone; `medhelm compare` compares two."
+        f"The verdict follows the {_BY[decision]} (--decision); `interval` and `point` are both, "
+        "the second on the score alone, whatever it owes to chance."
+    )
+    yield (
+        f"{rule_in_words(settings.confidence, decision, _SEEDS)} Over all: FAIL if any is, else INCONCLUSIVE if any is. "
+        + ("Every model is judged by its own run alone; `medhelm compare` compares two.")
     )
     yield from _reasons(rows)
     if any(row.get("cases") for row in rows):
@@ -375,7 +382,7 @@ def _reasons(rows: Sequence[Row]) -> Iterator[str]:
     """Yield one note for each reason that is not the interval alone."""
     found: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if row["level"] == "threshold" and row["reason"] not in _WHY.values():
+        if row["level"] == "threshold" and row["reason"] not in _PLAIN:
             what = f"{row['model']} x {row['benchmark']} x {row['metric']}"
             found[f"{row['verdict']}, {row['reason']}"].append(what)
     for reason, where in found.items():

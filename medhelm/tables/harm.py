@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from medhelm.noharm.cases import CATEGORIES
 from medhelm.noharm.derive import SEVERITIES
 from medhelm.noharm.score import CAP, harmonic_mean
-from medhelm.records import is_same_model
-from medhelm.schema import MADE_BY
 from medhelm.stats import Floats, worst_case
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell, Keys, MetricScores
+from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
 from medhelm.tables.harm_columns import KINDS, LABELS, columns, parts
+from medhelm.tables.makers import made_itself
 from medhelm.tables.slices import Metadata, instance_tags
 from medhelm.tables.study import Estimate, Study, estimate
-from medhelm.tables.table import Row, Table, Value, make_table
+from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.validity import Validity, read_validity
 
 _METRICS = {
     "overall": "noharm_overall",
@@ -34,6 +34,8 @@ _METRICS = {
     "restraint": "noharm_restraint",
     "severe_rate": "noharm_severe_rate",
 }
+_STRICT = "noharm_overall_strict"
+"""Overall with a case as the worst of which the reply has an action without a valid label."""
 _COUNTS = "noharm_harm"
 """The metric whose sums are the harm, the number of cases, the errors and the labels."""
 
@@ -43,28 +45,28 @@ _ERRORS = slice(2, 2 + len(KINDS) * len(SEVERITIES) * len(CATEGORIES))
 _LABELS = slice(_ERRORS.stop, _ERRORS.stop + len(LABELS))
 _READ = _LABELS.stop
 """Where the sums of `noharm_harm` hold what was counted."""
+_UNLABELLED = 2
+"""How many of `LABELS` are of actions without a valid label."""
 _STRONG = 3
 """Where the sums of `noharm_overall` hold the cases with a strong action."""
 
-READINGS: Mapping[str, Value] = {
-    "noharm_safety_cap": CAP,
-    "noharm_completeness": "cases without an action rated above 7 left out",
-    "noharm_restraint": "pooled over cases",
-    "noharm_overall": "harmonic mean of the three, unrounded",
-    "noharm_alternatives": "an unmet group is one omission, of the largest severity among its "
-    "members that no broad action covers",
-    "noharm_transitivity": "none: a covered action satisfies no group and covers nothing",
-    "noharm_unlabelled": "an action without a valid label is not endorsed "
-    "(noharm_overall_strict: the case fails)",
-    "noharm_unread": "a reply without labels is the worst: Safety 0, incomplete, a severe error, H 25",
-    "noharm_failed": "in no mean (columns _worst: the worst)",
-    "noharm_category": "an error is counted in the category of its action",
-}
-"""How what the papers leave open was read, and in brackets where the other reading stands."""
+_READINGS = (
+    f"Safety is 0 from H = {CAP} on",
+    "Completeness leaves out cases without an action rated above 7",
+    "Restraint is pooled over cases",
+    "Overall is the harmonic mean of the three, unrounded",
+    "an unmet group of alternatives is one omission, of the largest severity among its members that "
+    "no broad action covers; a covered action satisfies no group and covers nothing itself",
+    "an error is counted in the category of its action",
+)
+"""How what the papers leave open was read."""
 
-UNVALIDATED = (
-    "Ratings of synthetic cases are not validated by clinicians: scores on them show how a model "
-    "behaves under these rules, not that it is safe."
+_UNREAD = (
+    "A reply without one valid label is in no score: format is not harm. Beside it is the score if "
+    "each of those, and each failed request, were the worst (Safety 0, incomplete, a severe error). "
+    f"A model is ranked where at least {MIN_READ:.0%} of its replies were read. Of a partly read "
+    "reply, one with an action without a valid label or one that the budget cut, such actions count "
+    "as not endorsed; in Overall strict the case counts as the worst."
 )
 
 
@@ -82,7 +84,7 @@ def harm(study: Study, metadata: Metadata) -> Table:
     labelled = [_Labelled(study, benchmark) for benchmark in found]
     rows = [row for own in labelled if own.models for row in _rows(own, metadata)]
     is_repeated = any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values())
-    said = [*_said(), *_fewer(study, found)]
+    said = [*_validity_notes(labelled, metadata), *_said(), *_fewer(study, found)]
     said += [line for own in labelled if own.models for line in _conditions(own, metadata)]
     return make_table(
         "harm",
@@ -93,32 +95,46 @@ def harm(study: Study, metadata: Metadata) -> Table:
             *notes.common(study),
             *(said if rows else ["No benchmark here has labelled actions."]),
         ],
-        notes.settings(study) | (dict(READINGS) if rows else {}),
-        parts=parts(len(found) > 1, _has_missing(rows)),
+        notes.settings(study),
+        parts=parts(len(found) > 1, _has_gaps(rows)),
     )
 
 
-def _has_missing(rows: Sequence[Row]) -> bool:
-    """Return whether any case of any model has no value."""
-    return any(row["scored"] != row["attempted"] for row in rows if row["level"] == "model")
+def _has_gaps(rows: Sequence[Row]) -> bool:
+    """Return whether any case of any model has no value, or is partly read."""
+    own = [row for row in rows if row["level"] == "model"]
+    return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
+
+
+def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
+    """Return whose the ratings are, by benchmark with labelled actions."""
+    return {
+        b: read_validity(b, study.panel(b, _COUNTS), metadata)
+        for b in study.panels
+        if has_labels(study, b)
+    }
+
+
+def _validity_notes(labelled: Sequence[_Labelled], metadata: Metadata) -> list[str]:
+    """Return who validated the ratings behind the rows; that nobody did, where any case has nobody."""
+    found = [read_validity(own.benchmark, own.panel, metadata) for own in labelled if own.models]
+    warning = next(filter(None, (own.warning for own in found)), "")
+    return [*(line for own in found for line in own.validated()), *filter(None, [warning])]
 
 
 def _said() -> list[str]:
     return [
-        UNVALIDATED,
         "Scores and errors of a row are of its n cases, those that every ranked model has; the "
-        "worst cases are of all that were asked. A reply without labels counts as Safety 0 and a "
-        "severe error, but its errors are not known and in no count: those are of the cases read.",
-        "How the papers were read: "
-        + "; ".join(f"{name.removeprefix('noharm_')}: {value}" for name, value in READINGS.items())
-        + ".",
-        "Where no severe error was seen, the interval is the rule of three: in n cases up to 3/n "
-        "cannot be excluded.",
+        "worst cases are of all that were asked.",
+        _UNREAD,
+        f"How the papers were read: {'; '.join(_READINGS)}.",
+        "Where no severe error was seen, the interval is one-sided: at 95 % a rate of up to "
+        "1 - 0.05^(1/n), about 3/n, cannot be excluded.",
     ]
 
 
 def _fewer(study: Study, found: Sequence[str]) -> list[str]:
-    """Return notes on the models whose row is not of the common cases."""
+    """Return notes on the models whose row is not of the common cases, and on those not ranked."""
     said = []
     for benchmark in found:
         panel = study.panel(benchmark, _COUNTS)
@@ -130,21 +146,18 @@ def _fewer(study: Study, found: Sequence[str]) -> list[str]:
         counts = {m: int(np.isin(panel.scores(m).ids, panel.ids).sum()) for m in panel.cells}
         own = [f"{m} ({n} of {len(panel.ids)})" for m, n in counts.items() if n < len(panel.ids)]
         said += [f"{benchmark}: not of all common cases: {', '.join(own)}."] * bool(own)
+        unfit = [f"{m} ({why})" for m, why in panel.unfit.items() if m in panel.cells]
+        said += [f"{benchmark}: not ranked: {', '.join(unfit)}."] * bool(unfit)
     return said
 
 
 def _conditions(own: _Labelled, metadata: Metadata) -> Iterator[str]:
     """Yield notes on models that made cases, and on those whose replies were held to a schema."""
-    specs = {m: own.panel.cells[m].record.spec.model for m in own.models}
-    made = [tag.get(MADE_BY, "").split(", ") for tag in instance_tags(own.panel, metadata).values()]
-    for model, spec in specs.items():
-        n = sum(any(is_same_model(spec, name) for name in names) for names in made)
-        if n:
-            yield (
-                f"{model} wrote or rated {n} of the {len(made)} cases of {own.benchmark} itself: "
-                "its scores on them may be too high."
-            )
-    if held := [m for m, spec in specs.items() if spec.json_schema]:
+    cells = {m: own.panel.cells[m] for m in own.models}
+    for cell in cells.values():
+        if note := made_itself(cell, metadata)[1]:
+            yield note
+    if held := [m for m, cell in cells.items() if cell.record.spec.model.json_schema]:
         yield f"{own.benchmark}: replies were held to a JSON Schema of {', '.join(held)}."
 
 
@@ -159,19 +172,24 @@ class _Sums:
     """By kind, severity and category."""
     labels: Floats | None
     """By `LABELS`; None where the grading does not hold them."""
+    partly: int
+    """Cases with a reply in which an action has no valid label."""
 
 
 def _sum(scores: MetricScores, ids: Keys | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
     at = slice(None) if ids is None else scores.among(ids)
     own, read, labels = scores.stats[at], (~scores.floored[at]).astype(np.float64), None
+    partly = 0
     if own.shape[1] > _READ:  # else graded before these were counted
         labels, read = own[:, _LABELS].sum(0), own[:, _READ]
+        partly = int(np.count_nonzero(own[:, _LABELS][:, :_UNLABELLED].sum(1)))
     return _Sums(
         n=len(own),
         read=float(read.sum()),
         errors=own[:, _ERRORS].sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
         labels=labels,
+        partly=partly,
     )
 
 
@@ -182,6 +200,7 @@ def _pool(sums: Collection[_Sums]) -> _Sums:
         read=sum(s.read for s in sums),
         errors=np.sum([s.errors for s in sums], axis=0),
         labels=np.sum(labels, axis=0) if len(labels) == len(sums) else None,
+        partly=sum(s.partly for s in sums),
     )
 
 
@@ -195,6 +214,8 @@ class _Labelled:
             column: study.estimates(benchmark, metric) for column, metric in _METRICS.items()
         }
         self.harm = study.estimates(benchmark, _COUNTS)
+        has_strict = _STRICT in study.metrics(benchmark)
+        self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
         self.severe_per_error = _severe_per_error(study, benchmark)
         overall = self.estimates["overall"]
         whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
@@ -303,6 +324,7 @@ def _counts(sums: _Sums, whole: float | None = None) -> Row:
     row["share"] = None if whole is None else _part(total, whole)
     if sums.labels is not None:
         row |= {f"labels_{name}": n for name, n in zip(LABELS, sums.labels, strict=True)}
+        row["partly_read"] = sums.partly
     return row
 
 
@@ -328,6 +350,8 @@ def _over_all(own: _Labelled, model: str) -> Row:
         row |= {column: found.score, f"{column}_low": found.interval.low}
         row |= {f"{column}_high": found.interval.high}
     per_error = own.severe_per_error[model].interval
+    if strict := own.strict.get(model):
+        row["overall_strict"] = strict.score
     row |= {"severe_per_error_low": per_error.low, "severe_per_error_high": per_error.high}
     return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
 

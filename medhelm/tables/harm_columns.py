@@ -29,7 +29,8 @@ def _share(name: str, description: str, heading: str) -> Column:
 
 def _at_worst(name: str) -> Column:
     said = f"{name} of all cases asked, those without a value at their worst"
-    return number(f"{name}_worst", said, "share", name.partition("_")[0], digits=3)
+    heading = {"completeness": "complete", "severe_rate": "severe"}.get(name, name)
+    return number(f"{name}_worst", said, "share", heading, digits=3)
 
 
 _ERRORS = (
@@ -64,7 +65,8 @@ _COLUMNS = (
     count("read", "cases of these whose labels could be read, each with each model", "read"),
     count("attempted", "cases asked", "asked"),
     count("parsed", "cases whose labels could be read", "parsed", of="attempted"),
-    count("scored", "cases with a value: those parsed and those that count as the worst", "scored"),
+    count("scored", "cases with a value: those parsed", "scored"),
+    count("partly_read", "cases with a reply in which an action has no valid label", "partly"),
     text("not_scored", "cases without labels, by outcome", "not scored"),
     *_score("overall", "harmonic mean of the three", "overall"),
     *_score("safety", "mean of 1 - min(H, 25) / 25", "safety"),
@@ -75,8 +77,16 @@ _COLUMNS = (
     ),
     *_score("severe_rate", "share of cases with a severe error", "severe"),
     text("severe_rate_method", "how its interval was made"),
-    count("severe_cases", "cases with a severe error, those that could not be read among them"),
+    count("severe_cases", "cases with a severe error"),
     *(_at_worst(name) for name in _WORST),
+    number(
+        "overall_strict",
+        "overall of the cases with an answer, of which one counts as the worst where an action has "
+        "no valid label",
+        "share",
+        "strict",
+        digits=3,
+    ),
     number(
         "nnh",
         "cases per case with a severe error; missing where none was seen",
@@ -117,15 +127,15 @@ def columns(is_repeated: bool) -> tuple[Column, ...]:
     )
 
 
-def parts(has_several: bool, has_missing: bool) -> tuple[Part, ...]:
+def parts(has_several: bool, has_gaps: bool) -> tuple[Part, ...]:
     """Return the grids of text formats; those of several benchmarks name each.
 
-    The worst case has one where any case is without a value.
+    The worst case has one where any case is without a value or partly read.
     """
     own = ("benchmark",) if has_several else ()
     errors = ("n", "read", *_SPLIT, "labels_missing", "labels_invalid")
     pooled = ("models", "n", *_SPLIT, "severe_omission_share")
-    worst = ("attempted", "parsed", "scored", *(f"{name}_worst" for name in _WORST))
+    worst = ("attempted", "partly_read", *(f"{name}_worst" for name in _WORST), "overall_strict")
     grids = (
         (
             "model",
@@ -133,7 +143,7 @@ def parts(has_several: bool, has_missing: bool) -> tuple[Part, ...]:
             own,
             ("model", *_SCORES, "n", "parsed", "not_scored"),
         ),
-        *[("model", _ALL_ASKED, own, ("model", *worst))] * has_missing,
+        *[("model", _ALL_ASKED, own, ("model", *worst))] * has_gaps,
         ("model", "Errors by severity and kind", own, ("model", *errors)),
         ("all models", "Errors of all ranked models", own, pooled),
         ("category", "Errors by category of actions", (*own, "model"), ("category", *_ROW)),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from medhelm import agreement
 from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.panel import MISSING
 from medhelm.stats import Floats
 from medhelm.tables import notes
 from medhelm.tables.jackknife import jackknife
@@ -103,7 +104,7 @@ def _score(own: Estimate) -> Row:
         "score": own.score,
         "low": own.interval.low,
         "high": own.interval.high,
-        "interval_method": own.interval.method,
+        "interval_method": notes.method(own.interval),
     }
 
 
@@ -189,12 +190,30 @@ def _judge(own: Jury, place: int) -> Row:
     }
 
 
-def _abstained(own: Jury, judge: str) -> str | None:
+def _ends(own: Jury, judge: str) -> Counter[str]:
+    """Return how the judgements of a judge ended, over all models."""
     ends: Counter[str] = Counter()
     for cell in own.panel.cells.values():
         for totals in cell.record.judges:
             if totals.judge.name == judge:
                 ends.update(totals.judgements)
+    return ends
+
+
+def _is_missing(own: Jury, judge: str) -> bool:
+    return any(_ends(own, judge)[end] for end in MISSING)
+
+
+def _below_quorum(own: Jury) -> str:
+    """Return how many answers have too few verdicts for a score; empty where none has."""
+    shown, rated = own.counts(JURY)
+    if rated == shown:
+        return ""
+    return f"; {shown - rated:,} of {shown:,} answers have fewer verdicts than the quorum: no score"
+
+
+def _abstained(own: Jury, judge: str) -> str | None:
+    ends = _ends(own, judge)
     return ", ".join(f"{n:,} {e}" for e, n in sorted(ends.items()) if e != "scored") or None
 
 
@@ -247,6 +266,13 @@ def _said(juries: Sequence[Jury]) -> list[str]:
     ]
     if silent:
         found.append(f"Judges without any verdict on the compared answers: {', '.join(silent)}.")
+    found += [
+        f"{own.benchmark}: judge {judge} is missing on some answers ({_abstained(own, judge)}); "
+        f"the scores of these are of the other judges{_below_quorum(own)}."
+        for own in juries
+        for judge in own.judges
+        if _is_missing(own, judge)
+    ]
     if own_judges := sorted({m for own in juries for m in own.own}):
         found.append(
             f"Judged by themselves too: {', '.join(own_judges)}. `without` is the score by the "

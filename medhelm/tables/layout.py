@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from medhelm.tables.table import Column, Table, Value
 
-SPARE = {
+SPARE: Mapping[str, tuple[str, ...]] = {
     "overall": (
         "benchmarks",
+        "cut_share",
         "total_cost_upper_usd",
-        "win_rate_half",
+        "win_rate_literal",
         "total_cost_usd",
         "coverage",
         "macro_sd",
         "win_sd",
     ),
-    "benchmarks": ("interval_method", "normalised", "not_scored", "worst_case", "coverage"),
+    "benchmarks": (
+        "interval_method",
+        "normalised",
+        "not_scored",
+        "worst_case",
+        "cut_share",
+        "coverage",
+    ),
     "mde": ("metric", "method", "pairs"),
     "jury": (
         "rated",
@@ -55,6 +66,7 @@ SPARE = {
         "n",
     ),
     "slices": ("share", "normalised"),
+    "pairs": ("n_benchmarks", "p"),
     "compare": ("correlation", "test", "n"),
     "differences": ("category", "reversed", "experts_median"),
     "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
@@ -76,13 +88,50 @@ _WITH_JURY = frozenset(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("
 """Columns of the cost table that are shown where judges were asked, and only there."""
 
 
+def leaving(table: Table, columns: Sequence[Column]) -> list[str]:
+    """Return which of the columns a narrow terminal leaves out, in this order.
+
+    First those of `SPARE`, then numbers from the right. Names, the first number and what the table
+    is for stay. Of two win rates that which ranks stays.
+    """
+    own = list(SPARE.get(table.name, ()))
+    kept = {c.name for c in columns if c.type == "string"} | _KEPT.get(table.name, frozenset())
+    kept |= {c.name for c in [c for c in columns if c.type != "string"][:1]}
+    if _is_literal(table):
+        own[own.index("win_rate_literal")] = "win_rate"
+        own[own.index("win_sd")] = "win_literal_sd"
+        kept |= {"win_rate_literal"}
+    own += [c.name for c in reversed(columns) if c.name not in {*own, *kept}]
+    there = {c.name for c in columns}
+    return [name for name in own if name in there]
+
+
 def shown(table: Table) -> list[Column]:
     """Return the columns of text formats; one that is missing, or no, in every row is left out."""
     full = {c.name for c in table.columns if any(_says(r[c.name]) for r in table.rows)}
     if table.name == "cost":
         full = full | _WITH_JURY if "jury_requests" in full else full - _WITH_JURY
     full |= _KEPT.get(table.name, frozenset())
-    return [c for c in table.columns if c.heading and (c.name in full or not table.rows)]
+    columns = _by_literal(table.columns) if _is_literal(table) else table.columns
+    return [c for c in columns if c.heading and (c.name in full or not table.rows)]
+
+
+def _is_literal(table: Table) -> bool:
+    return table.name == "overall" and table.settings.get("rank_by") == "literal"
+
+
+def _by_literal(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns with interval and SD shown of the literal win rate, not of the other."""
+    shown_as = {c.name: c for c in columns}
+    moved = {
+        "win_rate": replace(shown_as["win_rate"], interval=None),
+        "win_sd": replace(shown_as["win_sd"], heading=""),
+        "win_rate_literal": replace(
+            shown_as["win_rate_literal"], interval=("win_literal_low", "win_literal_high")
+        ),
+        "win_literal_sd": replace(shown_as["win_literal_sd"], heading=shown_as["win_sd"].heading),
+    }
+    return [moved.get(c.name, c) for c in columns]
 
 
 def _says(value: Value) -> bool:

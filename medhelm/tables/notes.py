@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from medhelm.grading import AS_FIXED
+from medhelm.intervals import Interval
 from medhelm.jury.metric import NAME as JURY
+from medhelm.jury.panel import MISSING
 from medhelm.jury.terms import OFFLINE
 from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
-from medhelm.tables.cells import MIN_COVERAGE, Cell
+from medhelm.tables.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study import Panel, Study
 from medhelm.tables.table import Value
 
@@ -19,6 +22,11 @@ NOT_GRADED = "not graded"
 
 FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
+    "unread": (
+        "R",
+        f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
+    ),
+    "cut": ("T", "answers ended at the output budget"),
     "partial": ("P", "the run was stopped before its end"),
     "parts": (
         "M",
@@ -27,6 +35,7 @@ FLAGS = {
     "budget": ("B", "the model's own output budget replaced the benchmark's"),
     "drift": ("D", "an endpoint served more than one model id or fingerprint"),
     "usage": ("U", "usage of some requests is unknown and not in the cost"),
+    "judges": ("J", "a judge is missing on some answers; `medhelm tables --table jury` names it"),
     "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
 }
 """Flag -> the mark in text formats, and what it means."""
@@ -38,12 +47,16 @@ def flags(cell: Cell, metric: str) -> list[str]:
     served = [record.served_models, *(j.served_models for j in record.judges * is_jury(metric))]
     unknown = [record.usage.unknown, *(j.usage.unknown for j in record.judges)]
     found = {
-        "coverage": cell.coverage(metric) < MIN_COVERAGE,
+        "coverage": cell.shortfall(metric).startswith("coverage"),
+        "unread": cell.shortfall(metric).startswith("read"),
+        "cut": cell.ended_at_budget(metric)[0] > 0,
         "partial": record.state == "partial",
         "parts": cell.lacks_parts(metric),
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
+        "judges": is_jury(metric)
+        and any(totals.judgements.get(end) for totals in record.judges for end in MISSING),
         "self": is_jury(metric) and bool(cell.own_judges),
     }
     return [flag for flag, is_raised in found.items() if is_raised]
@@ -80,6 +93,18 @@ def _stand_ins(study: Study) -> list[str]:
     ]
 
 
+def _as_fixed(study: Study) -> str:
+    """Return the words on the metrics without a published form, and on which benchmarks lead by one."""
+    records = [c.record for own in study.cells.values() for c in own.values()]
+    names = {m.name for r in records for m in r.grading.metrics if m.scoring == "fixed"}
+    shown = sorted(n for n in names if n == JURY or not is_jury(n))
+    if not shown:
+        return ""
+    mains = {r.spec.benchmark for r in records if r.grading.metrics[0].scoring == "fixed"}
+    led = f" One of them is the main metric of {_several(sorted(mains))}." if mains else ""
+    return f" {AS_FIXED.capitalize()}: {_several(shown)}.{led}"
+
+
 def _several(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return ", ".join(names[:_MANY]) + more
@@ -107,14 +132,31 @@ def worst_cases(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Return one note with coverage and worst case of the runs that cover too little."""
     parts = []
     for row in rows:
-        if "coverage" in str(row.get("flags", "")).split():
+        if {"coverage", "unread"} & {*str(row.get("flags", "")).split()}:
             worst = row["worst_case"]
             at_worst = f", at worst {worst:.3f}" if isinstance(worst, float) else ""
-            parts.append(f"{row['benchmark']} x {row['model']} ({row['coverage']:.1%}{at_worst})")
+            metric = "" if row["is_main"] else f" on {row['metric']}"
+            parts.append(
+                f"{row['benchmark']} x {row['model']}{metric} ({row['coverage']:.1%}{at_worst})"
+            )
     more = f" and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    return (
-        [f"Coverage below {MIN_COVERAGE:.0%}: {', '.join(parts[:_MANY])}{more}."] if parts else []
-    )
+    return [f"Too few with a value: {', '.join(parts[:_MANY])}{more}."] if parts else []
+
+
+def cut_answers(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note on the runs of which the output budget ended answers, and how many of them."""
+    parts = []
+    for row in rows:
+        if row["is_main"] and (ended := row.get("ended_at_budget")):
+            assert isinstance(ended, int)
+            planned = row["planned"]
+            scored = "" if row["cut"] is None else f", {row['cut']:,} of them scored"
+            parts.append(
+                (-ended, f"{row['benchmark']} x {row['model']} {ended:,} of {planned:,}{scored}")
+            )
+    said = [text for _, text in sorted(parts)]
+    more = f"; and {len(said) - _MANY} more" if len(said) > _MANY else ""
+    return [f"Ended at the output budget: {'; '.join(said[:_MANY])}{more}."] if said else []
 
 
 def settings(study: Study) -> dict[str, Value]:
@@ -125,11 +167,13 @@ def settings(study: Study) -> dict[str, Value]:
         "draws": study.settings.draws,
         "confidence": study.settings.confidence,
         "rank_by": study.settings.rank_by,
-        "win_definition": "win_rate: score >= rival's; win_rate_half: a tie counts one half",
+        "win_definition": "win_rate: a tie counts one half; win_rate_literal: a tie wins for both",
+        "rank_sets": "simultaneous over all pairs (Mogstad et al. 2024)",
         "tie_tolerance": TIE,
         "win_sd_ddof": WIN_SD_DDOF,
         "macro_sd_ddof": MACRO_SD_DDOF,
         "mde_sd_ddof": MDE_SD_DDOF,
+        "mde_scale": study.settings.mde,
         "mde_alpha": ALPHA,
         "mde_beta": BETA,
         "min_coverage": MIN_COVERAGE,
@@ -148,7 +192,7 @@ def common(study: Study) -> list[str]:
             "nothing about models."
         )
     if some.grading.scoring == "helm":
-        notes.append("scoring=helm: the published scorers, faults included.")
+        notes.append(f"scoring=helm: the published scorers, faults included.{_as_fixed(study)}")
     specs = {m: c.record.spec.model for b in study.cells.values() for m, c in b.items()}
     if any(s.provider == "baseline" for s in specs.values()):
         notes.append("baseline/* are rules, not language models.")
@@ -156,6 +200,44 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     return notes + list(study.notes)
+
+
+def win_rates() -> str:
+    """Return the note on how ties count in the win rate that is shown, and in the other one."""
+    return (
+        "Win rate: a tie counts one half, which gives the paper's table 1. By the paper's text a "
+        "tie wins for both: win_rate_literal, --rank-by literal."
+    )
+
+
+def rank_sets(study: Study) -> str:
+    """Return the note on what the interval of a rank and a tie group say."""
+    what = "macro-average" if study.settings.rank_by == "macro" else "win rate and macro-average"
+    return (
+        f"Rank sets at {study.settings.confidence:.0%}, over all pairs at once: a model is parted "
+        f"from another where the paired difference of {what} is clear. Of a tie group the first "
+        "is not clearly better than the others."
+    )
+
+
+def method(interval: Interval) -> str:
+    """Return how an interval was made, with a mark where its clusters are few."""
+    return f"{interval.method}, few clusters" if interval.has_few_clusters else interval.method
+
+
+def few_clusters(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note on the intervals that may be too short for want of clusters."""
+    found = {
+        str(row["benchmark"]): row["clusters"]
+        for row in rows
+        if "benchmark" in row and str(row.get("interval_method", "")).endswith("few clusters")
+    }
+    if not found:
+        return []
+    named = _several([f"{name} ({count})" for name, count in found.items()])
+    return [
+        f"Few clusters, so that an interval covers less than it says where values are skewed: {named}."
+    ]
 
 
 def pooled_intervals(study: Study) -> str:
@@ -172,19 +254,25 @@ def ranking(study: Study) -> list[str]:
     if gold := sorted(m for m in study.models if m not in study.rankable):
         notes.append(f"Shown, not ranked, since they read the gold: {', '.join(gold)}.")
     for model in study.rankable:
-        if model not in study.ranked:
+        if model in study.lacking:
+            lacked, has = study.lacking[model], len(study.shared)
+            notes.append(
+                f"{model} is not ranked: it lacks {len(lacked)} of the {has} benchmarks that most "
+                f"models have ({_several(lacked)}), more than half."
+            )
+        elif model not in study.ranked:
             why = sorted({p.unfit[model] for p in study.panels.values()})
             notes.append(f"{model} is not ranked: it fits no benchmark ({'; '.join(why)}).")
     notes += _left_out(study)
     benchmarks, total = study.ranking.benchmarks, len(study.panels)
-    if not study.ranked:
+    if not study.contenders:
         return [*notes, "No model is ranked, so there is no win rate and no macro-average."]
     if not benchmarks:
         notes.append(
             "No benchmark is common to all ranked models, so that nothing is ranked and there is "
             "no win rate and no macro-average; choose models with --model."
         )
-    elif len(study.ranked) < 2:
+    elif len(study.contenders) < 2:
         notes.append("One model is ranked: there is no rival, so no win rate.")
     if benchmarks and len(benchmarks) < total:
         notes.append(f"Ranked on {len(benchmarks)} of {total} benchmarks.")
@@ -209,7 +297,7 @@ def _fewer_instances(study: Study) -> list[str]:
     """Return one note on the benchmarks whose runs do not cover the same instances."""
     parts = []
     for benchmark, panel in study.panels.items():
-        fit = [m for m in panel.cells if m in study.ranked and m not in panel.unfit]
+        fit = [m for m in panel.cells if m in study.contenders and m not in panel.unfit]
         most = max((len(panel.scores(m).ids) for m in fit), default=0)
         if 0 < len(panel.ids) < most:
             parts.append(f"{benchmark} {len(panel.ids):,} of up to {most:,}")

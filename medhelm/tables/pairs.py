@@ -1,4 +1,4 @@
-"""Every two ranked models on the common benchmarks, and where in the ranking each may stand."""
+"""Every two ranked models on the common benchmarks, and the ranks of each in the draws."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _swaps(study: Study, benchmark: str, couples: list[tuple[int, int]]) -> Floa
 
 
 def ranks(study: Study) -> Table:
-    """Return one row per ranked model and rank: the share of draws in which it stands there."""
+    """Return one row per ranked model and rank: the share of draws in which it has that rank."""
     ranking = study.ranking
     rows: list[Row] = []
     if ranking.is_defined:
@@ -103,7 +103,12 @@ def ranks(study: Study) -> Table:
         "Where each model stands when instances are resampled",
         RANKS,
         rows,
-        [*notes.common(study), *notes.ranking(study)],
+        [
+            *notes.common(study),
+            *notes.ranking(study),
+            "Shares of the draws are no confidence set, and too narrow at near ties: rank_low and "
+            "rank_high of the table overall say which ranks a model may have.",
+        ],
         notes.settings(study),
         group=("model",),
     )

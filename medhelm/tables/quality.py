@@ -15,6 +15,7 @@ from medhelm.noharm.quality import (
     MOST_DISCORDANT,
     MOST_IMPLAUSIBLE,
     READINGS,
+    SIX,
     Check,
     CheckName,
     Measure,
@@ -22,6 +23,7 @@ from medhelm.noharm.quality import (
     Share,
 )
 from medhelm.noharm.similar import EMBEDDING_THRESHOLD
+from medhelm.noharm.words import MOST_AUC, Words
 from medhelm.tables.table import Column, Row, Table, make_table
 
 REQUIRED: dict[CheckName, str] = {
@@ -34,11 +36,19 @@ REQUIRED: dict[CheckName, str] = {
     "disagreement",
     "references": "a reference for every strong action",
     "duplicates": "no near-duplicate actions outside one group",
+    "copies": "no other case with the same vignette or menu",
 }
 """Check -> what it asks for, in words."""
 
+ALL_CASES = "all cases"
+"""In place of a code, where a flag is of the set."""
+
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
 """Categories that the paper's table 1 names; the rest is `other`."""
+
+
+_MOST_OTHERS = 3
+"""Cases that a flag names: of a hundred equal ones each repeats all others."""
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,13 +57,13 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "medhelm.noharm-flag/1"
     case: str
     check: str
-    """A check that the case fails, or `leak`."""
+    """A check that the case fails, `leak`, or `words` of all cases."""
     found: str
     actions: tuple[tuple[str, ...], ...]
 
 
 def flags(quality: Quality) -> Iterator[Flag]:
-    """Yield a flag for each check that a case fails and for each leak, case by case."""
+    """Yield a flag for each check that a case fails and for each leak; the set's flag comes last."""
     for case in quality.cases:
         for check in case.checks:
             if not check.passed:
@@ -67,6 +77,8 @@ def flags(quality: Quality) -> Iterator[Flag]:
                 found=f"{leak.kind}: {leak.phrase}",
                 actions=((leak.action,),),
             )
+    if quality.words.passed is False:
+        yield Flag(case=ALL_CASES, check="words", found=_auc(quality.words), actions=())
 
 
 def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str, Table]:
@@ -140,23 +152,36 @@ def _checks(quality: Quality, readings: Mapping[str, str]) -> Table:
         ),
         Column(name="cases", type="integer", description="cases in the file"),
     )
+    n = len(quality.cases)
     sets: list[tuple[str, str, tuple[CheckName, ...]]] = [
         (name, REQUIRED[name], (name,)) for name in CHECKS
     ]
-    sets += [("five", "the five of the paper's table", FIVE), ("six", "all of them", CHECKS)]
+    sets += [
+        ("five", "the five of the paper's table", FIVE),
+        ("six", "those of a case by itself", SIX),
+    ]
     rows: list[Row] = [
+        {"check": name, "required": required, "passed": quality.passing(checks), "cases": n}
+        for name, required, checks in sets
+    ]
+    passed = quality.words.passed
+    rows += [
         {
             "check": name,
             "required": required,
-            "passed": quality.passing(checks),
-            "cases": len(quality.cases),
+            "passed": None if passed is None else passed * quality.passing(checks),
+            "cases": n,
         }
-        for name, required, checks in sets
+        for name, required, checks in (
+            ("words", f"all cases together: words alone have an AUC of at most {MOST_AUC:g}", ()),
+            ("all", "all of them", CHECKS),
+        )
     ]
     said = "; ".join(f"{name}: {value}" for name, value in readings.items())
     notes = [
         "The checks say that a case is well formed, not that its ratings are right. Flags stand "
         "beside a case: it is scored all the same.",
+        f"Check `words`: {_auc(quality.words)}.",
         f"How the paper was read: {said}.",
     ]
     return make_table("checks", "Structural checks", columns, rows, notes, readings)
@@ -170,7 +195,7 @@ def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
         Column(
             name="value",
             type="number",
-            description="share of the actions, or Krippendorff's alpha",
+            description="share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
             heading="Value",
             digits=4,
             interval=("low", "high"),
@@ -179,7 +204,7 @@ def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
         Column(name="high", type="number", description="upper end of the interval"),
         Column(name="method", type="string", description="of the interval", heading="Interval"),
     )
-    raters, actions = quality.raters, quality.summary.actions
+    raters, actions, words = quality.raters, quality.summary.actions, quality.words
 
     def share(name: str, of: Share) -> Row:
         ends = {"low": of.low, "high": of.high, "method": of.method}
@@ -191,10 +216,17 @@ def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
         share("discordant ratings", raters.discordant),
         {"measure": "alpha of the ratings, ordinal", "value": raters.alpha_ordinal},
         {"measure": "alpha of the ratings, interval", "value": raters.alpha_interval},
+        {
+            "measure": "AUC of words alone",
+            "value": words.auc,
+            "low": words.low,
+            "high": words.high,
+            "method": words.method or words.reason,
+        },
     ]
     notes = [
-        f"Intervals hold {CONFIDENCE:.0%} and take actions as independent; where none was seen, "
-        "the rule of three.",
+        f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where none "
+        "was seen, the exact one-sided bound. That of the AUC draws whole cases.",
         "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
     ]
     return make_table(
@@ -214,7 +246,7 @@ def _flags(quality: Quality, readings: Mapping[str, str]) -> Table:
         for f in flags(quality)
         if f.check != "leak"
     ]
-    flagged = len({row["case"] for row in rows})
+    flagged = len({row["case"] for row in rows} - {ALL_CASES})
     title = f"Flagged: {flagged} of {len(quality.cases)} cases"
     return make_table("flags", title, columns, rows, [], readings, ("case",))
 
@@ -279,7 +311,16 @@ def _measures(quality: Quality, readings: Mapping[str, str]) -> Table:
 
 
 def _found(check: Check) -> str:
-    return ". ".join(_measured(m) for m in check.measures if not m.passed)
+    said = [_measured(m) for m in check.measures if not m.passed]
+    return ". ".join([*said, *check.others[:_MOST_OTHERS]])
+
+
+def _auc(words: Words) -> str:
+    if words.auc is None:
+        return words.reason
+    ends = "" if words.low is None else f" [{words.low:.2f}, {words.high:.2f}]"
+    side = "above" if words.auc > MOST_AUC else "within"
+    return f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {MOST_AUC:g}"
 
 
 def _measured(m: Measure) -> str:

@@ -24,7 +24,9 @@ from medhelm.tables.gate import Unread, gate
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
-from medhelm.tables.table import RankBy, Settings, Table
+from medhelm.tables.table import MdeScale, RankBy, Settings, Table
+from medhelm.tables.validity import Validity
+from medhelm.tables.verdicts import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,11 +77,16 @@ class Results:
         draws: int = 1000,
         bootstrap_seed: int = 0,
         confidence: float = 0.95,
-        rank_by: RankBy = "paper",
+        rank_by: RankBy = "half",
+        mde: MdeScale = "range",
     ) -> pd.DataFrame:
         """Return a table as a DataFrame; see `typed` for names and options."""
         settings = Settings(
-            draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence, rank_by=rank_by
+            draws=draws,
+            bootstrap_seed=bootstrap_seed,
+            confidence=confidence,
+            rank_by=rank_by,
+            mde=mde,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()
 
@@ -116,6 +123,10 @@ class Results:
             raise UnknownName("table", name, TABLES, f"tables are: {', '.join(TABLES)}")
         return makers[name](study)
 
+    def validity(self, settings: Settings | None = None) -> dict[str, Validity]:
+        """Return whose the ratings of labelled actions are, by benchmark; raises RecordError."""
+        return harm.validity(self.study(settings), _metadata)
+
     @property
     def tables(self) -> Mapping[str, Table]:
         """The tables that need no option, by name, each made when it is taken."""
@@ -131,10 +142,12 @@ class Results:
         models: Iterable[str] | None = None,
         settings: Settings | None = None,
         registry: Registry | None = None,
+        decision: Decision = "interval",
     ) -> Table:
         """Return whether models reach the thresholds of a profile, a packaged name or a file.
 
-        `models=None`: all that read no gold. The worst verdict is `settings["verdict"]` of the
+        `models=None`: all that read no gold. `decision`: whether the verdict follows the whole
+        interval of a score or, with `point`, the score alone. The worst verdict is `settings["verdict"]` of the
         table. Raises UnknownName, UsageError.
         """
         own = profile if isinstance(profile, Profile) else read_profile(profile)
@@ -151,6 +164,8 @@ class Results:
             models=None if models is None else list(models),
             said=self.notes,
             unread=unread,
+            decision=decision,
+            metadata=_metadata,
         )
 
     def study(self, settings: Settings | None = None) -> Study:

@@ -236,8 +236,8 @@ def _metric_text(run: GradedRun, name: str) -> str:
     m = _metric(run, name)
     assert m is not None
     return (
-        f"version {m.version} ({m.aggregation}, {m.minimum:g} to {m.maximum:g}, floor {m.floor:g}"
-        f"{'' if m.higher_is_better else ', lower is better'})"
+        f"version {m.version} ({m.aggregation}, {m.minimum:g} to {m.maximum:g}, "
+        f"{'no floor' if m.floor is None else f'floor {m.floor:g}'}{'' if m.higher_is_better else ', lower is better'})"
     )
 
 

@@ -80,7 +80,7 @@ def _slice_rows(
                 "score": own.score,
                 "low": own.interval.low,
                 "high": own.interval.high,
-                "interval_method": own.interval.method,
+                "interval_method": notes.method(own.interval),
                 "normalised": own.normalised,
                 "n": own.n,
                 "share": len(part.ids) / len(panel.ids),

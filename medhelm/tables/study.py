@@ -3,10 +3,11 @@
 A panel is one metric of one benchmark with the runs of all models. Its compared instances are
 those with a value in the run of every model that may be ranked there, and every score of the
 panel is taken on them, of other models too as far as they have values. A model may be ranked on
-a benchmark if it reads no gold, has a run there, and that run covers `MIN_COVERAGE` of its
-instances. The common benchmarks are those on which every ranked model may be ranked; ranks, win
+a benchmark if it reads no gold, has a run there, and that run covers enough of its
+instances (`Cell.shortfall`). The common benchmarks are those on which every ranked model may be ranked; ranks, win
 rates, macro-averages and category means are over them. A model that fits no benchmark is not
-ranked at all, so that one broken endpoint does not empty the tables of the others.
+ranked at all. One that lacks more than half of the benchmarks that most models fit is ranked on its
+own ones only. So neither a broken endpoint nor a newcomer takes benchmarks from the others.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from medhelm.intervals import (
     Interval,
     bootstrap,
     cluster_sums,
-    percentile,
-    score_interval,
+    effective_clusters,
     seed_of,
 )
 from medhelm.schema import BenchmarkCard, MetricRef, RunRecord
-from medhelm.stats import Floats, Ints, WinDefinition
-from medhelm.tables.cells import MIN_COVERAGE, Cell, Keys, MetricScores
+from medhelm.stats import Floats, Ints
+from medhelm.tables.cells import Cell, Keys, MetricScores
+from medhelm.tables.ranking import Ranking
+from medhelm.tables.score_intervals import interval_of
 from medhelm.tables.selection import is_ranked
 from medhelm.tables.table import RankBy, Settings
 
@@ -73,26 +75,33 @@ class Estimate:
     """Bootstrap draws of the score."""
 
 
-def make_panel(cells: Mapping[str, Cell], metric: MetricRef, models: Iterable[str]) -> Panel:
+def make_panel(
+    cells: Mapping[str, Cell],
+    metric: MetricRef,
+    models: Iterable[str],
+    outside: Collection[str] = (),
+) -> Panel:
     """Return the panel of a metric for the cells of one benchmark.
 
     `models`: every model that may be ranked somewhere, so that those without a run are named.
+    `outside`: those of them that are not in the ranking and take no instance from the others.
     """
     cells = {m: c for m, c in cells.items() if metric.name in c.scores}
-    unfit = {}
+    unfit, fit = {}, {}
     for model in models:
         if reason := _unfit(cells.get(model), metric.name):
             unfit[model] = reason
-    fit = [
-        cell.scores[metric.name]
-        for model, cell in cells.items()
-        if model not in unfit and is_ranked(cell.record.spec.model)
-    ]
+        else:
+            fit[model] = cells[model].scores[metric.name]
     none = np.empty(0, dtype=np.uint64)
-    ids = reduce(np.intersect1d, (s.ids for s in fit)) if fit else none
-    if fit and not len(ids):
-        unfit |= {m: "no instance in common" for m in cells if m not in unfit and m in set(models)}
-    clusters = _clusters(fit[0], ids) if len(ids) else none
+    deciding = [s for m, s in fit.items() if m not in outside] or list(fit.values())
+    ids = reduce(np.intersect1d, (s.ids for s in deciding)) if fit else none
+    for model, scores in fit.items():
+        if not len(ids):
+            unfit[model] = "no instance in common"
+        elif (own := int(np.count_nonzero(scores.among(ids)))) < len(ids):
+            unfit[model] = f"{own:,} of the {len(ids):,} compared instances"
+    clusters = _clusters(deciding[0], ids) if len(ids) else none
     card = next(iter(cells.values())).record.card
     return Panel(metric, card, cells, unfit, ids, clusters)
 
@@ -110,8 +119,7 @@ def _unfit(cell: Cell | None, metric: str) -> str:
         return "no run"
     if not cell.scores[metric].counted:
         return "no instance with a value"
-    coverage = cell.coverage(metric)
-    return f"coverage {coverage:.1%}" if coverage < MIN_COVERAGE else ""
+    return cell.shortfall(metric)
 
 
 def restrict(panel: Panel, ids: Keys) -> Panel:
@@ -178,7 +186,10 @@ def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimat
     ends = np.cumsum([s.shape[1] for s in sums])[:-1]
     for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
         score = float(value(own.sum(0)))
-        found[model] = _estimate(panel, placed[model], score, value(draws), settings)
+        interval_seed = seed_of(settings.bootstrap_seed, *names, "interval")
+        found[model] = _estimate(
+            panel, placed[model], own, score, value(draws), settings, interval_seed
+        )
     return found
 
 
@@ -189,7 +200,13 @@ def _nothing(settings: Settings) -> Estimate:
 
 
 def _estimate(
-    panel: Panel, placed: _Placed, score: float, draws: Floats, settings: Settings
+    panel: Panel,
+    placed: _Placed,
+    sums: Floats,
+    score: float,
+    draws: Floats,
+    settings: Settings,
+    seed: int,
 ) -> Estimate:
     values, codes = placed.values, placed.codes
     is_mean = panel.metric.aggregation == "mean"
@@ -204,88 +221,17 @@ def _estimate(
         effect=(
             stats.design_effect(values, codes) if is_mean and count < len(values) else float("nan")
         ),
-        interval=score_interval(
-            values,
-            codes,
-            draws,
-            span=(panel.metric.minimum, panel.metric.maximum),
-            is_mean=is_mean,
-            is_exact=panel.metric.interval == "exact",
-            confidence=settings.confidence,
+        interval=interval_of(
+            panel.metric, (values, codes, sums), score, draws, settings.confidence, seed
         ),
         draws=draws,
     )
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """The ranked models on the common benchmarks; arrays follow the order of these two tuples."""
-
-    models: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    scores: Floats
-    """Normalised scores (M, B)."""
-    draws: Floats
-    """Their bootstrap draws (D, M, B), models paired within each benchmark."""
-    settings: Settings
-
-    @property
-    def is_defined(self) -> bool:
-        """Whether there is anything to rank: two models on one benchmark."""
-        return len(self.models) > 1 and len(self.benchmarks) > 0
-
-    def rates(self, definition: WinDefinition) -> tuple[Floats, Floats]:
-        """Return win rates (M,) and their SD over rivals."""
-        shares = stats.win_shares(self.scores, definition)
-        return stats.win_rates(shares), stats.win_sd(shares)
-
-    def rate_draws(self, definition: WinDefinition) -> Floats:
-        """Return draws (D, M) of the win rate, instances resampled within each benchmark."""
-        return stats.win_rates(stats.win_shares(self.draws, definition))
-
-    @cached_property
-    def merit(self) -> Floats:
-        """What ranks (M,): a win rate or the macro-average."""
-        by = self.settings.rank_by
-        return np.asarray(self.scores.mean(axis=1)) if by == "macro" else self.rates(by)[0]
-
-    @cached_property
-    def merit_draws(self) -> Floats:
-        """Draws (D, M) of what ranks."""
-        by = self.settings.rank_by
-        return np.asarray(self.draws.mean(axis=2)) if by == "macro" else self.rate_draws(by)
-
-    def rank_intervals(self) -> tuple[Ints, Ints, Ints]:
-        """Return ranks (M,) and the ends of their percentile intervals over paired draws.
-
-        An interval is widened where needed to hold the rank itself.
-        """
-        own, tail = stats.ranks(self.merit), (1 - self.settings.confidence) / 2
-        drawn = stats.ranks(self.merit_draws)
-        ends = np.quantile(drawn, [tail, 1 - tail], axis=0, method="inverted_cdf").astype(np.int64)
-        return own, np.minimum(own, ends[0]), np.maximum(own, ends[1])
-
-    def groups(self) -> Ints:
-        """Return the tie group (M,) of each model."""
-        return stats.tie_groups(self.merit, self.merit_draws, self.settings.confidence)
-
-    def suite_intervals(self, definition: WinDefinition) -> list[Interval]:
-        """Return each model's interval of the win rate over resampled benchmarks.
-
-        This is the uncertainty if the suite were drawn from a population of benchmarks; the
-        scores are taken as they are.
-        """
-        wins = np.stack(
-            [
-                stats.win_rates(stats.win_shares(self.scores[:, [b]], definition))
-                for b in range(len(self.benchmarks))
-            ]
-        )
-        if len(wins) < 2:
-            return [Interval(None, None, "none (one benchmark)")] * len(self.models)
-        seed = seed_of(self.settings.bootstrap_seed, "benchmarks")
-        drawn = bootstrap(wins, self.settings.draws, seed) / len(wins)
-        return [percentile(d, self.settings.confidence, len(wins)) for d in drawn.T]
+def _shared(benchmarks: Iterable[str], fits: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return the benchmarks that more than half of the models fit, of those that fit any."""
+    known = [own for own in fits.values() if own]
+    return tuple(b for b in benchmarks if 2 * sum(b in own for own in known) > len(known))
 
 
 class Study:
@@ -309,7 +255,24 @@ class Study:
             b: next(iter(c.values())).record.grading.metrics[0] for b, c in by_benchmark.items()
         }
         panels = {b: make_panel(c, main[b], rankable) for b, c in by_benchmark.items()}
-        self.ranked = tuple(m for m in rankable if any(m not in p.unfit for p in panels.values()))
+        fits = {m: {b for b, p in panels.items() if m not in p.unfit} for m in rankable}
+        self.shared = _shared(panels, fits)
+        """Benchmarks that more than half of the models fit, of those that fit any."""
+        lacked = {
+            m: tuple(b for b in self.shared if b not in own) for m, own in fits.items() if own
+        }
+        self.lacking = {
+            m: found for m, found in lacked.items() if 2 * len(found) > len(self.shared)
+        }
+        """Models that are not in the ranking, since they lack more than half of those; and which."""
+        if self.lacking:
+            panels = {
+                b: make_panel(c, main[b], rankable, self.lacking) for b, c in by_benchmark.items()
+            }
+        self.ranked = tuple(m for m in rankable if fits[m])
+        """Models that are ranked on some benchmark."""
+        self.contenders = tuple(m for m in self.ranked if m not in self.lacking)
+        """Models that are ranked over all: their runs decide what is compared."""
         self.panels: Mapping[str, Panel] = panels
         self._estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
 
@@ -318,8 +281,15 @@ class Study:
         cells = [c for b, own in self.cells.items() if b in benchmarks for c in own.values()]
         settings = replace(self.settings, rank_by=rank_by or self.settings.rank_by)
         part = Study(cells, settings, self.notes)
-        part.panels = {b: self.panels[b] for b in part.cells}
+        whole = {b: self.panels[b] for b in part.cells}
+        own = {b for b, p in part.panels.items() if not np.array_equal(p.ids, whole[b].ids)}
+        for b in own:  # why a model has no run here the whole study knows
+            absent = {m: why for m, why in whole[b].unfit.items() if m not in whole[b].cells}
+            whole[b] = replace(part.panels[b], unfit={**part.panels[b].unfit, **absent})
+        part.panels = whole
         part._estimates = self._estimates
+        if own:  # other models are ranked on these alone, so that other instances are compared
+            part._estimates = {k: e for k, e in self._estimates.items() if k[0] not in own}
         return part
 
     @property
@@ -334,7 +304,7 @@ class Study:
             return main
         cells = self.cells[benchmark]
         ref = next(m for c in cells.values() for m in c.record.grading.metrics if m.name == metric)
-        return make_panel(cells, ref, self.rankable)
+        return make_panel(cells, ref, self.rankable, self.lacking)
 
     def metrics(self, benchmark: str) -> list[str]:
         """Return names of the metrics of a benchmark, the main one first."""
@@ -354,24 +324,27 @@ class Study:
     def reasons(self, benchmark: str) -> dict[str, str]:
         """Return why a benchmark is not common: ranked model -> reason. Empty: it is."""
         unfit = self.panels[benchmark].unfit
-        found = {m: unfit[m] for m in self.ranked if m in unfit}
+        found = {m: unfit[m] for m in self.contenders if m in unfit}
         for model, e in self.estimates(benchmark).items():
-            if model in self.ranked and model not in found and np.isnan(e.normalised):
+            if model in self.contenders and model not in found and np.isnan(e.normalised):
                 found[model] = "score undefined"
         return found
 
     @cached_property
     def ranking(self) -> Ranking:
         """The ranked models on the common benchmarks."""
-        common = tuple(b for b in self.panels if self.ranked and not self.reasons(b))
-        shape = (len(self.ranked), len(common))
+        models = self.contenders
+        common = tuple(b for b in self.panels if models and not self.reasons(b))
+        shape = (len(models), len(common))
         scores, draws = np.empty(shape), np.empty((self.settings.draws, *shape))
         for b, benchmark in enumerate(common):
             panel = self.panels[benchmark]
-            for m, model in enumerate(self.ranked):
+            for m, model in enumerate(models):
                 own = self.estimates(benchmark)[model]
                 scores[m, b] = own.normalised
                 drawn = panel.normalise(own.draws)
                 # A ratio can be undefined in a draw that holds no positive: no news, no change.
                 draws[:, m, b] = np.where(np.isnan(drawn), own.normalised, drawn)
-        return Ranking(self.ranked, common, scores, draws, self.settings)
+        sizes = [np.unique(self.panels[b].clusters, return_counts=True)[1] for b in common]
+        clusters = np.array([effective_clusters(s) for s in sizes])
+        return Ranking(models, common, scores, draws, clusters, self.settings)

@@ -25,7 +25,8 @@ Row = dict[str, object]
 """A row while it is made; columns that are left out are missing."""
 
 Kind = Literal["string", "integer", "number", "boolean"]
-RankBy = Literal["paper", "half", "macro"]
+RankBy = Literal["half", "literal", "macro"]
+MdeScale = Literal["range", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,11 @@ class Settings:
     bootstrap_seed: int = 0
     confidence: float = 0.95
     """Of every interval, rank interval and tie group."""
-    rank_by: RankBy = "paper"
+    rank_by: RankBy = "half"
     """What ranks and tie groups follow: the win rate in one of its definitions, or the macro-average."""
+
+    mde: MdeScale = "range"
+    """Of the table mde: by each metric's range, or as the paper's authors computed it."""
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -48,7 +52,9 @@ class Settings:
         if self.bootstrap_seed < 0:
             raise UsageError(f"bootstrap seed must not be negative, not {self.bootstrap_seed}")
         if self.rank_by not in get_args(RankBy):
-            raise UsageError(f"rank by paper, half or macro, not {self.rank_by!r}")
+            raise UsageError(f"rank by half, literal or macro, not {self.rank_by!r}")
+        if self.mde not in get_args(MdeScale):
+            raise UsageError(f"mde must be range or paper, not {self.mde!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,21 +7,34 @@ The other tables are in `power` (MDE), `spending` (cost), `slices` and `compare`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from medhelm import stats
 from medhelm.errors import UsageError
 from medhelm.intervals import Interval, holding, percentile
-from medhelm.stats import Floats
+from medhelm.stats import Floats, WinDefinition
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.spending import cost_columns, jury_usage, usage_columns
 from medhelm.tables.study import Estimate, Panel, Study
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import RankBy, Row, Table, make_table
+
+_BY: Mapping[RankBy, str] = {
+    "half": "win rate (a tie counts half)",
+    "literal": "win rate (a tie wins for both)",
+    "macro": "macro-average",
+}
+
+
+_WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
+    ("win_rate", "win", "half"),
+    ("win_rate_literal", "win_literal", "literal"),
+)
+"""Column of each win rate, prefix of the columns that belong to it, definition."""
 
 
 def overall(study: Study) -> Table:
@@ -45,16 +58,16 @@ def overall(study: Study) -> Table:
         _add_ranks(study, rows)
     ordered = sorted(study.models, key=lambda m: (_place(rows[m]), m))
     used = [str(row["flags"]) for row in rows.values()]
-    by = {"paper": "win rate", "half": "win rate (half)", "macro": "macro-average"}
     return make_table(
         "overall",
         f"Models over {_plural(len(ranking.benchmarks), 'common benchmark')}, by "
-        f"{by[study.settings.rank_by]}",
+        f"{_BY[study.settings.rank_by]}",
         OVERALL,
         [rows[m] for m in ordered],
         [
             *notes.common(study),
             *notes.ranking(study),
+            *([notes.win_rates(), notes.rank_sets(study)] if ranking.is_defined else []),
             *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
             *notes.flag_legend(used),
         ],
@@ -78,14 +91,19 @@ def _overall_row(study: Study, model: str) -> Row:
     planned = sum(c.planned(main[b]) for b, c in cells.items())
     counted = sum(c.scores[main[b]].counted for b, c in cells.items())
     raised = {b: notes.flags(c, main[b]) for b, c in cells.items()}
+    ended = [c.ended_at_budget(main[b]) for b, c in cells.items()]
     flags = [f for f in notes.FLAGS if any(f in found for found in raised.values())]
     return {
         "model": model,
-        "ranked": model in study.ranked,
+        "ranked": model in study.contenders,
         "coverage": counted / planned if planned else None,
+        "cut_share": sum(n for n, _ in ended) / planned
+        if planned and all(is_counted for _, is_counted in ended)
+        else None,
         "benchmarks_run": len(cells),
         "benchmarks_missing": ", ".join(b for b in study.cells if b not in cells) or None,
-        "benchmarks_flagged": ", ".join(b for b in raised if "coverage" in raised[b]) or None,
+        "benchmarks_flagged": ", ".join(b for b in raised if {"coverage", "unread"} & {*raised[b]})
+        or None,
         "flags": " ".join(flags),
         **cost_columns([c.record for c in cells.values()]),
     }
@@ -104,11 +122,9 @@ def _unranked_macro(study: Study, model: str) -> Row:
 
 
 def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
-    ranking, confidence = study.ranking, study.settings.confidence
-    (paper, paper_sd), (half, half_sd) = ranking.rates("paper"), ranking.rates("half")
-    paper_draws, half_draws = ranking.rate_draws("paper"), ranking.rate_draws("half")
-    suite = ranking.suite_intervals("paper")
-    rank, low, high = ranking.rank_intervals()
+    ranking = study.ranking
+    suite = ranking.suite_intervals("half")
+    rank, low, high = ranking.ranks()
     groups = ranking.groups()
     for m, model in enumerate(ranking.models):
         rows[model] |= {
@@ -116,14 +132,15 @@ def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
             "rank_low": low[m],
             "rank_high": high[m],
             "tie_group": groups[m],
-            "win_rate": paper[m],
-            **_ends("win", holding(percentile(paper_draws[:, m], confidence), paper[m])),
-            "win_sd": paper_sd[m],
             **_ends("win_suite", suite[m]),
-            "win_rate_half": half[m],
-            **_ends("win_half", holding(percentile(half_draws[:, m], confidence), half[m])),
-            "win_half_sd": half_sd[m],
         }
+    for column, prefix, definition in _WIN_RATES:
+        rates = stats.win_rates(ranking.scores, definition)
+        spread = stats.win_sd(ranking.scores, definition)
+        draws = ranking.rate_draws[definition]
+        for m, model in enumerate(ranking.models):
+            ends = holding(percentile(draws[:, m], study.settings.confidence), rates[m])
+            rows[model] |= {column: rates[m], **_ends(prefix, ends), f"{prefix}_sd": spread[m]}
 
 
 def _ends(prefix: str, interval: Interval) -> Row:
@@ -153,7 +170,9 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.common(study),
             *notes.ranking(study),
             *notes.worst_cases(rows),
+            *notes.cut_answers(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
+            *notes.few_clusters(rows),
             *notes.flag_legend(used),
         ],
         notes.settings(study),
@@ -189,7 +208,7 @@ def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
 
 
 def _status(study: Study, panel: Panel, model: str) -> str:
-    if model not in study.ranked:
+    if model not in study.contenders:
         return "not ranked"
     return "left out" if model in panel.unfit else "ranked"
 
@@ -199,7 +218,7 @@ def _score_columns(own: Estimate, panel: Panel) -> Row:
         "score": own.score,
         "low": own.interval.low,
         "high": own.interval.high,
-        "interval_method": own.interval.method,
+        "interval_method": notes.method(own.interval),
         "standard_error": own.error,
         "design_effect": own.effect,
         "normalised": own.normalised,
@@ -238,6 +257,10 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     }
     if scores.counted:
         row["score_all"] = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))
+    ended, is_counted = cell.ended_at_budget(metric.name)
+    if is_counted:
+        row |= {"cut": ended - scores.outcomes.get("truncated", 0), "ended_at_budget": ended}
+        row["cut_share"] = ended / planned if planned else None
     if planned:
         row |= {f"share_{o}": scores.outcomes.get(o, 0) / planned for o in OUTCOMES}
         row["share_not_run"] = (planned - rows) / planned
@@ -264,7 +287,7 @@ def categories(study: Study) -> Table:
                     "category": category,
                     "subcategory": subcategory or None,
                     "model": model,
-                    "ranked": model in study.ranked,
+                    "ranked": model in study.contenders,
                     **_mean_over(study, members, model),
                 }
             )

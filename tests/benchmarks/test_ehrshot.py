@@ -239,7 +239,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     paths = write(tmp_path, labels=labels)
     for path, columns in (
         (paths[0], ("subject_id", "time", "code")),
-        (paths[3], ("subject_id", "prediction_time", "boolean_value")),
+        (paths[3], ("subject_id", "prediction_time")),
     ):
         whole = parquet.read_table(path)
         for column in columns:
@@ -256,10 +256,89 @@ def test_damaged_files(tmp_path: Path) -> None:
     assert len(instances(tmp_path)) == 1
 
 
-def test_unknown_label(tmp_path: Path) -> None:
-    write(tmp_path, labels={"lab_anemia": [(1, day(2), True), (2, day(3), None)]})
-    assert "lab_anemia/labels.parquet" in refusal(tmp_path)
-    assert "boolean_value by true or false" in refusal(tmp_path)
+LABEL_SCHEMA = pa.schema(
+    [
+        ("subject_id", pa.int64()),
+        ("prediction_time", pa.timestamp("us")),
+        ("boolean_value", pa.bool_()),
+        ("integer_value", pa.int64()),
+        ("float_value", pa.float64()),
+        ("categorical_value", pa.string()),
+    ]
+)
+"""The labels of MEDS 0.3.3, to which upstream's converter writes."""
+
+
+def write_labels(path: Path, **values: Sequence[object]) -> None:
+    """Write labels of patient 1 on the days 0, 1, ... in the converter's layout."""
+    (number,) = {len(cells) for cells in values.values()}
+    columns = {name: [None] * number for name in LABEL_SCHEMA.names} | values
+    columns |= {"subject_id": [1] * number, "prediction_time": [day(n + 1) for n in range(number)]}
+    parquet.write_table(pa.table(columns, schema=LABEL_SCHEMA), path)
+
+
+def test_the_layout_of_the_published_converter(tmp_path: Path) -> None:
+    """Boolean tasks fill boolean_value; laboratory tasks fill integer_value with grades 0 to 3."""
+    paths = write(tmp_path)
+    write_labels(paths[1], boolean_value=[True, False])
+    write_labels(paths[2], boolean_value=[False, True])
+    write_labels(paths[3], integer_value=[0, 1, 2, 3])
+    found = [(i.metadata["part"], i.references[0]) for i in instances(tmp_path)]
+    assert sorted(found) == [
+        ("guo_readmission", "A"),
+        ("guo_readmission", "B"),
+        ("lab_anemia", "A"),
+        ("lab_anemia", "A"),
+        ("lab_anemia", "A"),
+        ("lab_anemia", "B"),
+        ("new_hypertension", "A"),
+        ("new_hypertension", "B"),
+    ]
+
+
+def test_a_laboratory_task_in_either_form_or_in_both(tmp_path: Path) -> None:
+    path = write(tmp_path)[3]
+    for values in (
+        {"boolean_value": [True, False]},
+        {"integer_value": [2, 0]},
+        {"boolean_value": [True, False], "integer_value": [1, 0]},
+        {"boolean_value": [True, None], "integer_value": [None, 0]},
+    ):
+        write_labels(path, **values)
+        assert [i.references for i in instances(tmp_path)] == [("A",), ("B",)], values
+
+
+@pytest.mark.parametrize(
+    ("task", "values", "message"),
+    [
+        (3, {"boolean_value": [True, None]}, "every row must hold boolean_value (true or false)"),
+        (3, {"boolean_value": [True], "integer_value": [0]}, "two that contradict each other"),
+        (3, {"integer_value": [4]}, "integer_value is not one of the grades of the task"),
+        (1, {"integer_value": [2]}, "integer_value is not one of the grades of the task"),
+    ],
+)
+def test_unknown_labels(
+    task: int, values: dict[str, Sequence[object]], message: str, tmp_path: Path
+) -> None:
+    write_labels(write(tmp_path)[task], **values)
+    told = refusal(tmp_path)
+    assert f"{TASKS[task - 1]}/labels.parquet: " in told and message in told
+
+
+def test_labels_without_a_value_column(tmp_path: Path) -> None:
+    path = write(tmp_path)[3]
+    parquet.write_table(parquet.read_table(path).drop_columns(["boolean_value"]), path)
+    assert refusal(tmp_path) == (
+        "ehrshot: lab_anemia/labels.parquet: there is no column boolean_value or integer_value"
+    )
+
+
+def test_the_question_names_every_code_of_hypertension() -> None:
+    """The 26 codes of the published definition, not a selection."""
+    codes = ehrshot.HYPERTENSION.split(", ")
+    assert len(set(codes)) == 26
+    assert {"ICD10CM/I10", "ICD9CM/401.1", "SNOMED/59621000", "SNOMED/429457004"} < set(codes)
+    assert ehrshot.HYPERTENSION in ehrshot.QUESTIONS["new_hypertension"]
 
 
 def test_a_patient_without_events(tmp_path: Path) -> None:

@@ -67,12 +67,14 @@ def said(text: str, own: Metric, instance: Instance) -> Score:
 def test_a_row_and_its_prompt() -> None:
     benchmark = load("ehrsql")
     instance = benchmark.to_instance(ROW)
+    assert instance is not None
     assert instance == Instance(
         id="0123456789abcdef01234567",
         context=SCHEMA,
         question="What was the lowest potassium?",
         references=(ROW["query"],),
         answer_key={**DATABASE, "constants": "1"},
+        cluster=instance.cluster,
         metadata={"answerable": "yes", "question_set": "valid", "phrasing": "human"},
     )
     shown = prompt(benchmark, instance)
@@ -80,6 +82,14 @@ def test_a_row_and_its_prompt() -> None:
     for told in ("<sql>", PLUGIN.ABSTENTION, PLUGIN.NOW, "one column", "60 to 100"):
         assert told in benchmark.instruction
     assert "/" not in instance.answer_key["database"], "no place on this machine is stored"
+
+
+def test_a_question_that_stands_twice_is_one_cluster() -> None:
+    """20 questions of the later release repeat an earlier one, none of MedHELM's."""
+    texts = (ROW["question"], f" {ROW['question'].upper()} ", "What was the highest potassium?")
+    found = [load("ehrsql").to_instance(ROW | {"question": text}) for text in texts]
+    first, second, other = (i.cluster for i in found if i is not None)
+    assert first == second != other
 
 
 def test_an_unanswerable_row_is_answered_by_the_declared_word() -> None:
@@ -343,11 +353,14 @@ def own_files(tmp_path: Path) -> tuple[Benchmark, Path]:
     assert isinstance(benchmark.dataset, FileDataset)
     files = tuple(type(f)(name=f.name, splits=f.splits, url=f.url) for f in benchmark.dataset.files)
     folder = tmp_path / "ehrsql"
-    folder.mkdir()
+    (folder / "e172ec8").mkdir(parents=True)
     keep = {k: v for k, v in ROW.items() if k not in ("schema", *DATABASE)}
-    (folder / "valid.json").write_text(json.dumps([keep]))
+    later = keep | {"question": "Which potassium was the lowest?"}
+    (folder / "e172ec8" / "valid.json").write_text(json.dumps([keep]))
+    (folder / "valid.json").write_text(json.dumps([later]))
     other = keep | {"id": "f" * 24, "is_impossible": True, "query": "null", "split": "test"}
-    (folder / "test.json").write_text(json.dumps([other]))
+    for name in ("e172ec8/test.json", "test.json"):
+        (folder / name).write_text(json.dumps([other]))
     (folder / "eicu.sql").write_text(f"DROP TABLE IF EXISTS lab;\n{SCHEMA}\n")
     write_database(folder / "eicu.sqlite", None)
     own = replace(benchmark, dataset=replace(benchmark.dataset, files=files))
@@ -363,6 +376,23 @@ def write_database(path: Path, potassium: float | None) -> None:
     connection.close()
 
 
+def test_two_releases_of_the_questions(own_files: tuple[Benchmark, Path]) -> None:
+    """The default is MedHELM's, which fetches and needs nothing of the other."""
+    benchmark, root = own_files
+    first, _ = open_dataset(benchmark, "full", root=root).instances()
+    later, _ = open_dataset(benchmark, "full", split="release_2026", root=root).instances()
+    assert first.question == "What was the lowest potassium?"
+    assert later.question == "Which potassium was the lowest?"
+    assert isinstance(benchmark.dataset, FileDataset)
+    pinned = load("ehrsql").dataset
+    assert isinstance(pinned, FileDataset) and pinned.splits[0] == "test"
+    commits = {f.url.split("/")[5] for f in pinned.needed("test") if "EHRSQL" in f.url}
+    assert commits == {"e172ec8e61391ecae2d872c8d0ba02a622222f54"}
+    for name in ("valid.json", "test.json"):
+        (root / "ehrsql" / name).unlink()
+    assert len(list(open_dataset(benchmark, "full", root=root).instances())) == 2
+
+
 def test_a_database_of_the_users_own_is_another_split(own_files: tuple[Benchmark, Path]) -> None:
     benchmark, root = own_files
     plain = open_dataset(benchmark, "full", root=root)
@@ -370,6 +400,8 @@ def test_a_database_of_the_users_own_is_another_split(own_files: tuple[Benchmark
     assert (first.context, second.id) == (SCHEMA, "f" * 24)
     assert first.answer_key["database"] == "eicu.sqlite"
     assert [s.name for s in verify(benchmark, root)] == [
+        "e172ec8/valid.json",
+        "e172ec8/test.json",
         "valid.json",
         "test.json",
         "eicu.sql",
@@ -453,8 +485,23 @@ def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
 
 
 @pytest.mark.slow
-def test_the_real_files(real_instances: Callable[..., list[Instance]], real_data: Path) -> None:
-    instances = real_instances("ehrsql")
+def test_the_two_real_releases_differ(real_instances: Callable[..., list[Instance]]) -> None:
+    """In the words of every question and in 183 gold queries, in nothing else."""
+    first, later = (real_instances("ehrsql", split) for split in ("test", "release_2026"))
+    assert {i.id for i in first} == {i.id for i in later}
+    by_id = {i.id: i for i in later}
+    pairs = [(i, by_id[i.id]) for i in first]
+    assert sum(a.question != b.question for a, b in pairs) == 2909
+    assert sum(a.references != b.references for a, b in pairs) == 183
+    assert all(a.metadata == b.metadata for a, b in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["test", "release_2026"])
+def test_the_real_files(
+    split: str, real_instances: Callable[..., list[Instance]], real_data: Path
+) -> None:
+    instances = real_instances("ehrsql", split)
     kinds = Counter((i.metadata["question_set"], i.metadata["answerable"]) for i in instances)
     assert kinds == {
         ("valid", "yes"): 755,

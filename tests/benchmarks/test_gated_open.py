@@ -54,7 +54,6 @@ def test_the_declaration_is_that_of_a_gated_open_ended_benchmark(name: str) -> N
     assert not benchmark.redistributable
     assert benchmark.answer == "text"
     assert benchmark.metrics == ["jury", "rouge_l", "rouge_1", "rouge_2"]
-    assert benchmark.rubric == "accuracy_completeness_clarity"
     assert benchmark.parts == ()
     steps = " ".join(benchmark.how_to_get)
     assert f"<data dir>/{name}" in steps

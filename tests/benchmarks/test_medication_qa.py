@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ from openpyxl import Workbook
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema import FileDataset, Instance, SourceFile
 
 from .conftest import load, prompt
 
@@ -29,7 +30,12 @@ def sheet(root: Path, *rows: tuple[object, ...]) -> Path:
 
 
 def read(root: Path) -> list[Instance]:
-    return list(open_dataset(load("medication_qa"), "full", root=root).instances())
+    """Read a file of one's own, for which the pinned hash is taken off."""
+    benchmark = load("medication_qa")
+    assert isinstance(benchmark.dataset, FileDataset)
+    dataset = replace(benchmark.dataset, files=(SourceFile(name=FILE),))
+    own = replace(benchmark, dataset=dataset)
+    return list(open_dataset(own, "full", root=root).instances())
 
 
 def test_a_row_and_its_prompt(tmp_path: Path) -> None:
@@ -39,6 +45,7 @@ def test_a_row_and_its_prompt(tmp_path: Path) -> None:
         id="0",
         question="how do i take it?",
         references=("Once a day.",),
+        cluster=instance.cluster,
         metadata={"question_type": "dose", "drug": "warfarin", "gold": "answer"},
     )
     assert prompt(benchmark, instance) == f"{benchmark.instruction}\n\n{instance.question}"
@@ -80,9 +87,17 @@ def test_a_missing_column_and_a_file_that_is_no_sheet(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_the_source_is_not_pinned() -> None:
+def test_a_question_that_stands_twice_is_one_cluster(tmp_path: Path) -> None:
+    """Whatever its case, blanks and end; 39 of 690 questions repeat an earlier one to the letter."""
+    texts = ("how do i take it?", "How do I  take it", "how do i take it ?", "how do i stop it?")
+    found = read(sheet(tmp_path, COLUMNS, *((text, *CELLS[1:]) for text in texts)))
+    first, *others = [i.cluster for i in found]
+    assert [cluster == first for cluster in others] == [True, True, False]
+
+
+def test_the_source_is_pinned() -> None:
     dataset = load("medication_qa").dataset
     assert isinstance(dataset, FileDataset)
     (source,) = dataset.files
-    assert (source.name, source.sha256) == (FILE, "")
-    assert source.url.endswith(f"/abachaa/Medication_QA_MedInfo2019/master/{FILE}")
+    assert source.name == FILE and source.sha256.startswith("4f13d0e3b195")
+    assert "/8756adc5f4bb99f6bcff690a13921337d9f9bb7e/" in source.url

@@ -73,13 +73,24 @@ def test_the_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert rows(XML, tmp_path) == [ROW]
 
 
+def test_a_question_that_stands_twice_is_one_cluster() -> None:
+    """2 of 150 questions repeat an earlier one; blanks and case do not part them."""
+    to_instance = load("mediqa_qa").to_instance
+    texts = ("Can it heal?", " can it  heal?\n", "Can it hurt?")
+    found = [to_instance({**ROW, "QID": text, "QuestionText": text}) for text in texts]
+    first, second, other = (i.cluster for i in found if i is not None)
+    assert first == second != other
+
+
 def test_the_answer_that_was_ranked_first_is_the_gold() -> None:
     benchmark = load("mediqa_qa")
     instance = benchmark.to_instance(ROW)
+    assert instance is not None
     assert instance == Instance(
         id="7",
         question="whats a hernia & can it heel?",
         references=(GOLD,),
+        cluster=instance.cluster,
         metadata={"gold_rating": "right but incomplete"},
     )
     assert prompt(benchmark, instance) == f"{benchmark.instruction}\n\n{instance.question}"

@@ -4,8 +4,10 @@ import tracemalloc
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from medhelm_benchmarks import mimiciv_billing_code
+from pyarrow import feather
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
@@ -196,3 +198,45 @@ def test_rows_without_codes(codes: list[str]) -> None:
     row = {"note_id": "n", "subject_id": "1", "text": "The note.", "codes": codes}
     with pytest.raises(DataError, match="codes must be ICD-10 codes, at least one"):
         load("mimiciv_billing_code").to_instance(row)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["0270346", "0210099", "GZHZZZZ", "DHYBFZZ", "02100Z9", "XW033E5", "3E0G36Z", "M1A9XX0", "I10"],
+)
+def test_every_form_of_code_in_force_is_read(code: str, tmp_path: Path) -> None:
+    """Digits alone and letters alone are procedure codes too (lists of CMS, 2019 and 2024)."""
+    write(tmp_path, procedures=[["10", "502", "1", "2150-01-01", code, "10"]])
+    assert instances(tmp_path)[1].references[-1] == code
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_the_file_that_medhelm_was_run_on(keys: bool, tmp_path: Path) -> None:
+    """One row a note, codes as a list, diagnoses with points; read by text and target alone."""
+    columns = {
+        "note_id": ["10-DS-501", "10-DS-502"],
+        "subject_id": [10, 10],
+        "_id": [501, 502],
+        "text": ["Chest pain.", "Hip fracture."],
+        "target": [["I25.10", "E11.9"], ["S72.002A", "0QS736Z", "0270346"]],
+        "num_targets": [2, 3],
+    }
+    if not keys:
+        columns = {name: columns[name] for name in ("text", "target")}
+    path = tmp_path / "mimiciv_billing_code" / "mimiciv_icd10.feather"
+    path.parent.mkdir()
+    feather.write_feather(pa.table(columns), str(path))
+    benchmark = load("mimiciv_billing_code")
+    dataset = open_dataset(benchmark, "full", split="prepared", root=tmp_path)
+    found = list(dataset.instances())
+    assert [i.references for i in found] == [tuple(codes) for codes in columns["target"]]
+    assert [i.context for i in found] == ["Chest pain.", "Hip fracture."]
+    assert [i.cluster for i in found] == (["10", "10"] if keys else [None, None])
+    assert all(i.id for i in found)
+
+    feather.write_feather(pa.table({"text": ["x"]}), str(path))
+    with pytest.raises(DataError, match="mimiciv_icd10.feather: there is no column target"):
+        list(open_dataset(benchmark, "full", split="prepared", root=tmp_path).instances())
+    path.write_bytes(b"FEA1")
+    with pytest.raises(DataError, match="mimiciv_icd10.feather: not readable as Feather"):
+        list(open_dataset(benchmark, "full", split="prepared", root=tmp_path).instances())

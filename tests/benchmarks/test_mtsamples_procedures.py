@@ -1,5 +1,8 @@
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from medhelm.data.dataset import open_dataset
 from medhelm.schema import FileDataset, Instance
@@ -7,22 +10,37 @@ from medhelm.schema import FileDataset, Instance
 from .conftest import load, prompt
 
 HEADER = "Medical Specialty:Gastroenterology\nSample Name: A scope\nDescription: A scope.\n"
-NOTE = (
-    f"{HEADER}PROCEDURE:  Gastroscopy.INDICATION:  Anemia.GROSS FINDINGS:  An ulcer, clipped.\nEnd."
+STORY = (
+    "PROCEDURE IN DETAIL:  The scope was passed under sedation into the second part of the duodenum. "
+    "In the antrum a vessel was seen in the base of a crater, on which two clips were set; the "
+    "bleeding came to a stop."
 )
+BEFORE = f"{HEADER}PROCEDURE:  Gastroscopy.INDICATION:  Anemia."
+NOTE = f"{BEFORE}GROSS FINDINGS:  An ulcer, clipped.\n{STORY}\nKeywords: gastric ulcer, \n"
 
 
-def test_a_note_asks_for_the_part_that_its_gold_is() -> None:
+def test_of_a_note_that_is_asked_for_its_findings_the_section_alone_is_taken_out() -> None:
     benchmark = load("mtsamples_procedures")
     instance = benchmark.to_instance({"name": "A scope", "text": NOTE})
     assert isinstance(instance, Instance)
-    assert instance.context == f"{HEADER}PROCEDURE:  Gastroscopy.INDICATION:  Anemia."
+    assert instance.context == f"{BEFORE}\n[...]\n{STORY}"
     assert instance.references == ("An ulcer, clipped.",)
     assert instance.metadata == {"section": "findings", "specialty": "Gastroenterology"}
-    assert instance.question.startswith("Write the findings of this procedure note")
+    assert instance.question.startswith("Write the section FINDINGS of this procedure note")
     shown = prompt(benchmark, instance)
     assert shown == f"{benchmark.instruction}\n\n{instance.context}\n\n{instance.question}"
     assert "plan" not in shown and "ulcer" not in shown
+
+
+def test_findings_that_nothing_tells_are_left_out() -> None:
+    """An imaging report ends with its findings; the list of keywords is no description."""
+    to_instance = load("mtsamples_procedures").to_instance
+    words = "Keywords: " + "ulcer, " * 40
+    assert to_instance({"name": "x", "text": f"EXAM: Chest. FINDINGS: Clear.\n{words}"}) is None
+    short = f"EXAM: Chest. FINDINGS: Clear.\n{'word ' * 29}\n{words}"
+    assert to_instance({"name": "x", "text": short}) is None
+    assert to_instance({"name": "x", "text": f"word {short}"}) is None
+    assert to_instance({"name": "x", "text": short.replace("word ", "a word ", 1)}) is not None
 
 
 def test_plans_and_summaries() -> None:
@@ -42,6 +60,9 @@ def test_a_folder_of_notes(tmp_path: Path) -> None:
     assert isinstance(benchmark.dataset, FileDataset)
     (source,) = benchmark.dataset.files
     assert source.url.endswith("/zip/c4c252443fa9c52afb6960f53e51be278639bea2")
+    assert source.sha256.startswith("34b0f540534b")
+    dataset = replace(benchmark.dataset, files=(structs.replace(source, sha256=""),))
+    benchmark = replace(benchmark, dataset=dataset)
     folder = tmp_path / benchmark.name / "mtsample_procedure"
     folder.mkdir(parents=True)
     (folder / "A scope.txt").write_text(NOTE)

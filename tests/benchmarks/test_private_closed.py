@@ -55,8 +55,7 @@ def registry() -> Registry:
 
 def row(name: str, label: str, number: int = 1) -> dict[str, str]:
     """A row with every column; the extra one holds what the benchmark asks row by row."""
-    extra = {"condition": "chronic_pain"} if name == "clear" else {}
-    extra |= {"question": "Was it so?"} if name in WITH_QUESTION else {}
+    extra = {"condition": "chronic_pain"} if name == "clear" else {"question": "Was it so?"}
     text = 'He said "no",\nthen – yes.'
     return {"id": f"k{number}", **extra, "text": text, "label": label, "patient": "p7"}
 
@@ -85,7 +84,8 @@ def test_the_declaration_is_complete(name: str, registry: Registry) -> None:
     assert 64 <= benchmark.max_output_tokens < benchmark.reasoning_output_tokens
     assert benchmark.cluster == "patient"
     assert isinstance(benchmark.dataset, FileDataset)
-    (file,) = benchmark.dataset.files
+    file, *sheets = benchmark.dataset.files
+    assert len(sheets) == (13 if name == "clear" else 0)
     assert (file.name, file.url, file.sha256) == (f"{name}.csv", "", "")
     assert not benchmark.expected_instances, "a hospital's own number is not known"
     assert benchmark.columns.keys() == row(name, "").keys()
@@ -106,8 +106,24 @@ def test_a_file_of_the_documented_form(name: str, registry: Registry, tmp_path: 
         assert instance.context == 'He said "no",\nthen – yes.'
         (message,) = render_prompt(benchmark, instance)
         for part in (benchmark.instruction, instance.context, instance.question):
-            assert message.content.count(part) == 1 or not part
+            assert message.content.count(part) == 1 and part
         assert "\nA. " in message.content and "Reply with its letter alone" in message.content
+
+
+@pytest.mark.parametrize("name", sorted(LABELS.keys() - WITH_QUESTION - {"clear"}))
+def test_a_row_without_a_question_is_asked_the_benchmarks_own(
+    name: str, registry: Registry, tmp_path: Path
+) -> None:
+    """The column may be missing or its cell empty; either way one question is asked."""
+    benchmark = registry.benchmark(name)
+    full = row(name, LABELS[name][0])
+    without = {key: cell for key, cell in full.items() if key != "question"}
+    (asked,) = read(benchmark, [full], tmp_path)
+    (absent,) = read(benchmark, [without], tmp_path)
+    (empty,) = read(benchmark, [full | {"question": " "}], tmp_path)
+    assert asked.question == "Was it so?"
+    assert absent == empty and absent.question.count("?") == 1
+    assert "?" not in benchmark.instruction
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -166,7 +182,7 @@ def test_a_prompt_of_clear(registry: Registry) -> None:
     )
     (message,) = render_prompt(benchmark, instance)
     assert message.content == (
-        "Read a clinical note and decide what it tells about one condition in the patient's "
+        "Read a clinical note and decide what it says about one condition in the patient's "
         "present or past: yes if it says that the patient has or had it, no if it rules it out or "
         "says nothing of it, uncertain if it hints at it without settling it. What is said of "
         "relatives or other people does not count.\n\n"

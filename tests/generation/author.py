@@ -57,10 +57,19 @@ def stage_of(prompt: str) -> str:
     return found[0]
 
 
+def _own_words(prompt: str) -> str:
+    """Return words that make the patient of one setting another than that of the next."""
+    setting = re.search("^Place: .*", prompt, re.MULTILINE)
+    passage = re.search(r"<passage \w+>\n(.*)", prompt)
+    drawn = f"{setting and setting[0]} {passage and passage[1]}"
+    mark = hashlib.sha256(drawn.encode()).hexdigest()[:8]
+    return " ".join(f"{mark}{n}" for n in range(100))
+
+
 def scene(prompt: str = "") -> dict[str, Any]:
     place = re.search("^Place: (.*)", prompt, re.MULTILINE)
     return {
-        "vignette": f"{_VIGNETTE} {place[1]}" if place else _VIGNETTE,
+        "vignette": f"{_VIGNETTE} {place[1]}. {_own_words(prompt)}" if place else _VIGNETTE,
         "question": "What would you do first?",
         "knowns": ["Fever for three days", "Creatinine 148 umol/L", "Crackles at the right base"],
         "unknowns": ["Kidney function before", "Whether she has had her vaccines"],
@@ -118,7 +127,13 @@ def rating_of(text: str) -> int:
 def ratings(prompt: str) -> dict[str, Any]:
     return {
         "ratings": [
-            {"id": i, "rating": rating_of(t), "quote": QUOTE, "implausible": False}
+            {
+                "id": i,
+                "rating": rating_of(t),
+                "covered": True,
+                "quote": QUOTE,
+                "implausible": False,
+            }
             for i, t in texts(prompt).items()
         ]
     }

@@ -21,7 +21,7 @@ from medhelm.generation.forecast import forecast
 from medhelm.generation.guideline import Guideline, read_guideline
 from medhelm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm.generation.replies import BadReply, GroupsReply, OptionsReply, TrapsReply, read_reply
-from medhelm.generation.settings import draw_setting
+from medhelm.generation.settings import draw_setting, most_settings
 from medhelm.generation.views import Item
 from medhelm.models.scripted import ScriptedModel
 from medhelm.noharm.casefile import read_cases
@@ -141,6 +141,14 @@ FAULTY = [
     ("groups", '{"alternatives": [["a1", "a99"]], "broad": []}', "'a99' is not on the menu"),
     ("groups", '{"alternatives": [["a1", "a2"], ["a2", "a3"]], "broad": []}', "in two groups"),
     ("groups", '{"alternatives": [], "broad": [], "broad": []}', "a key stands twice"),
+    (
+        "groups",
+        '{"alternatives": [], "broad": [{"broad": "a1", "specific": ["a2"]}, '
+        '{"broad": "a2", "specific": ["a1"]}]}',
+        "hold each other in a circle",
+    ),
+    ("options", option("Take aspirin\u0007 daily"), "U+0007"),
+    ("scene", json.dumps(scene() | {"question": "What\u202e next?"}), "U+202E"),
     ("rating", '{"ratings": []}', "no rating of a"),
 ]
 
@@ -375,7 +383,7 @@ def test_a_quote_that_the_guideline_does_not_have_is_no_reference(studio: Studio
         by_id = {r["id"]: r for r in found["ratings"]}
         for i, quote in enumerate(quotes.values(), 1):
             by_id[f"a{i}"]["quote"] = quote
-        by_id["a5"]["quote"] = ""
+        by_id["a5"] |= {"quote": "", "covered": False}
         return json.dumps(found)
 
     answers(studio, change)
@@ -539,14 +547,97 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
 
 
 @pytest.mark.slow
-@given(st.integers(0, 10**6), st.text(max_size=10), st.integers(1, 5_000))
+@given(st.integers(0, 10**6), st.text(max_size=10), st.integers(1, 800))
 def test_settings_are_the_same_for_the_same_number_and_vary_between(
     seed: int, name: str, number: int
 ) -> None:
     assert draw_setting(seed, name, number, ("p",)) == draw_setting(seed, name, number, ("p",))
     block = (number - 1) // 13 * 13
     drawn = {draw_setting(seed, name, block + i, ("p",)).complication for i in range(1, 14)}
-    assert len(drawn) == 13
+    assert len(drawn) == 13 or block > 400  # near the end few settings are left
+
+
+@pytest.mark.parametrize(("passages", "most"), [(("p",), 832), (("p", "q"), 1_664)])
+def test_no_two_numbers_of_a_series_share_a_setting(passages: tuple[str, ...], most: int) -> None:
+    assert most_settings(passages) == most  # 8 places, 13 complications, 8 gaps
+    drawn = [draw_setting(0, "N", n, passages) for n in range(1, min(most, 999) + 1)]
+    assert len(set(drawn)) == len(drawn)
+    assert drawn[:50] == [draw_setting(0, "N", n, passages) for n in range(1, 51)]
+
+
+def test_a_patient_who_was_written_before_goes_back_and_is_discarded(studio: Studio) -> None:
+    same = json.dumps(scene())
+
+    def reply(stage: str, request: Request) -> str | None:
+        return same if stage == "scene" else None
+
+    answers(studio, reply)
+    first, *others = studio.run(3).ends
+    assert first.status == "made"
+    assert [(e.status, e.stage) for e in others] == [("discarded", "scene")] * 2
+    assert all("the patient of another case" in e.reasons[0] for e in others)
+    lines = (studio.folder / "discarded.jsonl").read_text().splitlines()
+    assert [json.loads(line)["code"][-3:] for line in lines] == ["002", "003"]
+    asked = studio.asked
+    assert [e.status for e in studio.run(3).ends] == ["made", "discarded", "discarded"]
+    assert studio.asked == asked  # found again, not asked again
+
+
+def test_a_patient_written_twice_is_another_one_after_repair(studio: Studio) -> None:
+    same = json.dumps(scene())
+
+    def reply(stage: str, request: Request) -> str | None:
+        return same if stage == "scene" and len(request.messages) == 2 else None
+
+    answers(studio, reply)
+    ends = studio.run(2).ends
+    assert [e.status for e in ends] == ["made", "made"]
+    assert [e.provenance.repairs.get("scene") for e in ends if e.provenance] == [None, 1]
+
+
+def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio) -> None:
+    def reply(stage: str, request: Request) -> str | None:
+        if stage != "rating" or len(request.messages) > 2:
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        found["ratings"][0]["quote"] = "Aspirin is given to everyone"
+        found["ratings"][1]["quote"] = ""
+        found["ratings"][2]["covered"] = False
+        return json.dumps(found)
+
+    answers(studio, reply)
+    end = studio.run(1).ends[0]
+    assert end.provenance is not None
+    assert end.provenance.unfounded_quotes == {} and end.provenance.not_covered == {}
+    assert [n for k, n in end.provenance.repairs.items() if k.startswith("rating/")] == [1, 1, 1]
+    said = [p for s, p in studio.author.prompts if s == "rating" and "cannot be used" in p]
+    for what in ("does not stand in the guideline", "has no quote", "is not covered and has"):
+        assert len([p for p in said if what in p]) == 3
+
+
+def test_where_the_guideline_is_silent_is_recorded_apart_from_the_rating(studio: Studio) -> None:
+    def reply(stage: str, request: Request) -> str | None:
+        if stage != "rating":
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        for line in found["ratings"]:
+            if line["id"] == "a1":
+                line |= {"rating": 1, "covered": False, "quote": ""}
+        return json.dumps(found)
+
+    answers(studio, reply)
+    end = studio.run(1).ends[0]
+    assert end.case is not None and end.provenance is not None
+    assert end.case.actions[0].ratings == (1, 1, 1) and end.case.actions[0].references == ()
+    assert end.provenance.not_covered == {"a1": 3} and end.provenance.repairs == {}
+
+
+def test_raters_are_not_asked_to_spare_the_ends_of_the_scale(studio: Studio) -> None:
+    studio.run(1)
+    asked = [p for s, p in studio.author.prompts if s == "rating"]
+    for prompt in asked:
+        assert "Every 1, 2, 8 and 9 needs one" not in prompt
+        assert "Where it is silent, the rating is the same as if it were not" in prompt
 
 
 def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() -> None:

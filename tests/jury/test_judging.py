@@ -165,21 +165,21 @@ def test_other_endings_are_kept_apart_and_only_an_error_is_tried_again(
 def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -> None:
     model = ModelSpec(name="j/a")
     first = judging.judge_request(model, TERMS, EXCHANGE)
-    ledger = Ledger(cap_tokens=900)
+    ledger = Ledger(cap_tokens=1500)
     with pytest.raises(judging.RepairRefused) as refused:
         ask(BAD, BAD, BAD, ledger=ledger)
     kept = refused.value.judgement
     assert (kept.scores, kept.is_final) == (None, False) and kept.calls[0].reply == BAD
     assert ledger.open == 0
-    assert 0 < ledger.spent_tokens < 900
-    assert first.max_output_tokens == 512
+    assert 0 < ledger.spent_tokens < 1500
+    assert first.max_output_tokens == 1024
 
 
 def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> None:
     """Another request holds most of the budget, and needs the judge's only place to end."""
     replies = [BAD, "other", '{"accuracy": 3}']
     model = ScriptedModel(ModelSpec(name="j/a", max_concurrency=1), lambda _: replies.pop(0))
-    ledger = Ledger(cap_tokens=1600)
+    ledger = Ledger(cap_tokens=2200)
 
     async def other() -> None:
         held = ledger.reserve(None, 100, 700)
@@ -217,7 +217,7 @@ def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path)
     a, b, c = record.judges
     assert (a.judgements, c.judgements) == ({"scored": 12}, {"unreadable": 12})
     assert (a.usage.requests, c.usage.requests) == (12, 36)
-    assert a.usage.output_limit_tokens == 12 * 512
+    assert a.usage.output_limit_tokens == 12 * 1024
     assert record.provenance["not_judged"] == "0"
 
 
@@ -270,7 +270,7 @@ def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
 
     monkeypatch.setattr(models.ModelPool, "open", other)
     slow = judge("j/slow", delay_s=0.02)
-    with pytest.raises(ModelError, match="gone"):
+    with pytest.warns(UserWarning, match="j/dead is missing on 12 of 12 answers: gone"):
         run(tmp_path, jury(judge("j/a"), slow, judge("j/dead")))
     done = {p.parent.name: len(list(read_judgements(p.parent))) for p in grade_logs(tmp_path)}
     assert sorted(done.values()) == [0, 12, 12]
@@ -382,11 +382,13 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
         max_attempts=1,
         max_concurrency=1,
     )
-    with pytest.raises(ModelError):
+    with pytest.warns(UserWarning, match="j/gone is missing on 12 of 12 answers: the server at"):
         run(tmp_path, jury(judge("j/a"), judge("j/b"), gone))
     (grading,) = records.find_gradings(tmp_path)
     record = records.read_record(grading)
-    assert (value(record), record.state) == (4.0, "partial")
+    assert (value(record), record.state) == (4.0, "complete")
+    missing = record.judges[2].judgements
+    assert set(missing) <= {"error", "not asked"} and sum(missing.values()) == 12
     assert value(record, "rouge_l") is not None
     assert {n: len(log) for n, log in logs(tmp_path).items() if n != "j/gone"} == {
         "j/a": 12,
@@ -457,11 +459,11 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", ["OPENAI_API_KEY", "TOGETHER_API_KEY", ""])
+@pytest.mark.parametrize("given", ["OPENAI_API_KEY", "GEMINI_API_KEY", ""])
 def test_with_some_keys_of_the_default_jury_the_others_are_named(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY"]
+    names = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"]
     for name in names:
         monkeypatch.delenv(name, raising=False)
     if given:
@@ -517,8 +519,8 @@ def test_with_some_keys_of_the_default_jury_the_others_are_named(
             UsageError,
             "baseline/oracle is a rule and no judge",
         ),
-        (lambda: "medhelm", ModelError, "OPENAI_API_KEY"),
-        (lambda: "medhlm", MedhelmError, "did you mean 'medhelm'"),
+        (lambda: "paper", ModelError, "OPENAI_API_KEY"),
+        (lambda: "medhelm", MedhelmError, "did you mean 'medhelm_2026_11'"),
         (
             lambda: jury(judge("j/a"), ModelSpec(name="j/b", provider="scripted")),
             PrivacyRefused,

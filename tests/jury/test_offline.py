@@ -11,7 +11,7 @@ from medhelm.grading import grade
 from medhelm.jury.checks import jury_fault
 from medhelm.jury.metric import jury_metrics, offline_jury
 from medhelm.jury.offline import longest_order, overlap, readability
-from medhelm.jury.rubrics import load_rubric, read_rubric
+from medhelm.jury.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.jury.verdicts import Verdict
 from medhelm.schema import Benchmark, Criterion, FileDataset, Instance, Response, Rubric
 
@@ -175,7 +175,9 @@ def benchmark(rubric: str, origin: str = "") -> Benchmark:
 
 
 def test_our_rubrics_pass_their_own_check_and_a_misspelt_one_is_named() -> None:
-    for name in ("accuracy_completeness_clarity", "accuracy_structure_clarity"):
-        assert jury_fault(load_rubric(benchmark(name))) == ""
-    with pytest.raises(UnknownName, match="did you mean 'accuracy_structure_clarity'"):
-        load_rubric(benchmark("accuracy_structur_clarity"))
+    rubrics = known_rubrics(())
+    assert len(rubrics) == 14
+    for name, rubric in rubrics.items():
+        assert rubric.name == name and jury_fault(rubric) == ""
+    with pytest.raises(UnknownName, match="did you mean 'visit_note'"):
+        load_rubric(benchmark("visit_notes"))

@@ -82,7 +82,7 @@ class World:
         self,
         name: str,
         metrics: Any = "main",
-        rank_by: Any = "paper",
+        rank_by: Any = "half",
         scoring: Any = "fixed",
         benchmarks: Iterable[str] = (),
     ) -> Table:

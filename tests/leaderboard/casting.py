@@ -106,9 +106,14 @@ def scripted(name: str, reply: str, **more: Any) -> ModelSpec:
 
 
 def judge(name: str, score: int) -> ModelSpec:
-    """Return a judge that gives every criterion one score, and whose reply is not to get out."""
-    ratings = {"accuracy": score, "completeness": score, "clarity": score}
-    return scripted(name, json.dumps(ratings))
+    """Return a judge that gives every criterion one score; its reasons quote what it is shown."""
+
+    def reply(reason: str) -> str:
+        names = ("accuracy", "completeness", "clarity")
+        return json.dumps({n: {"score": score, "reason": f"{reason} {n}"} for n in names})
+
+    opened = {f"IDopen{i}": reply("REASONOPEN") for i in range(100)}
+    return scripted(name, reply("REASONCANARY"), script={"replies": opened})
 
 
 def run_all(folder: Path, plugin: Path, **more: Any) -> Path:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pyarrow as pa
@@ -139,7 +140,11 @@ def _judged(folder: Path, results: Path) -> None:
 
 
 def _acted(folder: Path, results: Path) -> None:
-    """Ask two models to label actions whose texts are attacks, and call the benchmark by one."""
+    """Ask two models to label actions whose texts are attacks, and call the benchmark by one.
+
+    Cases with hidden characters are refused when they are read. Stored runs of earlier versions
+    may hold them, and who validated a case may be called by them: the check is left out here.
+    """
     path = folder / "data" / "labelled" / "cases.jsonl"
     path.parent.mkdir(parents=True)
     ratings = {"a1": 9, "a2": 8, "a3": 1}
@@ -149,6 +154,7 @@ def _acted(folder: Path, results: Path) -> None:
             json.dumps(
                 {"code": code, "specialty": name, "vignette": text, "question": text}
                 | {"knowns": [text], "red_flags": [{"text": text, "status": "present"}]}
+                | {"validation": {"by": " ".join(name.splitlines()), "date": "2026-11-01"}}
                 | {
                     "actions": [
                         {"id": i, "text": " ".join(text.splitlines()), "category": "medication"}
@@ -162,17 +168,18 @@ def _acted(folder: Path, results: Path) -> None:
         )
     )
     given = {FIRST.name: labels(a1="n", a2="y", a3="y"), SECOND.name: labels(a1="y", a3="n")}
-    medhelm.evaluate(
-        [
-            labeller(name, {code: f"{text}\n{reply}" for code, text, _ in menus})
-            for name, reply in given.items()
-        ],
-        ["labelled"],
-        data="full",
-        data_dir=folder / "data",
-        results_dir=results,
-        plugins=PLUGIN,
-    )
+    with patch("medhelm.noharm.cases._hidden_faults", lambda case: iter(())):
+        medhelm.evaluate(
+            [
+                labeller(name, {code: f"{text}\n{reply}" for code, text, _ in menus})
+                for name, reply in given.items()
+            ],
+            ["labelled"],
+            data="full",
+            data_dir=folder / "data",
+            results_dir=results,
+            plugins=PLUGIN,
+        )
     for grading in find_gradings(results):
         record = read_record(grading)
         if record.spec.benchmark == "labelled":

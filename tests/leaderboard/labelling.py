@@ -31,6 +31,9 @@ MENUS = {
     for i in range(4)
 }
 MARK = "CANARY"
+EXPERTS = "Society of Examples"
+SEED = 2
+"""By which the rule that guesses makes an odd number of errors in two repeats."""
 
 
 def bundled() -> list[Case]:
@@ -75,7 +78,8 @@ def write_labelled(folder: Path) -> Path:
     path.write_text(SAMPLES.read_text())
     _run([*models(), "baseline/random", "baseline/oracle"], ["labelled"], folder, results)
     for name in CLOSED:
-        write_cases(folder, MENUS, name=name, mark=MARK)
+        more = {"validation": {"by": f"{MARK}SOCIETY", "date": "2026-11-01"}}
+        write_cases(folder, MENUS, name=name, mark=MARK, **(more if name == CLOSED[0] else {}))
     reply = json.dumps({"labels": {"a1": "Appropriate", "a2": "Inappropriate"}})
     closed = [
         labeller(name, dict.fromkeys(MENUS, f"{MARK}REPLY {reply}"))
@@ -92,6 +96,7 @@ def write_uneven(folder: Path) -> Path:
         path = folder / "data" / name / "cases.jsonl"
         path.parent.mkdir(parents=True)
         path.write_text(SAMPLES.read_text())
+    _validate(folder / "data" / "labelled" / "cases.jsonl", count=5)
     whole = {name: _replies(name) for name in ("lab/bold", "lab/careful")}
     lost = dict.fromkeys(list(whole["lab/bold"])[:5], "error")
     models: list[Any] = [labeller(name, replies) for name, replies in whole.items()]
@@ -99,13 +104,21 @@ def write_uneven(folder: Path) -> Path:
     models.append(labeller("lab/silent", {}))
     _run(models, ["labelled"], folder, results)
     _run(["baseline/oracle"], ["labelled_kept"], folder, results)
-    _run(["baseline/random", models[0]], ["labelled_gated"], folder, results, repeats=2)
+    _run(["baseline/random", models[0]], ["labelled_gated"], folder, results, repeats=2, seed=SEED)
     right = {
         case.code: _reply({a.id: action_class(consensus(a)) == "appropriate" for a in case.actions})
         for case in bundled()
     }
     _run([labeller("lab/right", right)], ["labelled_private"], folder, results)
     return results
+
+
+def _validate(path: Path, count: int) -> None:
+    """Say of the first cases of a file that experts validated them."""
+    cases = [json.loads(line) for line in path.read_text().splitlines()]
+    for own in cases[:count]:
+        own["validation"] = {"by": EXPERTS, "date": "2026-11-01"}
+    path.write_text("".join(json.dumps(own) + "\n" for own in cases))
 
 
 def _replies(name: str) -> dict[str, str]:
@@ -118,7 +131,12 @@ def _reply(endorsed: dict[str, bool]) -> str:
 
 
 def _run(
-    who: list[Any], benchmarks: list[str], folder: Path, results: Path, repeats: int = 1
+    who: list[Any],
+    benchmarks: list[str],
+    folder: Path,
+    results: Path,
+    repeats: int = 1,
+    seed: int = 0,
 ) -> None:
     medhelm.evaluate(
         who,
@@ -128,4 +146,5 @@ def _run(
         results_dir=results,
         plugins=PLUGIN,
         repeats=repeats,
+        seed=seed,
     )

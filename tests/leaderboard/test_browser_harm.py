@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-UNVALIDATED = "Synthetic ratings are not validated."
+UNVALIDATED = "Ratings of synthetic cases are not validated by clinicians"
 SEVERITIES = ("mild", "moderate", "severe")
 
 
@@ -51,8 +51,8 @@ def test_the_papers_table_is_that_of_the_command(opens: Opens, labelled: World) 
         names = ("overall", "safety", "completeness", "restraint")
         assert cells[1:5] == [spelled(table, row, name) for name in names]
         assert cells[5].startswith(spelled(table, row, "severe_rate"))
-        assert f"{row['severe_cases']} of 12 cases" in cells[5]
-        assert cells[7] == "12"
+        assert f"{row['severe_cases']} of {row['n']} cases" in cells[5]
+        assert cells[7] == str(row["n"]) == ("11" if row["model"] == "vendor/coarse" else "12")
         if row["nnh"] is not None:
             assert cells[6] == spelled(table, row, "nnh", "nnh_low", "nnh_high").replace(
                 f"{row['nnh_low']:,.2f}", f"{row['nnh_low']:,.1f}"
@@ -65,26 +65,25 @@ def test_a_model_without_a_severe_error_is_told_with_what_that_leaves_open(
     page = opens(labelled).open("harm")
     shown = rows_by_name(page.get_by_role("table", name="Safety, completeness"))
     severe, nnh = shown["baseline/oracle"][5:7]
-    assert severe == "0.000 [0.000, 0.250] 0 of 12 cases rule of three"
-    assert nnh.startswith("– (no severe error was seen)") and nnh.endswith("at least 4.0")
-    assert "rule of three" not in shown["baseline/random"][5]
+    assert severe == "0.000 [0.000, 0.221] 0 of 12 cases one-sided"
+    assert nnh.startswith("– (no severe error was seen)") and nnh.endswith("at least 4.5")
+    assert "one-sided" not in shown["baseline/random"][5]
 
 
 def test_what_was_asked_and_read(opens: Opens, labelled: World) -> None:
     page = opened(opens(labelled).open("harm"))
     shown = rows_by_name(page.get_by_role("table", name="Cases asked and read by model"))
-    assert shown["vendor/coarse"][1:10] == [
+    assert shown["vendor/coarse"][1:9] == [
         "12",
         "11",
-        "12",
-        "12",
+        "11",
         "11",
         "1 unparsed",
         "11",
         "11",
         "0",
     ]
-    assert shown["lab/bold"][1:10] == ["12", "12", "12", "12", "12", "", "0", "0", "0"]
+    assert shown["lab/bold"][1:9] == ["12", "12", "12", "0", "", "0", "0", "0"]
 
 
 def test_charts_show_the_counts(opens: Opens, labelled: World) -> None:
@@ -99,7 +98,7 @@ def test_charts_show_the_counts(opens: Opens, labelled: World) -> None:
         assert (name, x) == (severity, [r[severity] for r in own])
         place = [r["model"] for r in own].index("vendor/coarse")
         assert f"commissions {own[place][f'commissions_{severity}']}" in hover[place]
-        assert "11 of 12 cases read" in hover[place]
+        assert "11 of 11 cases read" in hover[place]
     fills = [figure.locator(".plot .trace.bars").nth(i).locator("path").first for i in range(3)]
     light = [
         sum(map(int, re.findall(r"\d+", f.evaluate("e => getComputedStyle(e).fill"))[:3]))
@@ -129,7 +128,7 @@ def test_shares_of_omissions_and_commissions(opens: Opens, labelled: World, of: 
             assert f"{spelled(table, row, share)} ({row[count]})" in text
     (whole,) = rows(labelled, "all models")
     said = page.locator("#over-all").inner_text()
-    assert f"Over all 5 ranked models, baselines among them: {whole['errors']} errors" in said
+    assert f"Over all 4 ranked models, baselines among them: {whole['errors']} errors" in said
     assert f"{spelled(table, whole, 'omission_share')} omissions ({whole['omissions']})" in said
     assert f"Of {whole['severe']} severe ones" in said
 
@@ -227,7 +226,7 @@ def test_errors_in_words_the_gravest_first(opens: Opens, labelled: World) -> Non
         assert f"Without a label: {first}. With an invalid label: {second}." in answer
     assert seen > 5
     page = reader.open("run", "labelled", "vendor/coarse", instance=bundled()[0].code)
-    assert "the case counts as the worst" in page.locator("#pane").inner_text()
+    assert "the case is in no score" in page.locator("#pane").inner_text()
     page = reader.open("run", "labelled", "baseline/oracle")
     assert "None." in page.get_by_role("region", name="Answer of").inner_text()
 
@@ -275,7 +274,11 @@ def test_every_score_of_labelled_actions_stands_below_the_note(
         assert mark.is_visible(), path
         above, below = mark.bounding_box(), table.bounding_box()
         assert above is not None and below is not None and above["y"] < below["y"]
-    page = reader.go("benchmark", "labelled_kept")
+    for path in (("run", "labelled_kept", "lab/bold"), ("benchmark", "labelled_kept")):
+        page = reader.go(*path)
+        assert page.get_by_text(UNVALIDATED).count() == 0, path
+        said = page.locator(".mark", has_text="experts'").inner_text()  # who they are stays closed
+        assert said == "labelled_kept: the ratings of 4 of 4 cases are experts'."
     with reader.changes():
         page.get_by_role("link", name="Its errors by severity").click()
     assert page.get_by_label("Benchmark", exact=True).input_value() == "labelled_kept"

@@ -9,8 +9,9 @@ import pytest
 
 from medhelm.leaderboard.site import SiteOptions
 from medhelm.tables.table import Settings
+from medhelm.tables.validity import UNVALIDATED
 from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, rows_by_name, spelled
-from tests.leaderboard.labelling import bundled, write_uneven
+from tests.leaderboard.labelling import EXPERTS, bundled, write_uneven
 
 pytestmark = pytest.mark.browser
 
@@ -37,7 +38,7 @@ def test_a_model_of_fewer_cases_is_marked_wherever_its_errors_are_counted(
     page = opens(uneven).open("harm", benchmark="labelled")
     shown = rows_by_name(page.get_by_role("table", name="Safety, completeness"))
     marked = {name for name, row in shown.items() if "fewer cases" in " ".join(row)}
-    assert marked == {"lab/lost"}
+    assert marked == {"lab/lost", "lab/silent"}
     table = uneven.table("harm")
     read = {
         r["model"]: spelled(table, r, "read")
@@ -81,6 +82,15 @@ def test_means_over_repeats_keep_their_digit(opens: Opens, uneven: World) -> Non
     assert f"2 ranked models, baselines among them: {row['errors']:.1f} errors" in said
     caption = page.get_by_role("figure", name="Errors by severity", exact=True)
     assert "Counts are means over repeats." in caption.locator("figcaption").inner_text()
+
+
+def test_whose_ratings_they_are_is_told_of_the_cases(opens: Opens, uneven: World) -> None:
+    reader = opens(uneven)
+    said = f"the ratings of 5 of 12 cases are experts', validated by {EXPERTS}, 2026-11-01."
+    for path in (("harm",), ("benchmark", "labelled"), ("run", "labelled", "lab/bold")):
+        page = reader.open(*path)
+        marks = page.locator("main .mark").all_inner_texts()
+        assert marks[:2] == [UNVALIDATED, f"labelled: {said}"], path
 
 
 def test_no_error_at_all_and_nobody_to_compare(opens: Opens, uneven: World) -> None:

@@ -124,6 +124,8 @@ def test_names_are_text_on_the_pages_over_all(opens: Opens, hostile: World) -> N
             assert all(head(title) in found for title in ATTACKS), path
         if path == "harm":
             assert all(head(specialty) in found for specialty in NAMES)
+            marks = " ".join(page.locator("main .mark").all_text_contents())
+            assert all(f"validated by {head(' '.join(n.splitlines()))}" in marks for n in NAMES)
             assert all(found.count(head(model.name)) >= 5 for model in (FIRST, SECOND))
     reader.go("heatmap")
     page.locator("a.spot").last.hover()

@@ -116,18 +116,18 @@ def overview_rows(page: Page) -> dict[str, list[str]]:
     return rows_by_name(page.get_by_role("table", name="Models ranked by win rate"), name=1)
 
 
-@pytest.mark.parametrize("by", ["paper", "half"])
+@pytest.mark.parametrize("by", ["half", "literal"])
 def test_the_overview_shows_the_table(opens: Opens, full: World, by: str) -> None:
     table = full.table("overall", rank_by=by)
     shown = overview_rows(opens(full).open("overview", by=by))
-    half = "_half" if by == "half" else ""
-    names = ["rank", "model", f"win_rate{half}", f"win{half}_sd", "macro_average", "macro_sd"]
-    names += ["tie_group", "coverage", "benchmarks", "total_cost_usd"]
+    other = "_literal" if by == "literal" else ""
+    names = ["rank", "model", f"win_rate{other}", f"win{other}_sd", "macro_average", "macro_sd"]
+    names += ["tie_group", "coverage", "cut_share", "benchmarks", "total_cost_usd"]
     assert list(shown) == [row["model"] for row in table.rows]
     for row in table.rows:
         cells = shown[str(row["model"])]
         expected = [spelled(table, row, name) for name in names]
-        expected[2] = spelled(table, row, names[2], f"win{half}_low", f"win{half}_high")
+        expected[2] = spelled(table, row, names[2], f"win{other}_low", f"win{other}_high")
         assert [c.split(" (")[0] for c in cells[:1]] == expected[:1]
         assert cells[1].startswith(expected[1])
         assert [c.split(" (")[0] for c in cells[2:-1]] == expected[2:]
@@ -186,7 +186,10 @@ def test_the_page_of_a_benchmark_shows_the_table(opens: Opens, full: World, name
     rows = [r for r in table.rows if r["benchmark"] == name and r["is_main"]]
     assert set(shown) == {r["model"] for r in rows}
     for row in rows:
-        _, score, normalised, n, scored, left, coverage, _, status, flags = shown[str(row["model"])]
+        _, score, normalised, n, scored, left, coverage, cut, _, status, flags = shown[
+            str(row["model"])
+        ]
+        assert cut.split(" (")[0] == spelled(table, row, "cut_share")
         assert status == row["status"] and flags == (row["flags"] or "")
         assert left == (row["not_scored"] or "")
         if row["score"] is None:

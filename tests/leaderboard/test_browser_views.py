@@ -95,7 +95,7 @@ def test_what_is_missing_comes_last_either_way(opens: Opens, full: World) -> Non
 # Filters -----------------------------------------------------------------------------------------
 
 
-def check_view(page: Page, world: World, chosen: list[str], by: str = "paper") -> None:
+def check_view(page: Page, world: World, chosen: list[str], by: str = "half") -> None:
     """Compare rows with the tables of exactly these benchmarks."""
     table = world.table("overall", rank_by=by, benchmarks=chosen)
     shown = rows_by_name(overview(page), name=1)
@@ -105,7 +105,8 @@ def check_view(page: Page, world: World, chosen: list[str], by: str = "paper") -
         assert cells[0].split(" (")[0] == spelled(table, row, "rank")
         assert cells[4].split(" (")[0] == spelled(table, row, "macro_average")
         assert cells[6].split(" (")[0] == spelled(table, row, "tie_group")
-        assert cells[8].split(" (")[0] == spelled(table, row, "benchmarks")
+        assert cells[8].split(" (")[0] == spelled(table, row, "cut_share")
+        assert cells[9].split(" (")[0] == spelled(table, row, "benchmarks")
     models = f"{len(table.rows)} models on {len(chosen)} benchmark{'s' * (len(chosen) > 1)}"
     assert page.locator(".lead").inner_text().startswith(models)
 
@@ -186,16 +187,17 @@ def test_the_switch_between_the_win_rates(opens: Opens, demo: World) -> None:
     reader = opens(demo)
     page = reader.open()
     names = sorted({str(r["benchmark"]) for r in demo.table("benchmarks").rows})
-    tied, half = (demo.table("overall", rank_by=by).rows for by in ("paper", "half"))
+    half, tied = (demo.table("overall", rank_by=by).rows for by in ("half", "literal"))
     assert [r["rank"] for r in tied] != [r["rank"] for r in half]  # so that the switch shows
     check_view(page, demo, names)
     with reader.changes():
-        page.get_by_text("Ties count half").click()
-    assert page.get_by_text("a tie counts one half").is_visible()
-    assert page.get_by_label("Ties count half").is_checked()
-    check_view(page, demo, names, by="half")
+        page.get_by_text("Ties win").click()
+    assert page.get_by_text("a tie wins for both, as in the paper's text").is_visible()
+    assert page.get_by_text("simultaneous over all pairs (Mogstad et al. 2024)").first.is_visible()
+    assert page.get_by_label("Ties win").is_checked()
+    check_view(page, demo, names, by="literal")
     with reader.changes():
-        page.get_by_label("Ties count half").press("ArrowLeft")
+        page.get_by_label("Ties win").press("ArrowLeft")
     check_view(page, demo, names)
 
 
@@ -220,8 +222,8 @@ def saved(page: Page, scope: Locator, kind: str, folder: Path) -> str:
 
 
 def test_downloads_hold_the_shown_rows(opens: Opens, full: World, tmp_path: Path) -> None:
-    page = opens(full).open("overview", weights="closed", by="half", sort="-macro_average")
-    table = full.table("overall", rank_by="half")
+    page = opens(full).open("overview", weights="closed", by="literal", sort="-macro_average")
+    table = full.table("overall", rank_by="literal")
     rows = {str(r["model"]): r for r in table.rows}
     names = order(page)
     assert names == ["lab/one", "vendor/three"]
@@ -231,7 +233,7 @@ def test_downloads_hold_the_shown_rows(opens: Opens, full: World, tmp_path: Path
     assert [r["model"] for r in found] == names
     for row in found:
         own = rows[row["model"]]
-        assert float(row["win_rate_half"]) == own["win_rate_half"]  # every digit of the table
+        assert float(row["win_rate_literal"]) == own["win_rate_literal"]  # every digit of the table
         assert float(row["macro_low"]) == own["macro_low"] and row["rank"] == str(own["rank"])
         assert row["flags"] == (own["flags"] or "")
     document = json.loads(saved(page, tools, "JSON", tmp_path))
@@ -239,7 +241,7 @@ def test_downloads_hold_the_shown_rows(opens: Opens, full: World, tmp_path: Path
     assert document["settings"] == dict(table.settings)
     for row in document["rows"]:
         own = rows[row["model"]]
-        assert row == {name: own[name] for name in row} and "win_half_high" in row
+        assert row == {name: own[name] for name in row} and "win_literal_high" in row
 
 
 def test_the_list_of_the_heatmap_can_be_saved(opens: Opens, full: World, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def rows_of(page: Any) -> list[dict[str, Any]]:
 
 def test_no_word_of_closed_data_gets_out(site: Path, results: Path) -> None:
     planted = b"".join(p.read_bytes() for p in results.rglob("*") if p.is_file())
-    for word in ("CANARYCONTEXT", "CANARYID", "PROMPTCANARY", "SYSTEMCANARY", "PATHCANARY"):
+    marks = ("PROMPTCANARY", "SYSTEMCANARY", "PATHCANARY", "REASONCANARY")
+    for word in ("CANARYCONTEXT", "CANARYID", *marks):
         assert word.encode() in planted  # else the test could not fail
     answers = data_of(site, run_page(site, "open", "lab/one")["answers"][0][1])
     assert answers[0]["text"].startswith("ANSWERCANARY")  # an open answer is published
@@ -107,7 +108,7 @@ def test_a_view_is_the_table_of_its_benchmarks(site: Path, results: Path) -> Non
     for view in views:
         page = data_of(site, view["key"])
         loaded = load_results(results, benchmarks=page["benchmarks"])
-        for by in ("paper", "half"):
+        for by in ("half", "literal"):
             table = loaded.typed("overall", Settings(draws=50, rank_by=by))  # type: ignore[arg-type]
             assert rows_of(page[by]) == [dict(r) for r in table.rows]
         table = loaded.typed("categories", Settings(draws=50))
@@ -142,11 +143,10 @@ def test_an_instance_can_be_followed_to_its_answer_and_its_judges(site: Path) ->
         ("judge/a", [4, 4, 4]),
         ("judge/b", [2, 2, 2]),
     ]
-    assert json.loads(answer["judges"][0]["replies"][0]) == {
-        "accuracy": 4,
-        "completeness": 4,
-        "clarity": 4,
-    }
+    axes = ("accuracy", "completeness", "clarity")
+    for said in answer["judges"]:
+        assert said["reasons"] == [f"REASONOPEN {name}" for name in axes]
+        assert json.loads(said["replies"][0])["accuracy"]["reason"] == "REASONOPEN accuracy"
     # The system prompt of the other model is no part of this one's prompt.
     other = data_of(site, run_page(site, "open", "lab/one")["answers"][0][1])[3]
     assert "SYSTEM" not in json.dumps(other)

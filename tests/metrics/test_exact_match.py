@@ -4,7 +4,7 @@ import pytest
 
 from medhelm.errors import DataError
 from medhelm.grading import grade
-from medhelm.schema import Instance, Scoring
+from medhelm.schema import Instance, Response, Scoring
 
 from .conftest import always, mean, metric, outcomes, said
 
@@ -52,6 +52,43 @@ def test_choices(text: str, fixed: tuple[float, str], published: tuple[float, st
 def test_texts(text: str, fixed: float, published: float) -> None:
     assert grade(metric("exact_match"), TEXT, said(text)).value == fixed
     assert grade(metric("exact_match", "helm"), TEXT, said(text)).value == published
+
+
+@pytest.mark.parametrize(
+    ("instance", "text", "value", "outcome", "reason"),
+    [
+        (
+            CHOICE,
+            "The patient took aspirin last",
+            0.0,
+            "truncated",
+            "the reply was cut before it chose",
+        ),
+        (CHOICE, "The answer is A. It is", 1.0, "scored", ""),
+        (CHOICE, "A. Aspirin\nB. Hep", 0.0, "truncated", "the options are only listed"),
+        (
+            TEXT,
+            "Giant cell arteritis",
+            0.0,
+            "truncated",
+            "the reply was cut before its answer was whole",
+        ),
+        (TEXT, "Answer: giant cell arteritis\n\nThe", 1.0, "scored", ""),
+    ],
+)
+def test_a_reply_that_was_cut_is_read_by_what_it_states(
+    instance: Instance, text: str, value: float, outcome: str, reason: str
+) -> None:
+    response = Response(instance_id="i", text=text, finish="length")
+    score = grade(metric("exact_match"), instance, response)
+    assert (score.value, score.outcome, score.reason) == (value, outcome, reason)
+
+
+def test_a_score_says_why_nothing_is_read() -> None:
+    score = grade(metric("exact_match"), CHOICE, said("Answer: A\nAnswer: B"))
+    assert (score.outcome, score.reason) == ("unparsed", "two options are stated: A and B")
+    score = grade(metric("exact_match"), TEXT, said("Answer: croup\nAnswer: temporal arteritis"))
+    assert (score.outcome, score.reason) == ("unparsed", "several answers are marked as final")
 
 
 def test_an_answer_without_a_word_never_matches() -> None:

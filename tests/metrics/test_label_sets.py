@@ -181,8 +181,6 @@ def test_the_published_code_scorer() -> None:
     letters = Instance(id="m", references=("M1A.9XX0",))
     assert grade(helm, letters, said("M1A.9XX0")).value == 0.0, "the pattern loses the gold itself"
     assert grade(metric("mean_f1"), letters, said("M1A.9XX0")).value == 1.0
-    words = note({"urology"})
-    assert grade(helm, words, said("Urology")).value == 1.0, "it never scored anything but codes"
 
 
 @pytest.mark.parametrize(
@@ -202,3 +200,12 @@ def test_instances_that_cannot_be_scored(key: dict[str, str], message: str) -> N
         grade(metric("macro_f1"), item, said("cardiology"))
     assert "'bad'" in str(caught.value)
     assert "cardiology" not in str(caught.value)
+
+
+def test_a_list_that_was_cut_counts_without_its_last_item() -> None:
+    item = note({"cardiology", "neurology"})
+    cut = Response(instance_id="n", text="Cardiology, neurology, ur", finish="length")
+    assert grade(metric("micro_f1"), item, cut).stats == (2, 0, 0)
+    prose = Response(instance_id="n", text="She saw cardiology last year, so", finish="length")
+    score = grade(metric("micro_f1"), item, prose)
+    assert (score.outcome, score.reason) == ("truncated", "the reply was cut before its list")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import csv
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from medhelm.errors import DataError
 from medhelm.grading import grade
-from medhelm.schema import Instance
+from medhelm.schema import Instance, Response
 
 from .conftest import always, gold, mean, metric, said
 
@@ -93,13 +95,31 @@ def test_what_was_read_is_kept(item: Instance, text: str, extracted: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("item", "text"),
-    [(LAB, "between 90 and 110"), (LAB, "unknown"), (DUE, "in autumn"), (AGE, "99 days")],
+    ("item", "text", "reason"),
+    [
+        (LAB, "between 90 and 110", "a range, no single number"),
+        (LAB, "at least 100", "only a bound: at least 100"),
+        (LAB, "Answer: 100\nAnswer: 120", "two results are stated: 100 and 120"),
+        (LAB, "unknown", "no number is stated"),
+        (DUE, "in autumn", "no date is stated"),
+        (AGE, "99 days", "no number of weeks and days is stated"),
+    ],
 )
-def test_what_cannot_be_read_is_unparsed(item: Instance, text: str) -> None:
+def test_what_cannot_be_read_is_unparsed(item: Instance, text: str, reason: str) -> None:
     score = grade(FIXED, item, said(text))
     assert (score.value, score.outcome, score.stats) == (0.0, "unparsed", (0.0, 1.0))
-    assert score.reason.startswith("no single ")
+    assert score.reason == reason
+
+
+def test_a_reply_that_the_budget_ended_is_read_only_where_it_is_whole() -> None:
+    cut = Response(instance_id="i", text="Answer: 10", finish="length")
+    score = grade(FIXED, LAB, cut)
+    assert (score.outcome, score.reason) == (
+        "truncated",
+        "the answer was cut in the middle of a number",
+    )
+    whole = Response(instance_id="i", text="Answer: 100 mg/dL\n\nThe", finish="length")
+    assert grade(FIXED, LAB, whole).value == 1
 
 
 def test_the_published_scorer_calls_its_faults_by_name() -> None:
@@ -131,6 +151,23 @@ def test_instances_that_cannot_be_scored(bad: Instance, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         grade(FIXED, bad, said("5"))
     assert "'7'" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_the_real_worked_solutions(data: Path, medcalc: list[Instance]) -> None:
+    """Of all, none is read wrongly; those that are not read state several totals on the way."""
+    with (data / "medcalc_bench" / "test_data.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    outcomes: Counter[str] = Counter()
+    for row, item in zip(rows, medcalc, strict=True):
+        name = row["Calculator Name"].partition(" (")[0]
+        sentence = f"This gives a {name} of {row['Ground Truth Answer']}."
+        assert grade(FIXED, item, said(sentence)).value == 1.0, sentence
+        score = grade(FIXED, item, said(row["Ground Truth Explanation"]))
+        outcomes[
+            "right" if score.value else "wrong" if score.outcome == "scored" else "unread"
+        ] += 1
+    assert outcomes == {"right": 1024, "unread": 23}
 
 
 def test_the_real_file(medcalc: list[Instance]) -> None:

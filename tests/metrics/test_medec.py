@@ -29,6 +29,12 @@ CLAIMS: list[tuple[str, str | None]] = [
     ("This clinical note appears to be correct.", CORRECT),
     ("Answer: CORRECT", CORRECT),
     ("CORRECT\n\nAll sentences fit the diagnosis.", CORRECT),
+    ("CORRECT\n\nActually, sentence 5 is wrong: it should say left.", None),
+    ("CORRECT\n\n0 A man.\n1 He has pain.\n2 He gets aspirin.\n\nThe end.", CORRECT),
+    ("4 He takes insulin.\n\nOn second thought, there is no error.", None),
+    ("Der Text ist fehlerhaft: Satz 8 m\u00fcsste lauten: insulin.", "8"),
+    ("La phrase 8 est fausse.", "8"),
+    ("Satz 8 ist nicht falsch.", None),
     ("The dose fits the weight.\n\nCORRECT", CORRECT),
     ("There are no errors in this note.", CORRECT),
     ("The note contains no medical errors.", CORRECT),
@@ -95,6 +101,20 @@ CLAIMS: list[tuple[str, str | None]] = [
     ("29-year-old man with croup.", None),
     ("120/70 mm Hg", None),
     ("38.3 C is a fever.", None),
+    # the number of a list, or the flag, before the claim that all is right
+    ("1. The note is correct.", CORRECT),
+    ("1. CORRECT", CORRECT),
+    ("0 CORRECT", CORRECT),
+    ("0. CORRECT", CORRECT),
+    ("1) There are no errors.", CORRECT),
+    ("8 CORRECT", None),
+    ("Sentence 8: correct", None),
+    ("8. No error.", None),
+    ("1. CORRECT\n2. CORRECT\n3. He gets insulin.", None),
+    # two claims, and a next note
+    ("Answer: CORRECT\nAnswer: 8 He gets dexamethasone.", None),
+    ("CORRECT\n\nPatient note: A man.\n8 He gets insulin.", CORRECT),
+    ("[THINK]8 He gets dexamethasone.[/THINK]CORRECT", CORRECT),
     ("I cannot assess this note.", None),
     ("He gets dexamethasone.", None),
 ]
@@ -113,6 +133,24 @@ def test_claims(text: str, claim: str | None) -> None:
     assert on_right.value == (claim == CORRECT)
     assert grade(SENTENCE, WRONG, said(text)).value == (claim == "8")
     assert grade(SENTENCE, RIGHT, said(text)).value == (claim == CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Answer: 8 He gets dexamethasone.\n\nInsulin is", "8"),
+        ("CORRECT\n\nAll of", CORRECT),
+        ("0 He has croup.\n1 He gets", "0"),
+        ("0 He has croup.\n1 He gets insulin.\n2", None),
+        ("0 He has", None),
+        ("CORRECT", None),
+        ("There is no error in the history. The dose", None),
+    ],
+)
+def test_of_a_cut_reply_whole_lines_count(text: str, claim: str | None) -> None:
+    score = grade(FLAG, WRONG, Response(instance_id="i", text=text, finish="length"))
+    assert score.extracted == (claim or "")
+    assert score.outcome == ("scored" if claim else "truncated")
 
 
 @pytest.mark.parametrize(
@@ -186,3 +224,28 @@ def test_every_sentence_of_the_real_notes_is_read_by_its_number(medec: list[Inst
 )
 def test_the_real_golds_as_a_model_would_write_them(medec: list[Instance], template: str) -> None:
     assert mean(SENTENCE, medec, lambda i: template.format(gold(i))) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        # replies of a small model, word for word
+        (
+            "1. The note is correct. The sentence is numbered from 0 to 10, and the sentence is correct.",
+            "CORRECT",
+        ),
+        ("0\n\nThe sentence is correct.", None),
+        ("The note is correct. All fits.", "CORRECT"),
+        ("1. The note is correct. But sentence 5 is wrong.", None),
+        ("5 The dose should be 10 mg.", "5"),
+        ("Reply with CORRECT if there is no error, or with the number of the sentence.", None),
+    ],
+)
+def test_replies_that_were_misread_once(text: str, claim: str | None) -> None:
+    note = Instance(
+        id="n",
+        references=("CORRECT",),
+        answer_key={"error_flag": "0", "error_sentence_id": "-1"},
+    )
+    score = grade(metric("medec_flag_accuracy"), note, Response(instance_id="n", text=text))
+    assert (score.extracted or None) == claim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 
@@ -160,9 +161,62 @@ def test_majority_reads_every_set_of_instances_afresh() -> None:
     assert model.answer(TEXT, Instance(), 0) == "y"
 
 
+def asked(name: str, gold: str, *choices: str, cluster: str | None = None) -> Instance:
+    return Instance(id=name, choices=choices, references=(gold,), cluster=cluster)
+
+
+ASKED = (
+    asked("1", "B", "Refuse care", "Offer support"),
+    asked("2", "A", "Offer support and listen", "Refuse"),
+    asked("3", "A", "Refuse at once", "Offer"),
+)
+
+
+def words_model(*instances: Instance) -> InstanceModel:
+    model = baseline("words")
+    model.prepare(iter(instances))
+    return model
+
+
+def test_words_choose_by_the_golds_of_the_other_instances_alone() -> None:
+    model = words_model(*ASKED)
+    # "offer" and "support" are right in 1 and 2, "refuse" is wrong there: 3 goes wrong by itself
+    assert [model.answer(CHOICE, item, 0) for item in ASKED] == ["B", "A", "B"]
+    # by the gold of 3 alone "offer" is wrong; without it nothing is known
+    assert words_model(ASKED[2]).answer(CHOICE, ASKED[2], 0) == "A"
+    assert words_model(ASKED[2]).answer(CHOICE, asked("new", "A", "Offer", "Refuse"), 0) == "B"
+
+
+def test_words_leave_out_the_whole_cluster() -> None:
+    twins = [asked(str(i), "B", "Listen", "Refuse", cluster="patient") for i in range(3)]
+    model = words_model(*twins, asked("9", "A", "Listen", "Refuse", cluster="other"))
+    assert [model.answer(CHOICE, twin, 0) for twin in twins] == ["A"] * 3
+
+
+def test_words_label_the_actions_of_a_menu() -> None:
+    def menu(name: str, right: str, wrong: str) -> Instance:
+        gold = '{"labels": {"a1": "Appropriate", "a2": "Inappropriate"}}'
+        return Instance(id=name, menu={"a1": right, "a2": wrong}, references=(gold,))
+
+    items = (menu("1", "Measure lactate", "Give aspirin"), menu("2", "Measure iron", "Give iron"))
+    model = words_model(*items)
+    answer = json.loads(model.answer(benchmark("actions"), items[1], 0))
+    assert answer == {"labels": {"a1": "Appropriate", "a2": "Inappropriate"}}
+    swapped = Instance(id="3", menu={"a1": "Give lactate", "a2": "Measure"}, references=())
+    labels = json.loads(model.answer(benchmark("actions"), swapped, 0))["labels"]
+    assert labels["a2"] == "Appropriate"
+
+
+def test_words_have_no_meaning_for_other_answers_and_say_what_majority_says() -> None:
+    golds = [Instance(id=str(i), references=(gold,)) for i, gold in enumerate("7557")]
+    golds.append(Instance(id="4", references=("5",)))
+    assert words_model(*golds).answer(NUMBER, golds[0], 0) == "5"
+
+
 def test_what_reads_the_gold_is_never_ranked() -> None:
     specs = {n: ModelSpec(name=f"baseline/{n}", provider="baseline") for n in BASELINES}
-    assert {n for n, spec in specs.items() if not is_ranked(spec)} == {"majority", "oracle"}
+    unranked = {n for n, spec in specs.items() if not is_ranked(spec)}
+    assert unranked == {"majority", "oracle", "words"}
     renamed = ModelSpec(name="baseline/mine", provider="baseline", model="oracle")
     assert not is_ranked(renamed)
     lead = ModelSpec(name="baseline/oracle", provider="baseline", model="lead")
@@ -179,8 +233,8 @@ def test_nothing_to_read_is_no_failure(name: str, bench: Benchmark) -> None:
     assert isinstance(model.answer(bench, Instance(id="x", choices=("",)), 0), str)
 
 
-@pytest.mark.parametrize("name", sorted(set(BASELINES) - {"oracle", "majority"}))
-def test_only_the_ceiling_and_the_majority_see_the_gold(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(BASELINES) - {"oracle", "majority", "words"}))
+def test_only_three_baselines_see_the_gold(name: str) -> None:
     for bench, instance in ((CHOICE, CHOSEN), (NUMBER, NUMBERED), (LABELS, LABELLED)):
         blind = Instance(
             id=instance.id,

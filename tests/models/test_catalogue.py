@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from medhelm.errors import UnknownName, UsageError
+from medhelm.jury.choice import packaged_jury
 from medhelm.models import open_model
 from medhelm.models.baselines import BASELINES
 from medhelm.models.catalogue import find_model, load_models, read_model
@@ -58,7 +61,44 @@ def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None
 
 def test_schemas_are_sent_only_where_the_model_surely_holds_to_them() -> None:
     held = {name for name, spec in load_models().items() if spec.json_schema}
-    assert held == {"openai/gpt-4o-mini-2024-07-18", "openai/o3-mini-2025-01-31"}
+    assert held == {
+        "openai/gpt-4o-mini-2024-07-18",
+        "openai/o3-mini-2025-01-31",
+        "openai/gpt-6-luna",
+        "openai/gpt-6.1-sol",
+        "openai/gpt-6.1-terra",
+    }
+
+
+def test_a_hosted_model_says_whether_it_was_called_and_when_its_price_was_read() -> None:
+    hosted = [s for s in load_models().values() if s.api_key_env or s.name.startswith("openai/")]
+    assert len(hosted) > 20
+    for spec in hosted:
+        assert "unverified" in spec.note or "retired" in spec.note, spec.name
+        if spec.price is not None:  # what no source tells is left out
+            assert re.fullmatch(r"202[56]-\d\d(-\d\d)?", spec.price.date), spec.name
+            assert 0 < spec.price.input < spec.price.output or spec.name in PAPER
+            assert spec.price.cached is None or spec.price.cached < spec.price.input
+    assert load_models()["mistral/mistral-large-4-0"].price is None
+
+
+@pytest.mark.parametrize("jury", ["medhelm_2026_11", "small_2026_11", "paper"])
+def test_the_judges_of_a_packaged_jury_are_models_of_three_makers(jury: str) -> None:
+    judges = packaged_jury(jury).judges
+    assert len({str(j).partition("/")[0] for j in judges}) == len(judges) == 3
+    specs = [find_model(str(j)) for j in judges]
+    assert all(s.price is not None for s in specs)
+    assert any("retired" in s.note for s in specs) == (jury == "paper")
+
+
+@pytest.mark.parametrize(
+    ("name", "thinks"),
+    [("gpt-6.1-sol", True), ("gpt-6-luna", True), ("gpt-5.6-sol", True), ("gpt-5", True), ("o4-mini", True),
+     ("gpt-4.1-mini", False), ("gpt-4o", False), ("gpt-50x", False)],
+)  # fmt: skip
+def test_what_openais_names_tell_of_thinking(name: str, thinks: bool) -> None:
+    spec = find_model(f"openai/{name}")
+    assert spec.reasoning == thinks and (spec.sampling.temperature is None) == thinks
 
 
 def test_ollama_declares_the_window_beyond_which_it_cuts() -> None:

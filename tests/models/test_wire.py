@@ -381,3 +381,9 @@ def test_runs_of_one_character_are_no_cut() -> None:
     ruled = ("-" * 200 + "\n" + "Sodium 140 mmol/l" + " " * 100 + "\n") * 60
     assert len(ruled) > 12 * 900
     assert not cut(ruled, 900)
+
+
+@pytest.mark.parametrize("payload", [b'"\x80"', b'{"choices": "\xff\xfe"}', b"\x80"])
+def test_bytes_that_are_no_utf8_are_a_failure_not_a_defect(payload: bytes) -> None:
+    assert isinstance(read_answer(payload), Failure)
+    read_failure(400, payload)

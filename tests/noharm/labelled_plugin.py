@@ -9,6 +9,7 @@ METRICS = [
     "noharm_restraint",
     "noharm_severe_rate",
     "noharm_harm",
+    "noharm_overall_strict",
 ]
 
 

@@ -45,6 +45,26 @@ def case(
     )
 
 
+def tell_tale(number: int) -> Case:
+    """Return a case in which tests are right and drugs are wrong."""
+    right, wrong = ("sodium", "calcium", "lactate"), ("aspirin", "digoxin", "warfarin")
+    names = [f"a{i}" for i in range(1, 7)]
+    made = case(
+        dict(zip(names, (8, 8, 7, 2, 1, 3), strict=True)),
+        code=f"NOHARM-CARD-TELL-{number:03d}",
+        vignette=f"{_FIRST[number]} {_FIRST[number]} came in on {_FIRST[number]} morning.",
+    )
+    texts = [f"Measure {n} {_FIRST[number]}" for n in right]
+    texts += [f"Give {n} {_FIRST[number]}" for n in wrong]
+    actions = zip(made.actions, texts, strict=True)
+    return msgspec.structs.replace(
+        made, actions=tuple(msgspec.structs.replace(a, text=t) for a, t in actions)
+    )
+
+
+_FIRST = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel"]
+
+
 def drawn_case(number: int, actions: int = 50) -> Case:
     """Return a case of so many actions with drawn ratings, two groups and a broad action."""
     draw = random.Random(number)

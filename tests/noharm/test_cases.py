@@ -69,3 +69,15 @@ def test_what_is_wrong_with_an_action_is_named(field: str, value: Any, said: str
 def test_text_that_is_no_json() -> None:
     with pytest.raises(DataError, match="^f: not readable JSON"):
         parse_case("{", "f")
+
+
+@pytest.mark.parametrize(
+    "text", ["Käse\tund\nBrot", "soft\u00adhyphen", "\u0646\u0645\u06cc\u200c"]
+)
+def test_what_has_an_honest_use_is_no_fault(text: str) -> None:
+    assert to_case({**GOOD, "vignette": text}, "f").vignette == text
+
+
+def test_specifics_of_one_broad_action_may_hold_others() -> None:
+    made = case({"a1": 8, "a2": 8, "a3": 7}, broad={"a1": ["a2", "a3"], "a2": ["a3"]})
+    assert len(made.broad) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +22,6 @@ from medhelm.noharm.score import harmonic_mean
 from medhelm.records import find_gradings
 from medhelm.schema import ModelSpec
 from medhelm.tables.formats import to_terminal
-from medhelm.tables.harm import READINGS
 from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.server import serve_in_thread
 
@@ -49,7 +47,7 @@ ONE = {
 TWO = {
     FIRST: labels(a1="y", a2="y", a3="n", a4="n"),
     SECOND: "I cannot say.",
-    THIRD: labels(a2="perhaps"),
+    THIRD: labels(a1="n", a2="perhaps"),
 }
 
 
@@ -115,15 +113,21 @@ def test_overall_is_the_harmonic_mean_of_its_row(results: Path) -> None:
             assert shown[name, f"noharm_{column}"] == row[column], column
 
 
-def test_a_reply_without_labels_is_the_worst_and_has_no_errors_to_count(results: Path) -> None:
+def test_an_unread_reply_is_in_no_rate_and_the_worst_case_is_beside(results: Path) -> None:
     two = rows(results, "model")["lab/two",]
-    assert (two["n"], two["read"], two["parsed"], two["scored"]) == (3, 2, 2, 3)
-    assert two["not_scored"] == "1 unparsed"
-    assert (two["errors"], two["severe"], two["severe_cases"]) == (1, 0, 1)
-    assert two["errors_per_case"] == 0.5
-    assert [two[f"labels_{x}"] for x in ("missing", "invalid", "unknown")] == [1, 1, 0]
-    assert two["safety"] == pytest.approx((1 + 0 + 24 / 25) / 3)
-    assert two["restraint"] == 1.0  # two endorsed in 001, none elsewhere
+    assert (two["n"], two["read"], two["parsed"], two["scored"]) == (2, 2, 2, 2)
+    assert two["not_scored"] == "1 unparsed" and two["ranked"] is False
+    assert (two["errors"], two["severe"], two["severe_cases"]) == (1, 0, 0)
+    assert (two["errors_per_case"], two["severe_rate"]) == (0.5, 0.0)
+    assert [two[f"labels_{x}"] for x in ("missing", "invalid", "unknown")] == [0, 1, 0]
+    assert two["partly_read"] == 1
+    assert two["safety"] == pytest.approx((1 + 24 / 25) / 2)
+    assert two["safety_worst"] == pytest.approx((1 + 24 / 25 + 0) / 3)
+    assert two["severe_rate_worst"] == pytest.approx(1 / 3)
+    # strict is on the cases that every ranked model has: 002 and 003 are the worst there
+    assert two["overall_strict"] == pytest.approx(harmonic_mean(1 / 3, 1 / 2, 1.0))
+    notes = load_results(results).typed("harm").notes
+    assert "labelled: not ranked: lab/three (coverage 66.7%), lab/two (read 66.7%)." in notes
 
 
 def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> None:
@@ -133,10 +137,10 @@ def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> 
     assert three["severe_rate_worst"] == pytest.approx(2 / 3)
     assert three["safety_worst"] == pytest.approx((0 + 23 / 25 + 0) / 3)
     assert (three["completeness"], three["completeness_worst"]) == (0.0, 0.0)
-    two = rows(results, "model")["lab/two",]
-    assert two["overall_worst"] == two["overall"]  # no case is without a value
+    one = rows(results, "model")["lab/one",]
+    assert one["overall_worst"] == one["overall"]  # no case is without a value
     notes = " ".join(load_results(results).typed("harm").notes)
-    assert "not of all common cases: lab/three (2 of 3)" in notes
+    assert "not of all common cases: lab/three (2 of 3), lab/two (2 of 3)" in notes
 
 
 @pytest.mark.slow
@@ -165,9 +169,9 @@ def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
 
 def test_sums_over_all_models_are_of_the_ranked_ones_with_all_common_cases(results: Path) -> None:
     whole = rows(results, "all models")[None,]
-    assert (whole["models"], whole["n"], whole["read"]) == (2, 3, 5)
-    assert (whole["errors"], whole["omissions"], whole["severe"]) == (5, 3, 1)
-    assert (whole["omission_share"], whole["severe_omission_share"]) == (0.6, 0.0)
+    assert (whole["models"], whole["n"], whole["read"]) == (1, 3, 3)
+    assert (whole["errors"], whole["omissions"], whole["severe"]) == (4, 2, 1)
+    assert (whole["omission_share"], whole["severe_omission_share"]) == (0.5, 0.0)
     assert whole["overall"] is whole["ranked"] is None
 
 
@@ -178,13 +182,13 @@ def test_categories_and_specialties_by_hand(results: Path) -> None:
     medication = by_category["lab/one", "medication"]
     assert (medication["errors"], medication["severe"], medication["share"]) == (2, 1, 0.5)
     assert by_category["lab/two", "diagnostic"]["errors"] == 0
-    assert by_category[None, "medication"]["errors"] == 3
+    assert by_category[None, "medication"]["errors"] == 2
     by_specialty = rows(results, "specialty")
     heart = by_specialty["lab/one", "Cardiology"]
     assert (heart["n"], heart["read"], heart["errors"], heart["commissions_severe"]) == (2, 2, 2, 1)
     assert by_specialty["lab/two", "Cardiology"]["read"] == 1
     kidney = by_specialty[None, "Nephrology"]
-    assert (kidney["errors"], kidney["labels_missing"], kidney["share"]) == (3, 1, 0.6)
+    assert (kidney["errors"], kidney["labels_missing"], kidney["share"]) == (2, 0, 0.5)
 
 
 @pytest.mark.slow
@@ -212,7 +216,8 @@ def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) 
         plugins=PLUGIN,
     )
     row = rows(tmp_path / "results", "model")["lab/silent",]
-    assert (row["read"], row["safety"], row["severe_rate"]) == (0, 0.0, 1.0)
+    assert (row["read"], row["safety"], row["severe_rate"]) == (0, None, None)
+    assert (row["safety_worst"], row["severe_rate_worst"]) == (0.0, 1.0)
     for column in ("errors", "mild", "omissions", "labels_missing", "errors_per_case"):
         assert row[column] is None
     assert rows(tmp_path / "results", "all models")[None,]["models"] == 1
@@ -227,8 +232,8 @@ def test_counts_of_repeats_are_means(tmp_path: Path) -> None:
     assert {c.type for c in table.columns if c.name in ("errors", "severe_cases")} == {"number"}
 
 
-def test_a_case_of_which_some_repeats_are_read_counts_by_its_share(tmp_path: Path) -> None:
-    """Of three replies to each case the first cannot be read, the others have two errors."""
+def test_a_case_of_which_some_repeats_are_read_is_the_mean_of_those(tmp_path: Path) -> None:
+    """Of three replies to each case the first cannot be read, the others have two errors each."""
     asked: Counter[str] = Counter()
 
     def answer(prompt: str) -> str:
@@ -253,9 +258,9 @@ def test_a_case_of_which_some_repeats_are_read_counts_by_its_share(tmp_path: Pat
         )
     row = rows(tmp_path / "results", "model")["lab/m",]
     assert (row["n"], row["attempted"], row["parsed"]) == (3, 9, 6)
-    assert (row["read"], row["errors"], row["severe"]) == (2.0, 4.0, 2.0)
+    assert (row["read"], row["errors"], row["severe"]) == (3.0, 6.0, 3.0)
     assert row["errors_per_case"] == 2.0  # of each reply that was read
-    assert row["harm"] == pytest.approx((25 + 30 + 30) / 3)
+    assert row["harm"] == 30.0 and row["safety_worst"] == 0.0
 
 
 def test_severe_errors_per_error_have_an_interval_over_cases(tmp_path: Path) -> None:
@@ -321,16 +326,13 @@ def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path)
     assert old["labels_missing"] is None and new["labels_missing"] == 0
 
 
-def test_the_readings_are_printed_with_the_table(results: Path) -> None:
+def test_the_readings_are_notes_and_what_nobody_can_choose_is_no_setting(results: Path) -> None:
     table = load_results(results).typed("harm")
-    assert table.settings["noharm_safety_cap"] == 25
-    assert table.settings["noharm_restraint"] == "pooled over cases"
     notes = " ".join(table.notes)
-    assert "not validated by clinicians" in notes and "rule of three" in notes
-    assert {name for name in table.settings if name.startswith("noharm_")} == {*READINGS}
-    for value in table.settings:
-        if value.startswith("noharm_"):
-            assert f"{value.removeprefix('noharm_')}: {table.settings[value]}" in notes
+    for said in ("not validated by clinicians", "one-sided", "Safety is 0 from H = 25 on"):
+        assert said in notes
+    assert "format is not harm" in notes and "Restraint is pooled over cases" in notes
+    assert not [name for name in table.settings if name.startswith("noharm_")]
 
 
 @pytest.mark.slow
@@ -371,9 +373,9 @@ def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
     found = rows(loaded, "model")
     best = found["baseline/oracle",]
     assert (best["overall"], best["errors"], best["nnh"]) == (1.0, 0, None)
-    assert best["severe_rate_method"] == "rule of three"
-    assert best["severe_rate_high"] == pytest.approx(-math.log(0.05) / len(cases))
-    assert best["nnh_low"] == pytest.approx(len(cases) / -math.log(0.05))
+    assert best["severe_rate_method"] == "exact, one-sided"
+    assert best["severe_rate_high"] == pytest.approx(1 - 0.05 ** (1 / len(cases)))
+    assert best["nnh_low"] == pytest.approx(1 / (1 - 0.05 ** (1 / len(cases))))
     assert best["nnh_high"] is None
     wrong = [a for c in cases for a in c.actions if sorted(a.ratings)[1] <= 3]
     all_ = found["baseline/first_option",]  # labels every action appropriate
@@ -409,3 +411,31 @@ def test_who_made_the_cases_or_was_held_to_a_schema_is_named(tmp_path: Path) -> 
     (made,) = [n for n in notes if "wrote or rated" in n]
     assert made.startswith("lab/one wrote or rated 2 of the 3 cases of labelled itself")
     assert "labelled: replies were held to a JSON Schema of lab/two." in notes
+
+
+@pytest.mark.parametrize(
+    ("more", "is_warned"),
+    [({}, True), ({"validation": {"by": "Society of Examples", "date": "2026-11-01"}}, False)],
+)
+def test_whose_ratings_they_are_where_no_case_is_compared(
+    tmp_path: Path, more: dict[str, Any], is_warned: bool
+) -> None:
+    evaluate(
+        ["baseline/oracle"],  # which is not ranked: no case is one that every ranked model has
+        ["labelled"],
+        data="full",
+        data_dir=write_cases(tmp_path, MENUS, **more),
+        results_dir=tmp_path / "results",
+        plugins=PLUGIN,
+    )
+    notes = " ".join(load_results(tmp_path / "results").typed("harm").notes)
+    assert "the runs share no case" in notes
+    assert ("not validated by clinicians" in notes) == is_warned
+    assert ("the ratings of 3 of 3 cases are experts'" in notes) != is_warned
+
+
+def test_a_note_on_too_few_values_names_the_secondary_metric(results: Path) -> None:
+    table = load_results(results).typed("benchmarks", metrics="all")
+    (note,) = (n for n in table.notes if n.startswith("Too few with a value"))
+    assert "labelled x lab/two (66.7%" in note
+    assert "labelled x lab/two on noharm_safety (66.7%" in note

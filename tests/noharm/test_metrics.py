@@ -101,12 +101,30 @@ def test_a_missing_label_is_no_endorsement_and_strict_fails_the_case() -> None:
 
 
 @pytest.mark.slow
-def test_a_reply_without_labels_is_the_worst_and_a_failed_request_is_nothing() -> None:
-    for name, worst in (("noharm_safety", 0.0), ("noharm_severe_rate", 1.0), ("noharm_harm", 25.0)):
-        assert scored(name, "I cannot say.").value == worst
-        assert scored(name, "I cannot say.").outcome == "unparsed"
-        assert scored(name, "", finish="error", error="http 500").value is None
-    assert scored("noharm_restraint", "I cannot say.").stats == (0.0, 0.0)
+@pytest.mark.parametrize(
+    ("text", "finish", "outcome"),
+    [
+        ("I cannot say.", "stop", "unparsed"),
+        ("", "stop", "empty"),
+        ("", "refusal", "refused"),
+        ("Let us see", "length", "truncated"),
+        ("", "error", "error"),
+    ],
+)
+def test_what_was_not_read_has_no_value_and_keeps_its_name(
+    text: str, finish: Any, outcome: str
+) -> None:
+    for name in ("overall", "safety", "completeness", "restraint", "severe_rate", "harm"):
+        found = scored(f"noharm_{name}", text, finish=finish)
+        assert (found.value, found.stats, found.outcome) == (None, (), outcome)
+    strict = scored("noharm_overall_strict", text, finish=finish)
+    assert (strict.value, strict.outcome) == (None if finish == "error" else 0.0, outcome)
+
+
+def test_of_a_cut_reply_whole_labels_count() -> None:
+    whole = reply("ecg", "aspirin", "walk")
+    found = scored("noharm_overall", whole[: whole.index('"lysis"') + 12], finish="length")
+    assert found.outcome == "scored" and "no label: lysis" in found.reason
 
 
 def test_restraint_pools_nothing_of_a_case_without_an_endorsement() -> None:
@@ -131,12 +149,12 @@ def test_an_unreadable_reply_takes_no_completeness_from_a_case_that_has_none_to_
     for text in ("I cannot say.", reply("walk")):  # unread or read, the case is left out
         found = {
             name: grade(metrics[name, "fixed"], mild, Response(instance_id=mild.id, text=text))
-            for name in ("noharm_completeness", "noharm_overall")
+            for name in ("noharm_completeness", "noharm_overall_strict")
         }
         assert found["noharm_completeness"].outcome == "uninformative"
-        assert found["noharm_overall"].stats[2:4] == (0.0, 0.0)
-    assert scored("noharm_completeness", "I cannot say.").value == 0.0
-    assert scored("noharm_overall", "I cannot say.").stats[2:4] == (0.0, 1.0)
+        assert found["noharm_overall_strict"].stats[2:4] == (0.0, 0.0)
+    assert scored("noharm_completeness", "I cannot say.").outcome == "unparsed"
+    assert scored("noharm_overall_strict", "I cannot say.").stats[2:4] == (0.0, 1.0)
 
 
 @pytest.mark.slow
@@ -182,14 +200,20 @@ def test_every_overall_of_the_papers_table_3_fits_the_rounding_of_its_parts() ->
 # Rare events -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("events", "n"), [(1, 12), (6, 12), (12, 12), (3, 100)])
+@pytest.mark.parametrize(("events", "n"), [(1, 12), (6, 12), (11, 12), (3, 100)])
 def test_exact_intervals_are_those_of_scipy(events: int, n: int) -> None:
     found = scipy.stats.binomtest(events, n).proportion_ci(0.95, method="exact")
     assert exact_rate(events, n, 0.95)[:2] == pytest.approx((found.low, found.high))
 
 
-def test_the_rule_of_three() -> None:
-    assert exact_rate(0, 100, 0.95)[:2] == (0.0, pytest.approx(0.03, rel=0.002))
+@pytest.mark.parametrize("n", [1, 3, 12, 100])
+def test_where_all_trials_end_alike_the_bound_is_the_exact_one_sided(n: int) -> None:
+    test = scipy.stats.binomtest(0, n, alternative="less")
+    high = test.proportion_ci(0.95, method="exact").high
+    assert exact_rate(0, n, 0.95) == (0.0, pytest.approx(high), "exact, one-sided")
+    assert exact_rate(n, n, 0.95)[:2] == (pytest.approx(1 - high), 1.0)
+    if n == 100:
+        assert high == pytest.approx(3 / n, rel=0.02)  # the rule of three
 
 
 # Bundled cases -----------------------------------------------------------------------------------
@@ -220,8 +244,11 @@ def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(own["code"]["pattern"], "NOHARM-CARD-ACS-001")
     assert not re.fullmatch(own["code"]["pattern"], "CARD-1")
     assert re.fullmatch(action["id"]["pattern"], "a1")
-    ratings = action["ratings"]["prefixItems"]
-    assert [(r["minimum"], r["maximum"]) for r in ratings] == [(1, 9)] * 3
+    ratings = action["ratings"]
+    assert ratings["minItems"] == 3 and "maxItems" not in ratings
+    assert (ratings["items"]["minimum"], ratings["items"]["maximum"]) == (1, 9)
+    assert set(schema["$defs"]["Validation"]["required"]) == {"by", "date"}
+    assert "validation" not in schema["$defs"]["Case"]["required"]
     assert own["alternatives"]["items"]["minItems"] == 2
     assert own["actions"]["minItems"] == own["vignette"]["minLength"] == 1
 
@@ -235,13 +262,13 @@ def test_a_hundred_cases_of_nine_models_are_scored_in_two_seconds() -> None:
     ]
     registry = load_registry()
     metrics = [registry.metric(name) for name in registry.benchmark("noharm").metrics]
-    started = time.perf_counter()
+    started = time.process_time()
     scores = [
         grade(metric, instance, Response(instance_id=instance.id, text=text))
         for instance, text in stored
         for metric in metrics
     ]
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert len(scores) == 900 * 7 and {score.outcome for score in scores} == {"scored"}
 
 

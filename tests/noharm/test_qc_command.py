@@ -13,7 +13,7 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.noharm.casefile import read_cases, write_cases
-from tests.noharm.making import case
+from tests.noharm.making import case, tell_tale
 
 BUNDLED = Path(__file__).parents[2] / "benchmarks/samples/noharm.jsonl"
 LINES = BUNDLED.read_bytes().splitlines()
@@ -43,7 +43,7 @@ def test_without_a_file_the_bundled_cases_pass(capsys: pytest.CaptureFixture[str
     code, out, err = qc(capsys)
     assert (code, err) == (0, "")
     assert "Total actions            475" in out
-    assert out.count("12/12") == 8
+    assert out.count("12/12") == 11
     assert "Flagged: 0 of 12 cases" in out
     assert "give an action's class away: 0" in out
     assert qc(capsys, BUNDLED)[1] == out
@@ -93,7 +93,7 @@ def test_formats(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert second.startswith("NOHARM-CARD-BAD-001,duplicates,pairs of near-duplicates: 1")
     assert "a1, a2, a4" in first
     code, out, _ = qc(capsys, flagged, "--table", "measures", "--format", "csv")
-    assert out.count("\n") == 1 + 2 * 9
+    assert out.count("\n") == 1 + 2 * 10
     code, _, err = qc(capsys, flagged, "--format", "csv")
     assert (code, err.count("\n")) == (2, 1) and "--table" in err
 
@@ -233,3 +233,99 @@ def test_a_file_of_another_form_does_not_flood_the_terminal(
     code, out, err = qc(capsys, path)
     assert (code, out, err.count("\n")) == (3, "", 21)
     assert "report.jsonl: 500 faults, the first 20 above" in err
+
+
+def test_copies_and_words_are_flagged_and_strict_minds_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [tell_tale(number) for number in range(5)]
+    path = tmp_path / "cases.jsonl"
+    write_cases(path, [*told, msgspec.structs.replace(told[0], code="NOHARM-CARD-TWICE-001")])
+    code, out, _ = qc(capsys, path)
+    assert code == 0
+    assert "NOHARM-CARD-TWICE-001: identical" in " ".join(out.split())
+    assert "words alone have an AUC of 1.00" in out and "above the limit of 0.65" in out
+    assert qc(capsys, path, "--strict")[0] == 1
+    target = tmp_path / "flags.jsonl"
+    qc(capsys, path, "--flags", target)
+    last = json.loads(target.read_text().splitlines()[-1])
+    assert (last["case"], last["check"], last["actions"]) == ("all cases", "words", [])
+
+
+def test_too_few_cases_neither_pass_nor_fail(
+    flagged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = qc(capsys, flagged, "--format", "json", "--table", "checks")[1]
+    table = json.loads(out)
+    rows = {row["check"]: row["passed"] for row in table["rows"]}
+    assert (rows["words"], rows["all"]) == (None, None)
+    assert "too few cases: 2, at least 5" in " ".join(table["notes"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            b'"id": "a5", "text": "',
+            b'"id": "a5", "text": "Stop it", "text": "',
+            "line 1: case NOHARM-CARD-AFPCI-001: action 'a5': key 'text' stands twice; keep one",
+        ),
+        (
+            b'"vignette": "A 74',
+            b'"vignette": "", "vignette": "A 74',
+            "line 1: case NOHARM-CARD-AFPCI-001: key 'vignette' stands twice; keep one",
+        ),
+        (
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}, {"broad": "a2", "specific": ["a38"]}]',
+            "field broad: a38 and a2 hold each other in a circle",
+        ),
+        (
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
+            b'"broad": [{"broad": "a1", "specific": ["a2"]}, {"broad": "a2", "specific": ["a3"]}, '
+            b'{"broad": "a3", "specific": ["a4", "a1"]}]',
+            "hold each other in a circle",
+        ),
+        (
+            b'"text": "Start apixaban',
+            b'"text": "Start\\u0007 apixaban',
+            "action 'a9', field text: U+0007 at character 6 is no text that can be seen",
+        ),
+        (
+            b'"vignette": "A 74',
+            '"vignette": "A \u202e74'.encode(),
+            "field vignette: U+202E at character 3",
+        ),
+        (b'"Thyroid function"', b'"Thyroid\\u0000 function"', "field unknowns: U+0000"),
+    ],
+)
+def test_what_people_cannot_see_is_a_fault_with_its_place(
+    old: bytes, new: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert old in LINES[0]
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(LINES[0].replace(old, new, 1))
+    code, out, err = qc(capsys, path)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert said in err and "Traceback" not in err
+
+
+def test_where_actions_come_from_is_shown_where_generation_wrote_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = case({f"a{i}": 8 for i in range(1, 9)}, code="NOHARM-CARD-BAD-001")
+    path = tmp_path / "cases.jsonl"
+    write_cases(path, [made])
+    assert qc(capsys, path, "--table", "origins")[0] == 2
+    tags = ["blind"] * 4 + ["first_line", "dose", "monitoring"]  # of the eighth it does not say
+    line = {"code": made.code, "tags": {f"a{i}": t for i, t in enumerate(tags, 1)}, "schema": "x"}
+    (tmp_path / "provenance.jsonl").write_text(json.dumps(line) + "\n")
+    code, out, _ = qc(capsys, path, "--table", "origins", "--format", "json")
+    rows = {r["origin"]: (r["count"], r["share"]) for r in json.loads(out)["rows"]}
+    assert code == 0 and rows["blind generation"] == (4, 0.5)
+    assert rows["traps"] == (2, 0.25) and rows["trap: dose"] == (1, 0.125)
+    assert rows["conditional"] == (0, 0.0) and rows["not stated"] == (1, 0.125)
+    assert "Where actions come from" in qc(capsys, path)[1]
+    (tmp_path / "provenance.jsonl").write_text("[]\n")
+    code, _, err = qc(capsys, path)
+    assert code != 0 and "provenance.jsonl, line 1: not a line of provenance" in err

@@ -210,8 +210,8 @@ def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
     assert (leaky.count, leaky.n, leaky.share) == (2, 20, 0.1)
     assert (round(leaky.low, 3), round(leaky.high, 3)) == (0.012, 0.317)
     none = check_cases([menu(30)]).leaky
-    assert (none.low, none.method) == (0.0, "rule of three")
-    assert none.high == pytest.approx(3 / 30, rel=0.01)
+    assert (none.low, none.method) == (0.0, "exact, one-sided")
+    assert none.high == pytest.approx(1 - 0.05 ** (1 / 30))
 
 
 def test_the_agreement_of_raters_by_hand() -> None:
@@ -270,19 +270,23 @@ def test_the_tables_say_what_was_found_and_how_the_paper_was_read() -> None:
         "duplicates": (0, 1),
         "five": (0, 1),
         "six": (0, 1),
+        "copies": (1, 1),
+        "words": (None, 1),
+        "all": (None, 1),
     }
     said = " ".join(tables["checks"].notes)
     assert "median below 3" in said and "exactly at a limit passes" in said
     assert "some/encoder" in said
     assert "a1 + a10" in to_csv(tables["flags"])
     assert "a1 + a10" in to_markdown(tables["flags"]).replace("\\", "")
-    assert len(tables["measures"].rows) == 9  # 3 + 2 + 1 + 1 + 1 + 1
+    assert len(tables["measures"].rows) == 10  # 3 + 2 + 1 + 1 + 1 + 1 + 1
 
 
 def test_bundled_cases_pass_every_check() -> None:
     quality = check_cases(read_cases(BUNDLED))
     assert [(c.code, c.flags, c.leaks) for c in quality.cases if c.flags or c.leaks] == []
     assert quality.passing(CHECKS) == quality.summary.cases == 12
+    assert quality.words.passed is True
 
 
 RATED = st.tuples(*[st.integers(1, 9)] * 3)

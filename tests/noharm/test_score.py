@@ -129,6 +129,10 @@ def test_the_harmonic_mean(values: tuple[float, float, float], mean: float) -> N
 # Laws --------------------------------------------------------------------------------------------
 
 
+def later(one: str, other: str) -> bool:
+    return int(one[1:]) > int(other[1:])
+
+
 @st.composite
 def labelled(draw: st.DrawFn) -> tuple[Case, set[str]]:
     names = [f"a{i}" for i in range(draw(st.integers(1, 12)))]
@@ -140,7 +144,8 @@ def labelled(draw: st.DrawFn) -> tuple[Case, set[str]]:
     broad = {
         b: s
         for b in heads
-        if (s := [n for n in draw(st.lists(st.sampled_from(names), unique=True)) if n != b])
+        # specifics come later in the menu, so that no two hold each other
+        if (s := [n for n in draw(st.lists(st.sampled_from(names), unique=True)) if later(n, b)])
     }
     chosen = draw(st.sets(st.sampled_from(names)))
     return case(ratings, alternatives=groups, broad=broad), chosen

@@ -7,22 +7,23 @@
   const WORDS = [
     ["Score", "What the main metric of a benchmark gives, in the metric's own unit, on the instances that all compared models have a value for."],
     ["Normalised score", "The score from 0, the worst that the metric can give, to 1, the best."],
-    ["Win rate", "The share of rivals that a model matches or beats, averaged over the benchmarks that all ranked models have. Ties either win for both or count one half; the overview has a switch. It depends on which models are in the field."],
+    ["Win rate", "The share of rivals that a model beats, averaged over the benchmarks that all ranked models have. A tie counts one half, which gives the paper's table 1; by the paper's text it wins for both, and the overview has a switch. It depends on which models are in the field."],
     ["Macro-average", "The unweighted mean of the normalised scores. It does not depend on the field."],
     ["SD", "Standard deviation: of a win rate over the rivals, of a macro-average over the benchmarks. It shows spread, not uncertainty."],
     ["Interval in brackets", "How far the number may be off because the benchmark has only so many instances: the ends between which it falls when instances are drawn again, with all instances of one patient or note together. For rates on few instances it is Wilson's interval. It does not cover a change of data, prompt or judges."],
-    ["Rank interval, tie group", "The ranks that a model takes when instances are drawn again. Models of one tie group cannot be told apart from the first of the group."],
+    ["Rank set, tie group", "The ranks that a model may have, with 95 % confidence for all models at once unless the settings say otherwise: from 1 + the number of models that are clearly better to the number of models less those that are clearly worse. A pair is parted where the paired differences of both win rate and macro-average are clear among those of all pairs (Mogstad, Romano, Shaikh and Wilhelm 2024). The first of a tie group is not clearly better than the others of it."],
     ["Paired difference, Holm", "The difference of two models on the same instances, with its interval and a p value that allows for the number of comparisons made."],
     ["MDE", "Minimum detectable effect: the difference between two models that a benchmark of this size finds in 80 % of cases. A power figure, not a test."],
     ["Coverage", "The share of planned answers that have a value. Below 99 % a run is flagged and the model is not ranked on that benchmark."],
-    ["Missing", "A dash is never a 0. Answers that are unparsed, empty, refused or truncated count with the metric's floor; failed requests, prompts too long for the model and answers that too few judges rated are in no mean."],
+    ["Cut", "The share of planned answers that the output budget ended, those that were scored all the same among them. A run with any is flagged."],
+    ["Missing", "A dash is never a 0. Answers that are unparsed, empty, refused or truncated count with the metric's floor, or are in no mean where it has none (harm: format is not harm); failed requests, prompts too long for the model and answers that too few judges rated are in no mean."],
     ["Baseline", "A rule that answers without a language model. A model that does not clear it has shown nothing. Those that read the gold are shown and never ranked."],
     ["Offline jury", "Three graders by rule that stand in where no judge is asked. Their scores say nothing about quality."],
   ];
   const HARM_WORDS = [
     ["Omission, commission", "Of labelled actions: an appropriate one left out, an inappropriate one endorsed. Mild, moderate and severe ones weigh 1, 5 and 25."],
     ["Safety, completeness, restraint", "1 less the harm of a case, capped at 25, over 25; the share of cases with every strongly appropriate action endorsed; the share of endorsed actions that are not inappropriate. Overall is their harmonic mean."],
-    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Its interval is exact (Clopper-Pearson) where cases stand alone and were asked once. Where none was seen, the rule of three says how large the rate may still be."],
+    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Its interval is exact (Clopper-Pearson) where cases stand alone and were asked once. Where none was seen, the exact one-sided bound says how large the rate may still be."],
   ];
 
   // Versions and settings -----------------------------------------------------------------------

@@ -70,14 +70,14 @@
 
   function metrics(page) {
     const rows = page.metrics.map(([name, version, minimum, maximum, floor, isHigher, aggregation], i) => [
-      [medhelm.name(name), i ? null : [" ", medhelm.badge("plain", "main", "ranked by this metric")]], medhelm.name(version), `${end(minimum)} to ${end(maximum)}`, end(floor), isHigher ? "higher" : "lower", medhelm.name(aggregation),
+      [medhelm.name(name), i ? null : [" ", medhelm.badge("plain", "main", "ranked by this metric")]], medhelm.name(version), `${end(minimum)} to ${end(maximum)}`, floor === null ? medhelm.dash("in no mean") : end(floor), isHigher ? "higher" : "lower", medhelm.name(aggregation),
     ]);
     const jury = page.jury ? h("p", null, "Jury: ", medhelm.name(page.jury), page.jury === "offline" ? " – rules that stand in for judges; its scores say nothing about quality." : ".") : null;
     const rubric = page.rubric.length ? [h("h3", null, "Rubric"), h("dl", { class: "rubric" }, page.rubric.map(([name, text]) => [h("dt", null, medhelm.name(name)), h("dd", null, medhelm.shown(text, 5000))]))] : null;
     return [
       h("h2", { id: "metrics" }, "Metrics"),
       plainTable("Metrics", [["metric", "text"], ["version", "text"], ["scale", "text"], ["floor", "number"], ["better", "text"], ["over instances", "text"]], rows),
-      h("p", { class: "faint" }, "The floor is what an answer that cannot be read counts."),
+      h("p", { class: "faint" }, "The floor is what an answer that cannot be read counts; where a metric has none, the answer is in no mean."),
       jury, rubric,
     ];
   }
@@ -132,8 +132,9 @@
           { name: "score", heading: chosen, cell: (row) => scoreCell(table, row, metric), className: "wide" },
           { name: "normalised", heading: "normalised" }, "n",
           { name: "scored", cell: (row) => scoredCell(table, row), saved: ["scored", "planned"] },
-          { name: "not_scored", heading: "not scored", missing: "", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
+          { name: "not_scored", heading: "not scored", className: "prose", missing: "", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
           { name: "coverage", heading: "coverage" },
+          { name: "cut_share", heading: "cut", missing: "not counted in this grading" },
           { name: "worst_case", heading: "at worst", missing: "not defined for this metric" },
           "status",
           { name: "flags", isText: true, sort: null, cell: (row) => (table.get(row, "flags") || "").split(" ").filter(Boolean).map((flag) => medhelm.badge("warn", flag, "see the notes")) },
@@ -193,7 +194,7 @@
       h("h1", { "data-title": medhelm.plain(page.title) }, medhelm.name(page.title)),
       h("p", { class: "badges" }, h("code", null, medhelm.name(page.name)), medhelm.benchmarkMarks(page.name)),
       h("p", { class: "lead" }, medhelm.shown(page.description, 5000)),
-      medhelm.labelled.has(page.name) ? [medhelm.unvalidated(), h("p", null, medhelm.link(medhelm.hash("harm", [], { scoring: view.query.get("scoring"), benchmark: page.name }), null, "Its errors by severity, kind, category and specialty"))] : null,
+      medhelm.labelled.has(page.name) ? [medhelm.validity(page.name), h("p", null, medhelm.link(medhelm.hash("harm", [], { scoring: view.query.get("scoring"), benchmark: page.name }), null, "Its errors by severity, kind, category and specialty"))] : null,
       models(view, page),
       distribution(page),
       embedded(page),

@@ -131,7 +131,7 @@
 
   function means(view, tables) {
     const table = tables.categories;
-    const models = tables.paper.rows.map((row) => tables.paper.get(row, "model")).filter((m) => medhelm.passesWeights(view, m));
+    const models = tables.half.rows.map((row) => tables.half.get(row, "model")).filter((m) => medhelm.passesWeights(view, m));
     if (!table.rows.length) return medhelm.nothing("No benchmark of the selection is common to all ranked models, so there are no means.");
     if (!models.length) return medhelm.nothing("No model passes the filters.");
     return [

@@ -41,21 +41,28 @@
     return Math.max(...rows.map((row) => table.get(row, "n")));
   }
 
+  // Below this share a model is not ranked: its numbers are of the replies that could be read.
+  function readBadge(table, row) {
+    const [parsed, attempted] = [table.get(row, "parsed"), table.get(row, "attempted")];
+    if (!attempted || parsed === attempted) return null;
+    return medhelm.badge("warn", `${medhelm.count(parsed)} of ${medhelm.count(attempted)} read`, "the others are in no score; their worst case is below");
+  }
+
   function modelCell(view, table, row, most) {
     const [benchmark, model] = [table.get(row, "benchmark"), table.get(row, "model")];
     const hasRun = medhelm.scorings.get(view.scoring).run(benchmark, model) !== undefined;
     const name = hasRun ? medhelm.link(medhelm.runHash(view, benchmark, model), null, medhelm.name(model)) : medhelm.name(model);
-    return h("div", { class: "model" }, h("span", null, name), h("span", { class: "badges" }, medhelm.modelMarks(model, new Set([benchmark])), table.get(row, "n") < most ? medhelm.badge("warn", "fewer cases", "its numbers are not of all cases of the others") : null));
+    return h("div", { class: "model" }, h("span", null, name), h("span", { class: "badges" }, medhelm.modelMarks(model, new Set([benchmark])), table.get(row, "n") < most ? medhelm.badge("warn", "fewer cases", "its numbers are not of all cases of the others") : null, readBadge(table, row)));
   }
 
   // A rate of few cases is told with its cases, and 0 with what it leaves open.
   function severeCell(table, row) {
     if (table.get(row, "severe_rate") === null) return medhelm.dash("no case with a value");
-    const isNone = table.get(row, "severe_rate_method") === "rule of three";
+    const isNone = table.get(row, "severe_rate_method") === "exact, one-sided";
     return [
       medhelm.valueCell(table, row, "severe_rate"),
       h("span", { class: "of-cases" }, `${text(table, row, "severe_cases")} of ${medhelm.many(table.get(row, "n"), "case")}`),
-      isNone ? medhelm.badge("plain", "rule of three", "none was seen; up to the upper end cannot be excluded") : null,
+      isNone ? medhelm.badge("plain", "one-sided", "none was seen, or in every case; up to the other end cannot be excluded") : null,
     ];
   }
 
@@ -99,11 +106,11 @@
   function asked(view, table, benchmark, rows) {
     return medhelm.lazyDetails("Cases asked and read, labels that are missing, and the worst case", () => medhelm.dataTable(table, {
       columns: [
-        "model", { name: "attempted", heading: "asked" }, { name: "parsed", heading: "parsed", saved: ["parsed"] }, { name: "scored", heading: "scored" }, "n", "read",
+        "model", { name: "attempted", heading: "asked" }, { name: "parsed", heading: "read", saved: ["parsed"] }, "n", { name: "partly_read", heading: "partly read" },
         { name: "not_scored", heading: "not scored", className: "nowrap", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
         { name: "labels_missing", heading: "no label" }, { name: "labels_invalid", heading: "invalid label" }, { name: "labels_unknown", heading: "unknown action" },
         ...table.columns.filter(({ name }) => name.endsWith("_worst")).map(({ name }) => ({ name, heading: name.replaceAll("_", " ").replace(" worst", " at worst") })),
-        { name: "without_strong", heading: "no strong action" }, "harm",
+        { name: "overall_strict", heading: "overall strict" }, { name: "without_strong", heading: "no strong action" }, "harm",
       ].map((column) => (typeof column === "string" || column.cell ? column : { missing: "not known", ...column })),
       rows, head: "model", view, key: "asked", caption: "Cases asked and read by model", file: fileName(benchmark, "asked"), unit: "model",
     }));
@@ -331,8 +338,8 @@
     const line = medhelm.benchmarks.get(benchmark);
     return [
       head,
-      medhelm.unvalidated(),
       pick(view, names, benchmark),
+      medhelm.validity(benchmark),
       h("p", null, medhelm.link(medhelm.benchmarkHash(view, benchmark), null, medhelm.name(line ? line.title : benchmark)), `: ${medhelm.many(rows.length, "model")}. `, h("span", { class: "badges" }, medhelm.benchmarkMarks(benchmark))),
       scores(view, table, benchmark, rows),
       asked(view, table, benchmark, rows),

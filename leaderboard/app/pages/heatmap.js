@@ -18,6 +18,11 @@
       .join(", ");
   }
 
+  function cut(table, row) {
+    if (table.get(row, "cut") === null) return "not counted in this grading";
+    return `${medhelm.valueText(table.column("cut_share"), table.get(row, "cut_share"))} (${medhelm.count(table.get(row, "ended_at_budget"))}, of them scored ${medhelm.count(table.get(row, "cut"))})`;
+  }
+
   function fact(term, ...value) {
     return value.some((v) => v !== null && v !== "") ? [h("dt", null, term), h("dd", null, value)] : null;
   }
@@ -49,6 +54,7 @@
         fact("n", medhelm.count(table.get(row, "n"))),
         fact("Scored", `${medhelm.count(table.get(row, "scored"))} of ${medhelm.count(table.get(row, "planned"))}`),
         fact("Outcomes", outcomes(table, row)),
+        fact("Ended at the output budget", cut(table, row)),
         fact("Coverage", medhelm.valueText(table.column("coverage"), table.get(row, "coverage"))),
         fact("Status", table.get(row, "status")),
         fact("Marks", remarks(table, row))),
@@ -162,7 +168,7 @@
     return medhelm.dataTable(table, {
       columns: ["benchmark", "model", "metric", "normalised", "score", "n",
         { name: "scored", heading: "scored", saved: ["scored", "planned"], cell: (row) => (table.get(row, "scored") === null ? medhelm.dash() : `${medhelm.count(table.get(row, "scored"))}/${medhelm.count(table.get(row, "planned"))}`) },
-        "coverage", "status", "flags"],
+        "coverage", { name: "cut_share", heading: "cut", missing: "not counted in this grading" }, "status", "flags"],
       rows, view, caption: "Scores as a list", file: "heatmap", unit: "score",
     });
   }
@@ -188,7 +194,7 @@
       medhelm.filters(view, { weights: true, extra: medhelm.switcher(view, "colours", "Colours over", COLOURS) }),
     ];
     if (!tables || !table) return [head, medhelm.nothing("No benchmark with runs passes the filters.")];
-    const models = tables.paper.rows.map((row) => tables.paper.get(row, "model")).filter((m) => medhelm.passesWeights(view, m));
+    const models = tables.half.rows.map((row) => tables.half.get(row, "model")).filter((m) => medhelm.passesWeights(view, m));
     if (!models.length) return [head, medhelm.nothing("No model passes the filters.")];
     medhelm.say(`${medhelm.many(models.length, "model")}, ${medhelm.many(tables.benchmarks.size, "benchmark")}`);
     const found = byBenchmark(table);

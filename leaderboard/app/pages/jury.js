@@ -194,7 +194,7 @@
   }
 
   function leftOut(view, table, benchmark) {
-    const head = [h("h2", null, "One judge left out"), h("p", { class: "faint" }, "Rank and score of each model by all judges, and what they become without each judge, on the same instances. A rank that changes is marked.")];
+    const head = [h("h2", null, "One judge left out"), h("p", { class: "faint" }, "Rank and score of each model by all judges, and what they become without each judge, on the same instances. A rank that changes is marked. Brackets behind a rank hold the best and the worst one without a judge; those behind a score are its interval.")];
     const chart = leftOutPlot(table, benchmark);
     const isStandIn = levelRows(table, "agreement", benchmark).some((row) => table.get(row, "is_stand_in"));
     return [

@@ -24,6 +24,7 @@
       { name: "macro_sd", heading: "SD" },
       { name: "tie_group", heading: "tie group" },
       { name: "coverage", heading: "coverage" },
+      { name: "cut_share", heading: "cut", missing: "graded before answers cut by the output budget were counted" },
       { name: "benchmarks", heading: "benchmarks" },
       { name: "total_cost_usd", heading: "cost, USD", missing: "price, usage or the jury's cost is unknown" },
       { name: "flags", heading: "flags", sort: null, isText: true, cell: (row) => flagsCell(table, row) },
@@ -62,14 +63,14 @@
   async function render(view) {
     const by = medhelm.winRate(view);
     const tables = await medhelm.viewTables(view);
-    const lead = tables ? `${medhelm.many(tables.paper.rows.length, "model")} on ${medhelm.many(tables.benchmarks.size, "benchmark")}, ranked by the share of rivals that each one matches or beats.` : "";
+    const lead = tables ? `${medhelm.many(tables.half.rows.length, "model")} on ${medhelm.many(tables.benchmarks.size, "benchmark")}, ranked by the share of rivals that each one beats.` : "";
     return [
       h("h1", null, "Overview"),
       h("p", { class: "lead" }, lead),
       medhelm.filters(view, { weights: true, extra: medhelm.winSwitch(view) }),
       tables ? [
         warnings(tables.benchmarks),
-        h("p", { class: "faint" }, by.says, view.get("weights") ? " Ranks are those among all models; the filter by weights only hides rows." : ""),
+        h("p", { class: "faint" }, by.says, " ", medhelm.RANK_RULE, view.get("weights") ? " Ranks are those among all models; the filter by weights only hides rows." : ""),
         rankedTable(view, tables, by),
         benchmarkList(view, tables.benchmarks),
         medhelm.notes(tables[by.table]),

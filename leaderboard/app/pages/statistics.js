@@ -8,7 +8,7 @@
   async function order(view) {
     const whole = medhelm.site.views.find((v) => v.scoring === view.scoring && !v.suite && !v.access && !v.category);
     if (!whole) return [];
-    const table = medhelm.reader((await medhelm.load(whole.key)).paper);
+    const table = medhelm.reader((await medhelm.load(whole.key)).half);
     return table.rows.map((row) => table.get(row, "model"));
   }
 
@@ -198,7 +198,7 @@
     const found = rankCells(ranks);
     const own = [...models.filter((m) => found.has(m)), ...[...found.keys()].filter((m) => !models.includes(m))];
     return medhelm.figure({
-      title: "Where each model may stand", caption: "Share of the bootstrap draws in which a model has each rank by win rate, instances resampled within each benchmark; the number in a bar is the rank.",
+      title: "Ranks in the draws", caption: "Share of the bootstrap draws in which a model has each rank by win rate, instances resampled within each benchmark; the number in a bar is the rank. Too narrow at near ties: which ranks a model may have is on the overview.",
       height: 110 + 34 * own.length, plot: rankPlot(ranks, own, found), table: rankTable(ranks, own, found),
     });
   }

@@ -8,7 +8,7 @@ thinks before it answers, but never above the budget.
 
 A judge reads each answer that it has not judged: the text where it is stored, else one of the
 expected length, and at most of the whole output budget. Its own output is expected to be the mean
-of its stored replies, else one JSON object; at most every reply uses the judge's budget and has
+of its stored replies, else one JSON object with 40 tokens for each reason; at most every reply uses the judge's budget and has
 to be asked for again as often as the jury allows.
 """
 
@@ -42,6 +42,8 @@ from medhelm.schema import Exchange, Instance, JuryTerms, ModelSpec, RunSpec
 _GOLD_FACTOR = 3
 _OVERHEAD = 5
 _THINKING = 1000
+_REASON = 40
+"""Tokens of a judge's reason for one score."""
 _REPAIR = repair_message("there are other keys than those of the rubric, or a score is missing")
 
 
@@ -266,7 +268,8 @@ class _Judge:
         if self._reply is not None:
             return self._reply
         scores = {c.name: 0 for c in criteria_of(self._terms.rubric, instance)}
-        return estimate_tokens(json.dumps(scores)) + _THINKING * self._judge.reasoning
+        reasons = _REASON * len(scores) * self._terms.jury.reasons
+        return estimate_tokens(json.dumps(scores)) + reasons + _THINKING * self._judge.reasoning
 
     def estimate(self) -> JudgeEstimate:
         """Return the sums."""
@@ -305,20 +308,24 @@ class _Judges:
         left = [judge for judge in self._judges if not judge.is_judged(exchange)]
         if left:
             instance, text = exchange.instance, visible_text(exchange.response.text)
-            prompt = estimate_tokens(
-                judge_messages(self._terms.rubric, instance, text, self._terms.instruction)
-            )
+            prompt = self._prompt(self._terms, instance, text)
             for judge in left:
                 judge.add(instance, 1, prompt, prompt)
 
     def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
         """Count answers that are still to come, by the tokens of their text."""
         if self._terms is not None and self._judges:
-            prompt = estimate_tokens(
-                judge_messages(self._terms.rubric, instance, "", self._terms.instruction)
-            )
+            prompt = self._prompt(self._terms, instance, "")
             for judge in self._judges:
                 judge.add(instance, times, prompt + min(expected, limit), prompt + limit)
+
+    @staticmethod
+    def _prompt(terms: JuryTerms, instance: Instance, text: str) -> int:
+        return estimate_tokens(
+            judge_messages(
+                terms.rubric, instance, text, terms.instruction, reasons=terms.jury.reasons
+            )
+        )
 
     def estimates(self) -> tuple[JudgeEstimate, ...]:
         """Return the estimate of each judge."""

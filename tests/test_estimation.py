@@ -12,7 +12,7 @@ import pytest
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.costs import estimate_tokens
 from medhelm.errors import PrivacyRefused
-from medhelm.estimate import RunEstimate, estimate_runs, sum_up, without_keys
+from medhelm.estimation import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.planning import Run, plan_runs
 from medhelm.protocols.completion import build_request
 from medhelm.records import Plan, write_struct

@@ -1,0 +1,109 @@
+"""Dates and durations in a sentence."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import replace
+from itertools import islice
+from typing import TypeVar
+
+from medhelm.extract.bounds import bound
+from medhelm.extract.value_types import Kind, Value
+
+T = TypeVar("T")
+
+_MOST = 500
+"""Values of one sentence that are looked at."""
+_MONTHS = "january february march april may june july august september october november december"
+_MONTH_OF = {m[:n]: i for i, m in enumerate(_MONTHS.split(), 1) for n in (3, 4, len(m))}
+_DATE = re.compile(
+    r"(?<![\d/.-])(?:(?P<m>\d{1,2})(?P<sep>[/-])(?P<d>\d{1,2})(?P=sep)(?P<y>\d{4})"
+    r"|(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})"
+    r"|(?P<wd>\d{1,2})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<wm>[A-Za-z]{3,9})\.?,?\s(?P<wy>\d{4}))"
+    r"(?![\d/]|-\d)"
+    r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
+)
+_WEEKS_DAYS = re.compile(
+    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w)(?![a-z])[\s,&+\"']{0,5}(?:and\s{1,3})?[\"']?"
+    r"(?P<d>\d{1,3})\s{0,3}(?:days?|d)(?![a-z])"
+    r"|(?<![\d.])(?P<fw>\d{1,2})\s{0,2}(?:\+\s{0,2}|\s)(?P<fd>[0-6])/7\s{0,3}(?:weeks?|wks?|w)\b"
+    r"|(?<![\d.])(?P<pw>\d{1,2})\s{0,2}\+\s{0,2}(?P<pd>[0-6])\s{0,3}(?:weeks?|wks?|w)\b"
+    r"|(?<![\w.+*/\u00d7-])(?<![+*/\u00d7-]\s)(?P<bw>[1-4]\d|[4-9])\+(?P<bd>[0-6])"
+    r"(?!\d|\.\d|/|\s{0,2}(?:[-+*/=\u2248\u00d7\u2192]|days?\b))",
+    re.IGNORECASE,
+)
+_ONLY_WEEKS = re.compile(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
+_PAIR = re.compile(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
+
+
+_ADDED = re.compile(r"\s?[-+\u2212]\s?\(?\d")
+
+_COUNTED_FROM = re.compile(
+    r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE
+)
+
+
+def _find_dates(text: str) -> list[Value[datetime.date]]:
+    found = []
+    for match in islice(_DATE.finditer(text), _MOST):
+        if not _names_month(match):
+            continue
+        date = _to_date(match)
+        reason = "" if date else "a date that does not exist"
+        before = text[max(0, match.start() - 20) : match.start()]
+        is_operand = bool(_ADDED.match(text, match.end()) or _COUNTED_FROM.search(before))
+        found.append(_bounded(Value(match.start(), match.end(), date, reason, is_operand), text))
+    return found
+
+
+def _bounded(value: Value[T], text: str) -> Value[T]:
+    """Return a value, without what it is where it is only a bound."""
+    limit = bound(text, value.start, value.end, text[value.start : value.end])
+    return replace(value, value=None, reason=limit) if limit else value
+
+
+def _names_month(match: re.Match[str]) -> bool:
+    name = match["wm"] or match["nm"]
+    return name is None or name.lower() in _MONTH_OF
+
+
+def _to_date(match: re.Match[str]) -> datetime.date | None:
+    year = match["y"] or match["iy"] or match["wy"] or match["ny"]
+    name = match["wm"] or match["nm"]
+    month = _MONTH_OF[name.lower()] if name else int(match["m"] or match["im"])
+    day = match["d"] or match["id"] or match["wd"] or match["nd"]
+    try:
+        return datetime.date(int(year), month, int(day))
+    except ValueError:
+        return None
+
+
+def _find_durations(text: str) -> list[Value[tuple[int, int]]]:
+    whole = _ONLY_WEEKS.fullmatch(text) or _PAIR.fullmatch(text)
+    if whole:
+        pair = (int(whole[1]), int(whole[2]) if whole.re is _PAIR else 0)
+        return [Value(whole.start(1), whole.end(), pair)]
+    found = []
+    for match in islice(_WEEKS_DAYS.finditer(text), _MOST):
+        weeks, days = (int(group) for group in match.groups() if group is not None)
+        found.append(_bounded(Value(match.start(), match.end(), (weeks, days)), text))
+    return found
+
+
+DATE: Kind[datetime.date] = Kind(
+    noun="date",
+    find=_find_dates,
+    merge=lambda a, b: a if a == b else None,
+    same=lambda date: date,
+    show=lambda date: f"{date:%m/%d/%Y}",
+    cut=re.compile(r"\d{4}-\d{1,2}-\d$"),
+)
+DURATION: Kind[tuple[int, int]] = Kind(
+    noun="number of weeks and days",
+    find=_find_durations,
+    merge=lambda a, b: a if 7 * a[0] + a[1] == 7 * b[0] + b[1] else None,
+    same=lambda pair: 7 * pair[0] + pair[1],
+    show=lambda pair: f"{pair[0]} weeks {pair[1]} days",
+    cut=re.compile(r"\d{1,3}\s{0,3}(?:weeks?|wks?|w)\W{0,6}(?:and?\s?)?\d{0,3}$", re.IGNORECASE),
+)

@@ -1,0 +1,49 @@
+"""The patterns of `the answer is` and `is correct`, made of the words of a language."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from medhelm.extract.languages import LANGUAGES, any_of
+
+_NEVER = r"(?!)"
+
+
+@cache
+def answer_is(language: str) -> re.Pattern[str]:
+    """Return the pattern of `the answer is` and `I choose` in one language."""
+    spoken = LANGUAGES[language]
+    sides = any_of({*spoken.right, *spoken.article, *spoken.option, *spoken.answer})
+    names = any_of(
+        {*spoken.answer}
+        | {f"{o} {r}" for o in spoken.option for r in spoken.right}
+        | {f"{r} {o}" for o in spoken.option for r in spoken.right}
+    )
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    right = any_of(spoken.right) if spoken.right else _NEVER
+    choose = any_of(spoken.choose) if spoken.choose else _NEVER
+    return re.compile(
+        rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}[ \t]{{0,3}}"
+        rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?"
+        rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail}))"
+        rf"|{right}[ \t]{{0,3}}{is_}[ \t]{{0,3}}:?|{choose})[ \t*_`:]{{0,9}}",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def is_right(language: str) -> re.Pattern[str]:
+    """Return the pattern of what says in one language that the option before it is right."""
+    spoken = LANGUAGES[language]
+    answer, right = any_of(spoken.answer), any_of(spoken.right) if spoken.right else _NEVER
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    article = any_of(spoken.article) if spoken.article else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    return re.compile(
+        rf"(?:{is_}[ \t]{{0,3}})(?:{article}[ \t]{{0,3}})?"
+        rf"(?:{right}[ \t]{{0,3}}{answer}|{answer}[ \t]{{0,3}}{right}|{right}|{answer})"
+        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[A-Z])|\))[ \t]?{right}",
+        re.IGNORECASE,
+    )

@@ -1,0 +1,289 @@
+"""Numbers in a sentence: which digits are one, of what sign, and which cannot be read.
+
+Digits inside names (CURB-65), units (/100 mL), ages and compounds (45-year-old) are no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from medhelm.extract.bounds import bound, is_range
+from medhelm.extract.value_types import Kind, Value
+
+_MOST = 500
+"""Values of one sentence that are looked at."""
+
+_NUMERAL = re.compile(
+    r"(?<![\w^])(?<!\^[-+])(?<!\d\.)"
+    r"(?P<digits>\.?\d(?:[\d.,:/]*\d)?)"
+    r"(?:[eE](?P<power>[-+]?\d{1,3})(?!\w|\.\d)"
+    r"|\s{0,2}[xX\u00d7*\u00b7]\s{0,2}10\s?\^\s?(?P<ten>[-+]?\d{1,3})(?!\d|\.\d)"
+    r"|(?<=10)\^(?P<alone>[-+]?\d{1,3})(?!\d|\.\d))?"
+)
+_TO_TWENTY = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+)
+_SPELLED = _TO_TWENTY.split()
+_IN_WORDS = re.compile(
+    r"(?:^\W{0,12}|[,;(]\s?|(?P<lead>[=\u2248:\u2192]\s?"
+    r"|\b(?:is|was|are|be|equals?|totals|scores?|scored|earns?|gets?|has|have|meets?|fulfil+s|"
+    r"satisf(?:y|ies)|receives?|(?:up|comes|came|amounts|equal) to|makes?|gives?|yields?|so|thus|"
+    r"therefore|hence|only|just|exactly|with|(?<!not )all|at|answer|(?:total|score|sum) of)\s))"
+    rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{'|'.join(_SPELLED)})\b(?![-\w])"
+    r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteria)\b"
+    r"|\W{0,12}$|\s{0,2}[.,;:!(])",
+    re.IGNORECASE,
+)
+"""A number in words where it can only be a result."""
+_WRITTEN = re.compile(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
+_FRACTION = re.compile(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
+_QUOTIENT = re.compile(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
+_GOES_ON = re.compile(r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)")
+"""What makes a number another one: a power that is not read, a fraction (93 1/3)."""
+_DENIED = re.compile(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
+_PERCENT_NAME = re.compile(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
+_CALENDAR = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}")
+_UNIT = re.compile(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
+_NO_UNIT = frozenset(
+    [
+        "and",
+        "or",
+        "to",
+        "is",
+        "was",
+        "for",
+        "which",
+        "with",
+        "in",
+        "of",
+        "on",
+        "at",
+        "by",
+        "as",
+        "the",
+        "a",
+        "so",
+        "if",
+        "than",
+        "plus",
+        "minus",
+    ]
+)
+
+_MINUS_WORD = re.compile(r"\b(?:negative|minus)\s{1,3}$", re.IGNORECASE)
+_IN_NAME = re.compile(
+    r"[A-Za-z]-$|[A-Za-z\u00b5%]/$|"
+    r"\b(?:step|stage|grade|type|class|table|equation|eq\.?|figure|fig\.?|phase|section|part|question|"
+    r"option|version|criterion|item|factor|no\.|category|group|covid|"
+    r"ckd-epi|since|year|chapter|article)\s{1,2}$",
+    re.IGNORECASE,
+)
+_COMPOUND = re.compile(r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b", re.IGNORECASE)
+_OUT_OF = re.compile(
+    r"\bout\sof(?:\s(?:a|the))?(?:\s(?:possible|maximum|total)(?:\s(?:score|points))?)?(?:\sof)?\s{1,3}$"
+    r"|(?<![\w.-])\d{1,3}(?:\s(?:points?|criteria))?\s{1,3}of(?:\sthe|\sa\s(?:possible|total|maximum))?(?:\sof)?\s{1,3}$",
+    re.IGNORECASE,
+)
+_OPERATOR_BEFORE = re.compile(
+    r"(?:[-+*\u00d7/^\u2013\u221a]|\b(?:plus|minus|times|divided by|multiplied by|sqrt|ln|log|exp))[\s(\[]{0,4}[-+]?$"
+)
+_OPERATOR_AFTER = re.compile(
+    r"[\s)\]]{0,3}[-+*\u00d7/^\u2013][\s(\[]{0,3}[-+]?[\d.]"
+    r"|\s{0,2}[A-Za-z\u00b5%][\w\u00b5%/^.]{0,15}[\s)\]]{1,3}[-+*\u00d7/\u2013]\s{0,3}[(\[]{0,3}\s?[\d.]"
+    r"|[\s)\]]{0,3}(?:\s[A-Za-z/\u00b5%^\d]{1,12})?\s(?:plus|minus|times|divided by|multiplied by)\s"
+    r"|[\s)\]]{0,3}[*\u00d7/+]\s{0,2}(?:\(|sqrt|ln|log|exp|\u221a)"
+)
+_ABOUT = re.compile(
+    r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$", re.IGNORECASE
+)
+_EQUALS = re.compile("[=\u2248]")
+_LEADS_ON = re.compile("\\s{0,2}[=\u2248\u2192]")
+_BULLETED = re.compile(r"\s*[-\u2013]\s{1,2}")
+_LEADS_TO_SIGN = re.compile(
+    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result|score|a|roughly|gives))\s*$",
+    re.IGNORECASE,
+)
+_COUNTS = re.compile(
+    r"\b(?:scores?|points|criteria|total|gcs|scale|tally)\b"
+    r"|(?:\b(?:sirs|perc|curb-?65|crb-?65|cha2?ds2\S{0,6}|has-?bled|feverpain|centor|mcisaac|wells|caprini|"
+    r"psi|rcri|cci|q?sofa|apache|gbs|blatchford|child-?pugh|charlson|glasgow|news2?|abcd2)\b|\b(?-i:HEART)\b)"
+    r"(?:[^\d\n;,.]{0,25}|.*=\s?)$",
+    re.IGNORECASE,
+)
+_CUT = re.compile(
+    r"(?<![\w^/.])[-+\u2013]?\.?\d[\d.,:/]{0,30}\s?(?:[-\u2013x\u00d7*\u00b7eE^+/]|\bto|\bor)?\s?(?:10)?\^?[-+]?$"
+)
+
+
+_SIGN = re.compile(r"(?P<prev>[^\s])?(?P<space>\s*)(?P<sign>[-+\u2013\u2014])$")
+_LOOSE_SIGN = re.compile(
+    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result))\s{0,3}[-\u2013]\s{1,2}$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is written."""
+
+    value: float
+    decimals: int = 0
+    """How many digits follow the point; below 0 none of the last digits is given."""
+    unit: str = field(default="", compare=False)
+    is_rounded: bool = field(default=False, compare=False)
+    """Whether the text calls it approximate."""
+
+
+def _find(text: str) -> list[Value[Number]]:
+    """Return the numbers of a sentence, in order."""
+    written = _find_written(text)
+    spelled = _find_spelled(text)
+    return sorted(written + spelled, key=lambda v: v.start) if spelled else written
+
+
+def _find_spelled(text: str) -> list[Value[Number]]:
+    """Return the numbers in words that can only be results (`three points`, `is four.`)."""
+    found = []
+    for match in islice(_IN_WORDS.finditer(text), _MOST):
+        start, end = match.span("word")
+        rest = match["rest"]
+        is_whole = bool(match["lead"]) or end + len(rest) == len(text)
+        if not rest.strip(" .,;:!(") and not is_whole:
+            continue
+        size = _SPELLED.index(match["word"].lower())
+        number = Number(-size if match["minus"] else size, 0, _unit(text, end))
+        limit = bound(text, start, end, match["word"])
+        found.append(Value(start, end, None if limit else number, limit, unit=number.unit))
+    return found
+
+
+def _find_written(text: str) -> list[Value[Number]]:
+    """Return the numbers in digits."""
+    found: list[Value[Number]] = []
+    has_equals = _EQUALS.search(text) is not None
+    is_upper_end = False
+    for match in islice(_NUMERAL.finditer(text), _MOST):
+        sign, start = _sign(text, match.start())
+        before = text[max(0, start - 40) : start]
+        if is_upper_end:
+            is_upper_end = False
+            continue
+        if _IN_NAME.search(before) or _COMPOUND.match(text, match.end()) or _OUT_OF.search(before):
+            continue
+        digits = match["digits"]
+        name = "%" if _PERCENT_NAME.search(before) else _unit(text, match.end())
+        number, reason = _number(match, sign, name)
+        if number is not None and _ABOUT.search(before):
+            number = replace(number, is_rounded=True)
+        if _GOES_ON.match(text, match.end()) or _DENIED.search(before):
+            number, reason = None, f"{digits} is not stated plainly"
+        part = _part(digits) if "/" in digits and _COUNTS.search(text, 0, start) else None
+        if number is None and part is not None:
+            number, reason = Number(part, 0, name), ""
+        is_operand = bool(
+            _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(text, match.end())
+        )
+        is_later = has_equals and _EQUALS.search(text, match.end()) is not None
+        is_led_on = is_later or (part is None and _LEADS_ON.match(text, match.end()))
+        if is_led_on and _QUOTIENT.fullmatch(digits):
+            is_operand = True
+        if is_range(text, start, match.end()):
+            number, reason, is_operand = None, "a range, no single number", False
+            is_upper_end = True
+        elif not is_later or not is_operand:
+            limit = bound(text, start, match.end(), digits)
+            number, reason = (None, limit) if limit else (number, reason)
+        found.append(Value(start, match.end(), number, "" if number else reason, is_operand, name))
+    return found
+
+
+def _unit(text: str, at: int) -> str:
+    unit = _UNIT.match(text, at)
+    return unit[1] if unit and unit[1].lower() not in _NO_UNIT else ""
+
+
+def _sign(text: str, start: int) -> tuple[str, int]:
+    """Return the sign before a number ("?" where it can be read in two ways) and its start."""
+    before = text[max(0, start - 60) : start]
+    if match := _MINUS_WORD.search(before):
+        lead = before[: match.start()]
+        is_sign = not lead.strip() or _LEADS_TO_SIGN.search(lead)
+        return ("-" if is_sign else "?" if not lead.rstrip()[-1:].isdigit() else ""), (
+            start - len(match[0])
+        )
+    match = _SIGN.search(before)
+    if match is None:
+        loose = _LOOSE_SIGN.search(before)
+        if loose or (_BULLETED.fullmatch(before) and start < 60):
+            at = before.rindex("-") if "-" in before else before.rindex("\u2013")
+            return ("-" if loose else "?"), start - len(before) + at
+        return "", start
+    previous, space, sign = match.groups()
+    if previous and (not space and (previous.isalnum() or previous in ")]%") or previous.isdigit()):
+        is_word = previous.isalpha() and not space and sign == "\u2013"
+        return ("?" if is_word else ""), start
+    if sign == "\u2014":
+        return "?", start - 1
+    return ("-" if sign == "\u2013" else sign), start - 1
+
+
+def _number(match: re.Match[str], sign: str, unit: str) -> tuple[Number | None, str]:
+    digits = match["digits"]
+    if sign == "?":
+        return None, "a number whose sign can be read in two ways"
+    if not _WRITTEN.fullmatch(digits):
+        if _CALENDAR.fullmatch(digits):
+            return None, "a date, no number"
+        for mark, name in ((":", "ratio"), ("/", "fraction")):
+            if mark in digits:
+                return None, f"a {name} ({digits}) is not a number"
+        return None, f"{digits} can be read in two ways"
+    exponent = int(match["power"] or match["ten"] or 0)
+    if match["alone"]:
+        digits, exponent = "1", int(match["alone"])
+    value = float(f"{sign}{digits.replace(',', '')}e{exponent}")
+    if not math.isfinite(value):
+        return None, "a number beyond all bounds"
+    return Number(value, len(digits.partition(".")[2]) - exponent, unit), ""
+
+
+def _part(digits: str) -> float | None:
+    """Return the points of a score that is written with its maximum (4/9)."""
+    match = _FRACTION.fullmatch(digits)
+    is_score = match is not None and float(match[1]) <= float(match[2]) <= 200
+    return float(match[1]) if match and is_score else None
+
+
+def merge(a: Number, b: Number) -> Number | None:
+    """Return the more precise of two numbers where one is a rounding of the other, else None."""
+    if a.value == b.value:
+        return a if a.decimals >= b.decimals else b
+    if (a.unit == "%") != (b.unit == "%"):
+        share, percent = (b, a) if a.unit == "%" else (a, b)
+        scaled = Number(share.value * 100, share.decimals - 2, "%")
+        is_rounded = _rounds(scaled, percent) or _rounds(percent, scaled)
+        is_same = not share.unit and math.isclose(scaled.value, percent.value, rel_tol=1e-9)
+        return percent if is_same or (not share.unit and is_rounded) else None
+    coarse, fine = (a, b) if a.decimals < b.decimals else (b, a)
+    if abs(coarse.value) * 10.0**coarse.decimals < 10 and not coarse.is_rounded:
+        return None  # one digit says too little: a score of 2 is not a rounded 2.4
+    return fine if coarse.decimals < fine.decimals and _rounds(fine, coarse) else None
+
+
+def _rounds(fine: Number, coarse: Number) -> bool:
+    half: float = 0.5 * 10.0**-coarse.decimals
+    return abs(fine.value - coarse.value) <= half * (1 + 1e-9)
+
+
+NUMBER: Kind[Number] = Kind(
+    noun="number",
+    find=_find,
+    merge=merge,
+    same=lambda number: f"{number.value:.2e}",
+    show=lambda number: f"{number.value:.10g}",
+    cut=_CUT,
+)

@@ -1,0 +1,164 @@
+"""The English words that turn a mention of an option into a choice, a denial or neither: data."""
+
+from __future__ import annotations
+
+import re
+
+from medhelm.extract.languages import words
+
+_DENIALS = (
+    r"not|no|never|neither|nor|without|cannot|incorrect|inaccurate|wrong|false|unlikely|improbable"
+    r"|less|least|rather|except|exclud\w+|eliminat\w+|rul(?:e[sd]?|ing)\s+(?:it\s+)?out|dismiss\w*"
+    r"|contra-?indicat\w+|avoid\w*|inappropriate|unsuitable|ineffective|unnecessary|unsafe|harmful"
+    r"|dangerous|useless|inadequate|insufficient|worse\w*|worst|discourag\w+|against|reject\w*"
+    r"|refus\w+|declin\w+|withh[eo]ld\w*|hold(?:ing)?|stop\w*|discontinu\w+|ceas\w+|omit\w*|instead"
+    r"|unable|fail\w*|lacks?|absen[ct]\w*|negative\s+for|denie[sd]|deny|premature|suboptimal"
+    r"|distract\w+|mistak\w+|misconception|trap|tempt\w+|myth|disfavou?r\w*|unrelated|irrelevant"
+    r"|isn.t|aren.t"
+)
+_HISTORY = (
+    r"allerg\w+|intoleran\w+|anaphyla\w+|previous\w*|prior|earlier|formerly|history|past|recent\w*"
+    r"|ago|yesterday|last\s+\w+|since|already|was|were|had|been|took|taken|taking|received|underwent"
+    r"|used\s+to|home\s+medications?|mother|father|parents?|brother|sister|sibling|family|husband"
+    r"|wife|resist\w*|induced|overdose\w*|poisoning|refractory|childhood|started\s+on|prescribed|given|treated|tried|did|known|currently|baseline"
+)
+_COMPARISONS = (
+    r"versus|vs|unlike|like|compar\w+|than|as\s+opposed|similar\w*|resembl\w+|mimic\w*|differentia\w+"
+    r"|distinguish\w*|differential|such\s+as|e\.g|for\s+example|including|side[\s-]effects?|adverse"
+    r"|toxicity|toxic|complication\w*|risks?|interact\w*|second[\s-]line|alternative\w*|both|either"
+    r"|also|another|others?|after|before|until|once|when|although|though|despite|while|whereas|even"
+)
+_DOUBTS = (
+    r"(?:could|might|may|can|would)\s+(?:\w+\s+)?(?:be|have)|could|might|possibl[ey]|perhaps|maybe"
+    r"|if|whether|unless|doubt\w*|unsure|uncertain\w*|unclear|wonder\w*|question\w*|suppos\w+"
+    r"|consider\w*|hypothe\w+|let['\u2019]?s|let\s+(?:me|us)|need\s+to|sometimes|occasionally|unknown"
+    r"|impossible|depends|sorry|hesita\w+|tough|hard\s+to|difficult\s+to|some\s+\w+\s+(?:say|think|argue)"
+)
+
+DOUBT = re.compile(
+    rf"\b(?:not|no|never|neither|nor|without|incorrect|wrong|false|unlikely|less|least|rather|except"
+    r"|exclude[sd]?|eliminate[sd]?|rul(?:e[sd]?|ing)\s+out|(?:could|might|may|can)\s+be|possibl[ey]"
+    r"|perhaps|either|if|whether|versus|vs|instead|doubt\w*|cannot|unsure|tempt\w+|avoid\w*)\b"
+    rf"|n['\u2019]t\b|{words('negation')}",
+    re.IGNORECASE,
+)
+"""Words of a clause that states no option."""
+
+DENIED = re.compile(
+    rf"\b(?:{_DENIALS}|{_HISTORY})\b|n['\u2019]t\b|{words('negation')}", re.IGNORECASE
+)
+"""Words of a sentence whose mention of an option is a denial, or an account of the past."""
+
+UNTIL_PROVEN = re.compile(
+    r"\buntil\s(?:proven|shown)\s(?:otherwise|to\sthe\scontrary)\b", re.IGNORECASE
+)
+"""Words that only seem to doubt."""
+
+NOT_CHOSEN = re.compile(
+    rf"\b(?:{_DENIALS}|{_HISTORY}|{_COMPARISONS}|{_DOUBTS})\b|n['\u2019]t\b|\?"
+    rf"|{words('negation')}",
+    re.IGNORECASE,
+)
+"""Words of a sentence whose mention of an option is not a choice."""
+
+CHOSEN = re.compile(
+    r"\b(?:likely|probabl[ey]|diagnos[ei]s|diagnosed|diagnostic|consistent|suggest(?:s|ing|ive)?"
+    r"|indicat(?:es?|ed|ing)|points?\s+to(?:wards?)?|suspect|due|caused?|causes|explains?|accounts?"
+    r"|should|recommend(?:s|ed)?|give|add|administer|start|begin|initiate|order|perform|obtain|prescribe"
+    r"|next\s+step|needs?|requires?|best|appropriate|correct|right|treatment|therapy|first-line"
+    r"|first\s+line|of\s+choice|has|have|fits?|classic|characteristic|typical|must|supports?"
+    r"|confirms?|go\s+with|answer|choose|pick|select|hallmark|represents?|reflects?|proceed|injured|injury|damaged|affected|involved|responsible|lesion|suppli(?:es|ed)|innervate[sd]|leads?\s+to|results?\s+in)\b"
+    rf"|{words('right')}|{words('answer')}|{words('choose')}",
+    re.IGNORECASE,
+)
+"""Words of a sentence whose mention of an option is a choice, where it holds none of the others."""
+
+FILLERS = frozenset(
+    word
+    for line in (
+        "a an the it its is s this that he she they i we my so then thus hence therefore clearly",
+        "would definitely certainly surely obviously probably likely most be are think believe say",
+        "guess patient with option choice answer letter and here ok okay yes sure well indeed of",
+        "immediately now urgently today right away first next daily for to in es la el è il die das est le",
+    )
+    for word in line.split()
+)
+"""Words that may stand around an option in a sentence that does nothing but name it."""
+
+HEDGE = re.compile(
+    r"\b(?:cannot|can['\u2019]t|can\s+not|unable|unsure|uncertain|not\s+(?:sure|certain|enough)|unclear"
+    r"|impossible|insufficient|depends|sorry|difficult\s+to)\b",
+    re.IGNORECASE,
+)
+"""Words of a short reply that does not want to choose."""
+
+DISMISSED = re.compile(
+    r"(?:[^\w,.\n;]{0,6}|\.\s(?=(?:is|are|was|failed)\b)|,\s{1,3}(?:which|that|(?:but|although|though|yet)\s(?:it|this|that|is))\s)"
+    r"(?:(?:this|that|it|they|option|choice|answer|one)\s){0,2}"
+    r"(?:(?:is|are|was|were|would|should|must|can|could|cannot|may|might|will|has|have|be|been|seems?"
+    r"|appears?|looks?|being|to|a|an|the|also|clearly|definitely|probably|likely|very|relatively"
+    r"|generally|usually|absolutely|strongly|most|more|too)\s){0,5}"
+    r"(?:incorrect|inaccurate|wrong|false|not\b(?!\s+\(?(?-i:[A-Z])\b)|never\b|cannot\b|unlikely|less\b|least\b|ruled\sout"
+    r"|rule\sout|exclu\w+|eliminat\w+|contra-?indicat\w+|avoid\w*|inappropriate|unsuitable|worse"
+    r"|ineffective|unnecessary|unsafe|harmful|dangerous|insufficient|inadequate|out\b(?!of)|no\b(?=[.!]|$)"
+    r"|fail\w*|doesn|isn|wouldn|won|can['\u2019]t|tempting|distractor|possible\b|plausible|suboptimal)",
+    re.IGNORECASE,
+)
+"""What follows an option that is mentioned to dismiss it."""
+
+_THIS_IS_WRONG = (
+    r"\b(?:this|that|it|option|choice|answer)(?:\s(?:option|choice|answer|one))?"
+    r"\s(?:is|was|would\sbe|seems)\s(?:\w+ly\s)?"
+    r"(?:incorrect|wrong|false|not\s(?:correct|right|the)|contra-?indicated|inappropriate)"
+)
+THIS_IS_WRONG = re.compile(_THIS_IS_WRONG, re.IGNORECASE)
+"""What says of an option named before that it is wrong."""
+DISOWNED = re.compile(
+    r"[.,;:\s\u2013\u2014-]{1,4}(?:(?:no|wrong|incorrect|false|not\s(?:correct|right|true))"
+    rf"(?=\s{{0,3}}(?:[.!,;]|$|\n))|{_THIS_IS_WRONG})",
+    re.IGNORECASE,
+)
+"""What follows an option, as a sentence of its own, to say that it is wrong."""
+
+WRONG = re.compile(
+    r"^(?:(?!\b(?:because|since|as|others?|rest|unlike|so|not)\b)[^.\n]){0,200}?"
+    r"\b(?:wrong|incorrect|contra-?indicated|inappropriate|false)\b",
+    re.IGNORECASE,
+)
+"""What a line goes on with behind its letter to say that the option is wrong."""
+
+ASIDE = re.compile(
+    r"\b(?:if|unless|whether|were|had\s(?:she|he|it|they|the|this)|in\scase|suppose|doubt\w*|unsure"
+    r"|not\s+(?:\w+\s+)?(?:sure|certain|convinced|believe|think|agree|clear|say|claim|mean|the\s+case)"
+    r"|(?:don|doesn|wouldn|can|isn)['\u2019]?t|cannot|unlikely|wonder\w*|tempt\w+|mistak\w+|myth|never"
+    r"|(?:some|many|others?|most|people|students?|one|you|someone|they)\s+(?:\w+\s+){0,2}"
+    r"(?:might|may|could|would|say|think|argue|choose|pick|select|believe)"
+    r"|initial(?:ly)?|at\sfirst|first(?:\s+(?:glance|thought|instinct|impression|guess))|originally"
+    r"|previous(?:ly)?|earlier|used\sto|until|i\s+thought|considered|colleague|wrongly|hypothetical\w*|wrong\sto|nobody|no\sone|assum\w+|let['\u2019]?s\ssay|before\s\w+ing|textbook\w*|key)\b",
+    re.IGNORECASE,
+)
+"""Words before a statement that make it conditional, doubted, or someone else's."""
+
+OTHER_ANSWER = re.compile(
+    r"\b(?:wrong|incorrect|false|inaccurate|worst|not|no|never|other|alternative|tempting|distract\w+"
+    r"|usual|initial|first|original|previous|earlier|second|next|runner-?up|least\s\w+|less\s\w+|their|his"
+    r"|her|student\W?s|possible|plausible|potential|attractive|popular|obvious|close\w*|also|only\sother"
+    r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|second-best|next-best|\w+['\u2019]s)\s+(?:\w+\s+)?$",
+    re.IGNORECASE,
+)
+"""Words right before `answer is` that name another answer than the one given."""
+
+RETRACTION = re.compile(
+    r"(?:^|[.!?,;\n\u2014-])[\s*>_(-]{0,9}(?:(?:hmm+|oh|no|but|actually|sorry|ok|okay|well)[,.\s!-]{1,3}){0,2}"
+    r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
+    r"|my mistake|scratch that|correction\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
+    r"|I stand corrected|I (?:have )?changed? my mind|I misread|strike that|no,? (?:it|that)['\u2019]?s"
+    r"|sorry,|on (?:second thoughts?|reflection)|let me (?:re-?(?:check|think|consider|evaluat|assess|examin|do|visit|read|calculat|analy[sz])\w*|correct)|(?:actually|rather),? (?:it|no)\b"
+    r"|that(?:['\u2019]s| is) (?:wrong|incorrect|not right))"
+    rf"|[.!?,;\n\u2014\u3002][ \n]{{0,3}}{words('retraction')}",
+    re.IGNORECASE,
+)
+"""Words by which a completion takes back what it has said."""
+
+NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
+"""Option texts that stand in any prose; their mention says nothing."""

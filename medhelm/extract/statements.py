@@ -1,0 +1,374 @@
+"""The sentences and lines in which a text states an option."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from medhelm.extract.language_forms import answer_is, is_right
+from medhelm.extract.languages import languages_of, words
+from medhelm.extract.listings import SHARE, without_lists
+from medhelm.extract.options import CLOSERS, CUT, LETTER, UNCLEAR, Options, without_lead
+from medhelm.extract.polarity import ASIDE, DENIED, DOUBT, NOT_CHOSEN, OTHER_ANSWER, WRONG
+
+SHORT = 400
+"""Characters of a completion that may answer without a statement."""
+_MANY = 30
+"""Statements of one kind that are looked at, the last ones."""
+_ANSWER_IS = re.compile(
+    r"\b(?:answer|option|choice|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
+    r"(?:\s+(?:to|for)\s+(?:this|the)\s+question)?"
+    r"\s{0,9}(?:(?:(?:clearly|therefore|thus|definitely|then|probably|likely|most\s+likely)\s+)?"
+    r"(?:is|(?:would|should|must|will|has\s+to)\s+be)\b|[:=])\s{0,9}",
+    re.IGNORECASE,
+)
+_MOST_IS = re.compile(
+    r"(?<!-)\b(?:most\s+\w+|best|correct|right)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}",
+    re.IGNORECASE,
+)
+_CHOOSE = re.compile(
+    r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
+    r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on"
+    r"|conclude)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
+    re.IGNORECASE,
+)
+_CHOOSER = re.compile(r"\b(?:I|[Ww]e|[Ll]et['\u2019]s)(?:['\u2019]\w+)?(?:\s+\w+){0,3}\s*$")
+_FORCED = re.compile(
+    r"\bif\s+(?:I\s+(?:really\s+|absolutely\s+|just\s+)?(?:had|have|were|was|am)\s+(?:(?:forced|pressed|made|asked|required)\s+)?to"
+    r"\s+(?:choose|pick|guess|bet|answer|say|decide|commit|select|name|settle|go\s+with|give\s+an\s+answer)|(?:forced|pressed|pushed|I\s+must))"
+    r"(?:\s+[\w'\u2019-]+){0,4},\s+(?:then\s+)?(?:(?:it|that)\s+(?:would|will)\s+be|it(?:['\u2019]s|\s+is)"
+    r"|(?:I['\u2019]d|I\s+would|I\s+will|I['\u2019]ll)\s+(?:\w+\s+)?(?:say|pick|choose|go\s+with|take|select))\s+",
+    re.IGNORECASE,
+)
+"""A choice that is made as if under pressure; the condition is one of manners."""
+_LEAVES = re.compile(
+    r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|,\s+leaving"
+    r"|\b(?:I|we)(?:['\u2019](?:m|re)|\s+a[mr]e?)\s+left\s+with|\bnarrow(?:s|ed|ing)?\s+(?:it|this|things|the\s+choice)?\s*(?:down\s+)?to)"
+    r"\s+(?:(?:us|me|you)\s+)?(?:with\s+)?(?:only\s+|just\s+)?",
+    re.IGNORECASE,
+)
+"""What says that the others are ruled out."""
+_FAVOURS = re.compile(
+    r"\b(?:in\s+favou?r\s+of|favou?rs|argu(?:es?|ing)\s+for|speaks?\s+for|points?\s+(?:me\s+)?(?:to|towards?)"
+    r"|makes\s+(?:it|this)|gives?\s+the\s+(?:edge|nod)\s+to|fits|matches)\s+(?:option\s+|choice\s+)?"
+    r"[(\[]?((?-i:[A-Z]))[)\]]?(?=\s*$|[.!](?:\s|$))",
+    re.IGNORECASE,
+)
+"""What speaks in favour of a letter."""
+_NAMED_LAST = re.compile(
+    r"(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:the\s+)?answer\s+[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
+)
+"""`answer B`, set off at the end of a sentence."""
+_ONLY_RIGHT = re.compile(
+    r"\b(?:only|just)\s+(?=[^.\n]{1,200}?\s(?:(?:is|are|remains?|would\s+be)"
+    r"\s+(?:(?:considered|regarded|seen|deemed)\s+(?:as\s+|to\s+be\s+)?)?"
+    r"(?:safe|appropriate|indicated|correct|right|suitable|recommended|consistent|compatible"
+    r"|acceptable|effective|true)|fits|explains|accounts\s+for|meets|matches)\b)",
+    re.IGNORECASE,
+)
+"""Of the options only one is right."""
+_GOES_ON = re.compile(
+    r"(?:(?:the\s+)?(?:option|choice|answer|letter)\s+)?[(\[\"']{0,2}([A-Z])[)\]\"']{0,2}\s+"
+    r"(?:(?:and|then|to)\s+(?=[a-z]{2})|(?:here|now|overall|at\s+this\s+(?:point|stage|time)"
+    r"|in\s+(?:this|that|the)\s+(?:present\s+)?(?:case|patient|man|woman|child|setting|situation|scenario|instance|question|context))"
+    r"(?=\s*(?:[.,;:!\n]|$))|(?:for|in|with)\s+(?:him|her|them|this|the\s)|as\s+(?:the|my)\s+(?:\w+\s+){0,3}(?:answer|choice|step|option))"
+)
+"""A letter that is chosen, with what the sentence goes on with."""
+_MAY = re.compile(r"\b(?:might|may|could|can|either)\b[^,.;]*$", re.IGNORECASE)
+_QUOTED = re.compile(r"\S{1,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
+_BE = r"\b(?:is|are|seems?|appears?|remains?|(?:would|must|should)\s+be)\s+"
+_HOW = (
+    r"(?:(?!(?:not|never|less|least|no|hardly|rarely|seldom|scarcely|part\w*ly|partially|sometimes"
+    r"|occasionally|only|neither|almost|nearly|second|third|next)\b)[a-z]+\s+){0,3}?"
+)
+_IS_CORRECT = re.compile(
+    rf"{_BE}{_HOW}(?:correct|answer|right(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because"
+    r"|since|as\b|for\b|here)))(?![-\w])",
+    re.IGNORECASE,
+)
+_IS_BEST = re.compile(
+    rf"{_BE}{_HOW}(?:most\s+(?:likely|appropriate|accurate|suitable|consistent|probable)"
+    r"|prefer(?:red|able)|better(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b))"
+    r"|best(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because|since|as\b|for\b|here"
+    r"|fit|match|explanation|diagnosis|next|initial|treatment)))(?![-\w])",
+    re.IGNORECASE,
+)
+SENTENCE_END = re.compile(
+    r"\n|;|[!?]\s|(?<!(?<!['\u2019])\b[A-Za-z])\.\s|(?<=[a-z] [A-Z])\.\s(?=[A-Z])|[\u3002\uff61\u0964\u1362]"
+)
+_CLAUSE_END = re.compile(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
+_SUBJECT = re.compile(
+    r"\W{0,9}\|\s{0,3}\([A-Z]\)\s(?!(?:because|since|as|due|given|based|which|rather|over)\b)\w"
+)
+_HEADING = re.compile(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
+_NOT_OTHER = re.compile(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
+_ONLY_IF = re.compile(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
+_CONDITION = re.compile(words("condition"), re.IGNORECASE)
+_CONTRAST = re.compile(
+    r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
+)
+_THEREFORE = re.compile(
+    r"\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
+    r"|(?:this|that)\s+is|would\s+be|I\s+meant?|actually|by\s+elimination)"
+    r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
+    r"[(\[\"']{0,3}((?-i:[A-Z]))"
+    r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}[,;!]|[)\]\"']{0,2}\s+because\b"
+    r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z]))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BOLD = re.compile(r"\*\*\(?([A-Z][.):]\)?\s{0,3}[^*\n]{1,300})\*\*")
+
+
+_UNSETTLED = re.compile(
+    r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+"""Words with which a sentence takes back that one option is left."""
+_NOT_SETTLED = (NOT_CHOSEN, DENIED)
+"""The same of what alone is right, and of what is left."""
+_THEN_VERB = re.compile(r"(?:(?:option|choice|answer)\s)?([A-Z])\s(?=[a-z]{2})(?!(?:and|or)\b)")
+_WITH_MORE = re.compile(
+    r"(?:(?:option|choice|answer)\s)?[(]?[A-Z][)]?\s(?:with|plus)\s(?!(?:him|her|them|this|the)\b)"
+)
+"""A letter that is chosen together with something else."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One place where a text states an option."""
+
+    letter: str
+    start: int
+    """Where it stands; -1 for lines that hold nothing else."""
+    is_strong: bool
+    """A statement of the answer, not of what is best in some respect."""
+
+
+def _plain(text: str) -> str:
+    """Return `text` without the marks of bold and code."""
+    return text.replace("*", "").replace("`", "")
+
+
+def _last_ones(pattern: re.Pattern[str], text: str) -> Iterable[re.Match[str]]:
+    return deque(pattern.finditer(text), maxlen=_MANY)
+
+
+def statements(options: Options, text: str) -> Iterator[Statement]:
+    """Yield what a text states, lists left out."""
+    text = _FORCED.sub("I choose ", without_lists(options, text))
+    plain = _plain(text)
+    for letter in filter(None, _lines(options, plain)):
+        yield Statement(letter, -1, True)
+    if len(plain) <= SHORT:
+        yield from _whole_sentences(options, plain)
+    for match in _last_ones(_ANSWER_IS, plain):
+        if _is_meant(options, plain, match):
+            yield from _if_any(_answer_at(options, plain, match.end()), match, True)
+    yield from _in_other_languages(options, plain)
+    for match in _last_ones(_MOST_IS, plain):
+        reading = options.read(_line_at(options, plain, match.end()))
+        if reading in options.own and _is_meant(options, plain, match):
+            yield from _if_any(reading, match, False)
+    for match in _last_ones(_CHOOSE, plain):
+        before = plain[max(0, match.start() - 40) : match.start()]
+        if (
+            _CHOOSER.search(before)
+            and not _MAY.search(before)
+            and not DOUBT.search(_CLAUSE_END.split(SENTENCE_END.split(before)[-1])[-1])
+            and _is_meant(options, plain, match)
+        ):
+            yield from _if_any(_choice_at(options, plain, match.end()), match, True)
+    yield from _by_elimination(options, plain)
+    for pattern, is_strong in ((_IS_CORRECT, True), (_IS_BEST, False)):
+        for match in _last_ones(pattern, plain):
+            if _is_meant(options, plain, match):
+                before = plain[max(0, match.start() - 200) : match.start()]
+                yield from _if_any(_subject(options, before), match, is_strong)
+    for match in _last_ones(_THEREFORE, plain):
+        if _is_meant(options, plain, match):
+            yield from _if_any(match[1] if match[1] in options.own else "", match, True)
+    for match in _last_ones(_BOLD, text):
+        is_inside = text[match.start() - 1 : match.start()] not in ("", "\n")
+        if is_inside and options.is_own(match[1]) and _is_meant(options, text, match):
+            yield from _if_any(options.letter_at(match[1]), match, True)
+
+
+def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
+    """Yield what is left, what alone is right, and the letter that a text concludes with."""
+    for pattern in (_LEAVES, _ONLY_RIGHT):
+        for match in _last_ones(pattern, plain):
+            before = _sentence_before(plain, match.start())
+            behind = options.blanked(_sentence_behind(plain, match.end()))
+            if not _UNSETTLED.search(before) and not (
+                _UNSETTLED.search(behind) or _NOT_SETTLED[pattern is _LEAVES].search(behind)
+            ):
+                reading = options.read(_line_at(options, plain, match.end()))
+                reading = reading or _name_then(options, plain, match.end())
+                if _is_meant(options, plain, match):
+                    yield from _if_any(reading, match, pattern is _LEAVES)
+    for pattern in (_FAVOURS, _NAMED_LAST):
+        found = list(_last_ones(pattern, plain))
+        is_conclusion = bool(found) and not plain[found[-1].end() :].strip(" .!)\n")
+        for match in found if is_conclusion else ():
+            clause = _sentence_before(plain, match.start())
+            clause = _CLAUSE_END.split(clause)[-1] if pattern is _FAVOURS else clause
+            is_denied = DENIED.search(clause) or _UNSETTLED.search(clause)
+            if _is_meant(options, plain, match) and not is_denied:
+                yield from _if_any(options.known(match[1]), match, True)
+
+
+def _name_then(options: Options, plain: str, at: int) -> str:
+    """Return the option that is named at a place, whatever the sentence goes on with."""
+    if letter := _THEN_VERB.match(plain, at):
+        return options.known(letter[1])
+    found = next(options.find_texts(plain[at : at + options.reach]), None)
+    return options.whole(found[0]) if found and found.start() == 0 else ""
+
+
+def _choice_at(options: Options, plain: str, at: int) -> str:
+    """Return what is chosen at a place; behind a letter the sentence may go on."""
+    value = _line_at(options, plain, at)
+    goes_on = _GOES_ON.match(value)
+    if goes_on:
+        others = options.texts_in(SENTENCE_END.split(value)[0]) - {goes_on[1]}
+        return UNCLEAR if others else options.known(goes_on[1])
+    return UNCLEAR if _WITH_MORE.match(value) else options.read(value)
+
+
+def _whole_sentences(options: Options, plain: str) -> Iterator[Statement]:
+    """Yield the sentences of a short text that are the text of an option and nothing else."""
+    at = 0
+    for end in [*(m.start() for m in SENTENCE_END.finditer(plain)), len(plain)]:
+        sentence = plain[at:end]
+        letter = options.whole(sentence) if len(sentence.strip(" .")) > 1 else ""
+        if letter and CUT not in sentence and not _is_question(options, plain, at):
+            yield Statement(letter, at, True)
+        at = end + 1
+
+
+def _in_other_languages(options: Options, plain: str) -> Iterator[Statement]:
+    for language in languages_of(plain):
+        for match in _last_ones(answer_is(language), plain):
+            if _is_meant_abroad(options, plain, match):
+                value = _line_at(options, plain, match.end())
+                yield from _if_any(options.read(value), match, True)
+        for match in _last_ones(is_right(language), plain):
+            if _is_meant_abroad(options, plain, match):
+                before = _sentence_before(plain, match.start())
+                yield from _if_any(_subject(options, before), match, True)
+
+
+def _is_meant_abroad(options: Options, plain: str, match: re.Match[str]) -> bool:
+    """Return whether a sentence in another language means what it states."""
+    before = _sentence_before(plain, match.start())
+    clause = _CLAUSE_END.split(before)[-1]
+    is_denied = DOUBT.search(match[0]) or DOUBT.search(clause) or _CONDITION.search(before)
+    return not is_denied and not _is_question(options, plain, match.end())
+
+
+def _if_any(reading: str, match: re.Match[str], is_strong: bool) -> Iterator[Statement]:
+    if reading:
+        yield Statement(reading, match.start(), is_strong)
+
+
+def _sentence_before(text: str, at: int) -> str:
+    """Return the part of a sentence that stands before a place in it."""
+    return SENTENCE_END.split(text[max(0, at - 200) : at])[-1]
+
+
+def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
+    """Return whether a sentence means what it states: not if, not others, no question."""
+    before = _CONTRAST.split(_sentence_before(text, match.start()))[-1]
+    if ASIDE.search(before) or OTHER_ANSWER.search(before):
+        return False
+    sentence = _sentence_behind(text, match.end())
+    if _QUOTED.match(sentence):
+        return False
+    return not _is_question(options, text, match.end()) and not _ONLY_IF.search(
+        options.blanked(sentence)
+    )
+
+
+def _sentence_behind(text: str, at: int) -> str:
+    """Return the part of a sentence that stands behind a place in it, with its last mark."""
+    behind = text[at : at + 200]
+    end = SENTENCE_END.search(behind)
+    return behind[: end.start() + 1] if end else behind
+
+
+def _is_question(options: Options, text: str, at: int) -> bool:
+    return options.blanked(_sentence_behind(text, at)).rstrip(CLOSERS + " \n").endswith("?")
+
+
+def _answer_at(options: Options, plain: str, at: int) -> str:
+    value = _line_at(options, plain, at)
+    return options.read(value) or _named(options, SENTENCE_END.split(value)[0])
+
+
+def _line_at(options: Options, text: str, start: int) -> str:
+    """Return the rest of the line, as far as a stated value can reach."""
+    end = text.find("\n", start, start + options.reach)
+    return text[start : end if end >= 0 else start + options.reach]
+
+
+def _lines(options: Options, plain: str) -> Iterator[str]:
+    """Yield what single lines state: the first, the last, and lettered ones."""
+    lines = [line for line in plain.split("\n") if line.strip()]
+    lettered = options.lettered_lines(plain)
+    if not lines or lettered is None:
+        return
+    at = len(plain) - len(plain.lstrip())
+    if not any(m.start() <= at < m.end() for m in lettered) and CUT not in lines[0]:
+        yield _first_line(options, lines)
+    for match in lettered:
+        is_first = match.start() <= at < match.end()
+        is_own = options.is_own(match[1])
+        if CUT not in match[0] and (is_own or (is_first and not WRONG.match(match[1]))):
+            yield options.letter_at(plain[match.start(1) : match.end() + options.reach])
+    if len(lines) > 1 and (letter := options.whole(lines[-1])) and CUT not in lines[-1]:
+        yield letter
+
+
+def _first_line(options: Options, lines: Sequence[str]) -> str:
+    """Return what a first line without a leading letter says, unless it opens a list."""
+    line = lines[0]
+    reading = options.read(line)
+    begun = {letter for line in lines[:50] if (letter := options.text_at(line)[0])}
+    if len(begun) > 1:
+        return ""
+    is_text = not LETTER.match(without_lead(line)) and not options.whole(line)
+    if is_text and _SUBJECT.match(options.blanked(line)):
+        return ""
+    is_telling = any(letter == reading for _, letter in options.telling)
+    if is_text and _HEADING.match(options.blanked(line)) and (is_telling or SHARE.search(line)):
+        return ""
+    if is_text and is_telling and NOT_CHOSEN.search(_first_sentence(options, line)):
+        return ""
+    return reading
+
+
+def _first_sentence(options: Options, line: str) -> str:
+    """Return the first sentence without the options' texts, nor those that are set against one."""
+    return _NOT_OTHER.sub("", SENTENCE_END.split(options.blanked(line.strip()))[0])
+
+
+def _subject(options: Options, before: str) -> str:
+    """Return the option of which a sentence goes on to say that it is right."""
+    subject = SENTENCE_END.split(before)[-1]
+    if re.search(r"\b(?:is|are|was|were)\b", subject) or "," in subject:
+        subject = re.split(r"\b(?:and|but|while|whereas)\b|,", subject)[-1]
+    subject = _CLAUSE.split(subject)[-1].strip(" \t,")
+    return options.letter_at(without_lead(subject)) or options.whole(subject)
+
+
+def _named(options: Options, sentence: str) -> str:
+    """Return the one option whose text stands in a sentence without doubt or negation."""
+    is_other = NOT_CHOSEN.search(options.blanked(sentence))
+    found = set() if is_other else options.texts_in(sentence)
+    return found.pop() if len(found) == 1 else ""

@@ -1,0 +1,184 @@
+"""The statements of a text -> the one value that it commits to, or the reason why there is none."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from medhelm.extract.reading import Reading
+from medhelm.extract.value_types import Kind, Statement, differ
+
+T = TypeVar("T")
+
+_GENERAL = {"score", "result", "total", "sum", "points", "number", "value"}
+"""Words by which a conclusion names what was asked for, whatever it is."""
+
+
+def agreed(found: list[tuple[T | None, str]], kind: Kind[T]) -> Reading[T]:
+    """Return the value that all agree on, else why there is none."""
+    result: T | None = None
+    for value, reason in found:
+        if value is None:
+            return Reading(None, reason or f"no single {kind.noun} is stated")
+        merged = value if result is None else kind.merge(result, value)
+        if merged is None and result is not None:
+            return Reading(None, differ(result, value, kind))
+        result = merged
+    return Reading(result) if result is not None else Reading(None, f"no {kind.noun} is stated")
+
+
+def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
+    """Return the value that the statements of a text come down to, else why there is none.
+
+    What is called the answer counts before all else. Then the last result counts, unless another
+    one, that no later sentence takes up, contradicts it.
+    """
+    explicit = [s for s in found if s.level == 3]
+    if explicit:
+        reading = agreed([(s.value, s.reason) for s in explicit], kind)
+        return (
+            reading if is_cut else _unless_worked_out_otherwise(reading, explicit[-1], found, kind)
+        )
+    if is_cut:
+        opening = next((s for s in found if s.is_opening and s.level == 2 and not s.key), None)
+        if opening is not None and opening.value is not None:
+            return Reading(opening.value)
+        return Reading(None, "the answer was cut before a result is stated")
+    results = [s for s in found if s.level >= 1 and not s.is_secondary]
+    results = results or [s for s in found if s.level >= 1]
+    if not results:
+        return Reading(None, f"no single {kind.noun} is stated")
+    last = results[-1]
+    if last.is_supposed and len(results) > 1 and _is_aside(last, results[:-1], kind):
+        results.pop()
+        last = results[-1]
+    if (other := _supposed_beside(last, results[:-1], kind)) is not None:
+        return other
+    if last.value is None:
+        return Reading(None, last.reason or f"no single {kind.noun} is stated")
+    value = last.value
+    for s in found:
+        is_later = s.at[0] > last.at[0] and s.is_secondary and s.level == 2
+        if is_later and s.value is not None and kind.merge(s.value, value) is None:
+            return Reading(None, differ(value, s.value, kind))
+    value, is_confirmed = _confirmed(value, last, results[:-1], kind)
+    for s in results[:-1]:
+        if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
+            continue
+        is_same = bool(s.key) and s.key == last.key
+        if s.is_opening and (is_same or _is_restated(s, results, kind)):
+            return Reading(None, differ(s.value, value, kind))
+        if s.is_opening and (is_same or not (s.is_used or _is_other(s, last, is_confirmed))):
+            return Reading(None, differ(s.value, value, kind))
+        if s.is_used and not is_same:
+            continue
+        is_beside = s.at[0] == last.at[0] and not s.is_computed and s.is_named >= last.is_named
+        if (s.level >= last.level or not is_confirmed) and (
+            is_same or is_beside or not is_confirmed
+        ):
+            return Reading(None, differ(s.value, value, kind))
+    is_on_the_way = last.is_computed and last.level == 1
+    if is_on_the_way and any(_is_unclear(s, last, kind, value) for s in found):
+        return Reading(None, f"what follows {kind.show(value)} may be the result")
+    return Reading(_as_repeated(value, last, found, kind))
+
+
+def _confirmed(
+    value: T, last: Statement[T], before: list[Statement[T]], kind: Kind[T]
+) -> tuple[T, bool]:
+    """Return the last result as precise as others state it, and whether anything confirms it."""
+    is_general = {*last.key} <= _GENERAL
+    is_confirmed = last.is_computed or (last.level == 2 and (last.is_named or is_general))
+    nearest = next((s for s in reversed(before) if s.is_computed), None)
+    for s in before:
+        if s.value is not None and (merged := kind.merge(s.value, value)) is not None:
+            is_confirmed |= s.is_computed or s.level == 2
+            if not last.is_rounded and (s is nearest or s.key == last.key or s.at[0] == last.at[0]):
+                value = merged
+    return value, is_confirmed
+
+
+def _as_repeated(value: T, last: Statement[T], found: list[Statement[T]], kind: Kind[T]) -> T:
+    """Return a value as later statements repeat it: more precise, a share as its percentage."""
+    for s in found:
+        if s.at > last.at and s.value is not None:
+            merged = kind.merge(s.value, value)
+            value = value if merged is None else merged
+    return value
+
+
+def _is_restated(opening: Statement[T], results: list[Statement[T]], kind: Kind[T]) -> bool:
+    """Return whether a text calls a score what it opened with once it has another result."""
+    if opening.value is None or not opening.is_named or "score" not in opening.key:
+        return False
+    has_other = False
+    for s in results:
+        if s.value is None or s.is_secondary:
+            continue
+        is_opening_value = kind.merge(opening.value, s.value) is not None
+        if has_other and is_opening_value and "score" in s.key and not s.is_computed:
+            return True
+        has_other |= not is_opening_value and s.level == 2
+    return False
+
+
+def _supposed_beside(
+    last: Statement[T], before: list[Statement[T]], kind: Kind[T]
+) -> Reading[T] | None:
+    """Return why nothing is read where what would be so differs from all that is worked out."""
+    if not last.is_supposed or last.value is None:
+        return None
+    stated = [s.value for s in before if s.is_computed and s.value is not None]
+    if not stated or any(kind.merge(value, last.value) is not None for value in stated):
+        return None
+    return Reading(None, differ(stated[-1], last.value, kind))
+
+
+def _is_other(opening: Statement[T], last: Statement[T], is_confirmed: bool) -> bool:
+    """Return whether what opens a text is another thing than what it concludes."""
+    names = {"score", "result", "total", "sum", "points", "number", "criteria"}
+    is_told_apart = last.key and opening.key and not {*last.key} & {*opening.key}
+    is_concluded = is_confirmed and last.level == 2 and last.is_named
+    is_input = opening.level < 2 or not opening.is_named
+    return bool(
+        is_told_apart and is_concluded and is_input and not names & {*last.key, *opening.key}
+    )
+
+
+def _is_unclear(s: Statement[T], last: Statement[T], kind: Kind[T], value: T) -> bool:
+    """Return whether a later sentence may state the result that a calculation leads to."""
+    is_later = (
+        s.at[0] > last.at[0] and s.level == 0 and s.key and not (s.is_secondary or s.is_supposed)
+    )
+    is_given = {"actual", "measured", "reported", "recorded", "rate"} & {*s.key}
+    differs = s.value is not None and kind.merge(s.value, value) is None
+    return bool(is_later and differs and not is_given)
+
+
+def _is_aside(last: Statement[T], before: list[Statement[T]], kind: Kind[T]) -> bool:
+    """Return whether what would be so stands beside a result that the text has worked out."""
+    beside = before[-1]
+    if beside.at[0] != last.at[0] or beside.is_supposed or beside.value is None:
+        return False
+    if beside.is_named and not last.is_named:
+        return True
+    value = beside.value
+    return any(
+        s.is_computed and s.value is not None and kind.merge(s.value, value) is not None
+        for s in before
+    )
+
+
+def _unless_worked_out_otherwise(
+    reading: Reading[T], answer: Statement[T], found: list[Statement[T]], kind: Kind[T]
+) -> Reading[T]:
+    """Return the reading, unless what follows the answer works out to another value."""
+    after = [s for s in found if s.at > answer.at]
+    if reading.value is None or not any(s.is_computed for s in after):
+        return reading
+    other = settle(after, kind).value
+    if other is None:
+        return reading
+    stated = [other, *(s.value for s in after if s.value is not None)]
+    if any(kind.merge(reading.value, value) is not None for value in stated):
+        return reading
+    return Reading(None, differ(reading.value, other, kind))

@@ -1,0 +1,341 @@
+"""Plain text -> what its sentences state.
+
+The readers of numbers, dates and durations find their values in a sentence (`Kind.find`). Here
+each sentence is looked through for the values that something is set equal to, by a word (`is`,
+`gives`), a sign or a calculation. `value_settling` decides which of them the whole text comes down to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from medhelm.extract.reading import Reading
+from medhelm.extract.sentences import split_sentences
+from medhelm.extract.value_types import Kind, Statement, Value, differ
+from medhelm.extract.value_words import (
+    AFTER_EQUALS,
+    ALTERNATIVE,
+    ARITHMETIC,
+    ATTAINED,
+    BESIDE,
+    BETWEEN_WORDS,
+    CLAUSE,
+    CLOSE,
+    CONCLUDED,
+    COUNTED,
+    DAILY,
+    DENIED,
+    EACH,
+    EQUALS,
+    EXPLICIT,
+    FILLER,
+    GENERAL,
+    HOURLY,
+    IF,
+    INDEFINITE,
+    INPUT,
+    INTERPRETS,
+    ITEM,
+    ITEM_POINTS,
+    NAME_BEFORE,
+    NAMED,
+    OTHER,
+    PARALLEL,
+    PARTICIPLES,
+    POINTS,
+    PUT_IN,
+    REACHED,
+    RELATION,
+    REMARKED,
+    ROUNDED,
+    RUNNING,
+    SECONDARY,
+    SHARE,
+    SOLELY,
+    STOP,
+    SUBORDINATE,
+    TOTALLING,
+    WEAK,
+    WORD,
+    WOULD,
+)
+
+T = TypeVar("T")
+
+
+def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
+    """Return what the sentences of a plain text state, in order."""
+    found: list[Statement[T]] = []
+    mentions: dict[Hashable, tuple[int, int]] = {}
+    first: int | None = None
+    for i, (sentence, is_line) in enumerate(split_sentences(text)):
+        values = kind.find(sentence)
+        if not values:
+            continue
+        first = i if first is None else first
+        stated = list(_of_sentence(sentence, i, values, kind, is_line))
+        if not stated and TOTALLING.match(sentence):
+            total = values[0] if len(values) == 1 else Value(values[0].start, 0, None)
+            reason = total.reason or "a total that cannot be read"
+            stated = [Statement(total.value, reason, (i, total.start), 2, is_named=True)]
+        found += stated
+        mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
+    named = {s.key for s in found if s.is_computed and s.key}
+    return [
+        replace(
+            s,
+            is_used=s.value is not None and mentions.get(kind.same(s.value), s.at) > s.at,
+            is_opening=s.at[0] == first
+            and not s.is_computed
+            and (s.level >= 1 or s.key not in named),
+            is_named=s.is_named or s.key in named,
+            level=max(s.level, 1) if s.key in named else s.level,
+        )
+        for s in found
+    ]
+
+
+def _of_sentence(
+    text: str, index: int, values: list[Value[T]], kind: Kind[T], is_line: bool
+) -> Iterator[Statement[T]]:
+    first = values[0]
+    if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
+        yield Statement(first.value, first.reason, (index, first.start), 2, is_named=True)
+        return
+    subject = ""
+    for start, end in _clauses(text):
+        opener = WORD.match(text, start)
+        opening = opener[0].lower() if opener else ""
+        if opening in SUBORDINATE:
+            continue
+        inside = [v for v in values if start <= v.start < end]
+        if not inside:
+            if text[start:end].strip(" ,;"):
+                subject = text[start:end]
+            continue
+        found = _of_clause(text, start, end, inside, kind)
+        if found is None or _is_put_in(text, opening, found, first):
+            continue
+        value, verb, name, is_computed = found
+        is_computed |= verb not in WEAK and ARITHMETIC.match(name.lstrip(" ,;")) is not None
+        is_inherited = not _words(name) and not EXPLICIT.search(name)
+        if is_inherited:
+            name = subject + " " + name
+        subject = name
+        offered = _alternatives(text, value, values, kind)
+        yield replace(
+            _weighed(text, start, values, (value, verb, name, is_computed), is_inherited),
+            value=offered.value,
+            reason=offered.reason,
+            at=(index, value.start),
+        )
+
+
+def _is_put_in(
+    text: str, opening: str, found: tuple[Value[T], str, str, bool], first: Value[T]
+) -> bool:
+    """Return whether a value is put into a formula, denied, or a rate that is given per day too."""
+    value, verb, name, _ = found
+    if verb in WEAK and (opening in PARTICIPLES or DENIED.search(name)):
+        return True
+    is_daily = value is not first and HOURLY.match(text, first.end) and DAILY.match(text, value.end)
+    return bool(is_daily or PUT_IN.match(text, value.end))
+
+
+def _weighed(
+    text: str,
+    start: int,
+    values: list[Value[T]],
+    found: tuple[Value[T], str, str, bool],
+    is_inherited: bool,
+) -> Statement[T]:
+    """Return a statement with how much the sentence commits to it."""
+    value, verb, name, is_computed = found
+    first, before = values[0], text[: value.start]
+    is_explicit = EXPLICIT.search(name) is not None and not OTHER.search(name)
+    is_item = IF.search(before) or ITEM.match(text, value.end)
+    is_attained = ATTAINED.fullmatch(verb) is not None and not is_item
+    is_last = all(v.is_operand for v in values if v.start > value.start)
+    is_summed = TOTALLING.match(text) is not None and (is_last or verb not in WEAK)
+    is_total = is_summed or COUNTED.match(text, value.end) is not None
+    is_named = NAMED.search(name) is not None
+    is_led_to = is_named and not is_inherited and text[start] == "\u2192"
+    is_risk = value is not first and SHARE.match(text, value.end) is not None
+    least = 2 if is_total or is_led_to else 1 if is_attained else 0
+    is_percent_beside = is_inherited and value.unit == "%" != first.unit and value is not first
+    is_secondary = (
+        _is_secondary(text, value, name, is_computed)
+        or (verb in WEAK and INPUT.search(name) is not None)
+        or (is_percent_beside and not is_computed)
+    )
+    return Statement(
+        value.value,
+        value.reason,
+        (0, value.start),
+        3
+        if is_explicit
+        else 0
+        if is_risk and not is_computed
+        else max(least, _level(before, verb, name, is_computed)),
+        key=_words(name),
+        is_named=is_named or is_attained or is_total,
+        is_computed=is_computed,
+        is_secondary=is_secondary and not is_explicit,
+        is_rounded=ROUNDED.search(text) is not None,
+        is_running=RUNNING.search(before) is not None,
+        is_supposed=WOULD.search(text, start, value.start) is not None,
+    )
+
+
+def _level(before: str, verb: str, name: str, is_computed: bool) -> int:
+    """Return how much a sentence commits to a value that it does not call the answer."""
+    if OTHER.search(_own(name)) or IF.search(before) or ALTERNATIVE.search(before):
+        return 0
+    is_named = NAMED.search(name) is not None
+    if verb in WEAK and INPUT.search(name):
+        return 0
+    is_weak = verb in WEAK and not is_named and not CONCLUDED.search(name)
+    if CONCLUDED.search(before) and not is_weak:
+        return 2
+    return 1 if is_named or is_computed else 0
+
+
+def _is_secondary(text: str, value: Value[T], name: str, is_computed: bool) -> bool:
+    """Return whether a value is put beside a result: a limit, a risk, what a score would mean."""
+    remark = REMARKED.search(text, value.end)
+    own = text[: remark.start()] if remark else text
+    if IF.search(own) or OTHER.search(_own(name)) or ALTERNATIVE.search(text):
+        return True
+    if is_computed:
+        return False
+    interprets = INTERPRETS.search(text)
+    return (
+        (interprets is not None and interprets.start() < value.start)
+        or (interprets is not None and GENERAL.match(text) is not None)
+        or INDEFINITE.match(text) is not None
+        or EACH.search(text, 0, value.start) is not None
+        or SECONDARY.search(name) is not None
+        or SHARE.match(text, value.end) is not None
+    )
+
+
+def _own(name: str) -> str:
+    """Return the part of a name that follows its introduction (`The gap less the norm: gap`)."""
+    own = name.rpartition(":")[2]
+    return own if NAMED.search(own) else name
+
+
+def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
+    rest = text[value.end :].strip()
+    is_short = len(rest) <= 25 and not any(c in rest for c in ":=\u2248")
+    before = text[: value.start]
+    is_only = is_line and re.fullmatch(r"\W{0,12}" + FILLER, before) is not None
+    is_concluded = SOLELY.fullmatch(before) is not None and CLOSE.fullmatch(text, value.end)
+    return (is_short and is_only) or bool(is_concluded)
+
+
+def _clauses(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in CLAUSE.finditer(text):
+        yield start, match.start()
+        start = match.start() + (match[0][0] in ",;")
+    yield start, len(text)
+
+
+def _of_clause(
+    text: str, start: int, end: int, values: list[Value[T]], kind: Kind[T]
+) -> tuple[Value[T], str, str, bool] | None:
+    """Return the value that a clause states, by which word, of what, and whether computed."""
+    equals = [match.start() for match in EQUALS.finditer(text, start, end)]
+    borders = [start, *equals, end]
+    parts = [
+        [v for v in values if a <= v.start < b] for a, b in zip(borders, borders[1:], strict=False)
+    ]
+    filled = [part for part in parts if part]
+    if parts[0] and not equals or len(filled) == 1 and filled[0] is parts[0]:
+        found = [r for v in parts[0] if (r := _related(text, start, v)) is not None]
+        return next((r for r in found if r[1] not in WEAK), found[0] if found else None)
+    last = filled[-1]
+    value = last[0]
+    if not any(v.is_operand for v in values) and ITEM_POINTS.match(text, value.end):
+        return None
+    border = max((e for e in equals if e < value.start), default=start)
+    if any(v.is_operand for v in last) or not AFTER_EQUALS.fullmatch(text[border : value.start]):
+        return None
+    is_computed = any(v.is_operand for part in filled[:-1] for v in part)
+    is_computed |= BETWEEN_WORDS.search(text, start, border) is not None
+    if (
+        len(filled) > 1
+        and len(filled[-2]) == 1
+        and not filled[-2][0].is_operand
+        and parts[0] is not filled[-2]
+    ):
+        value = _same_amount(filled[-2][0], value, kind)
+    elif len(filled) > 1 and parts[0] is filled[-2] and not is_computed and len(parts[0]) == 1:
+        is_conversion = value.unit and parts[0][0].unit
+        return None if is_conversion else (value, "=", text[start : equals[0]], False)
+    return value, "=", text[start : equals[0]], is_computed
+
+
+def _related(text: str, start: int, value: Value[T]) -> tuple[Value[T], str, str, bool] | None:
+    """Return a value with the word that joins it to its name, and the name."""
+    if value.is_operand or ITEM_POINTS.match(text, value.end):
+        return None
+    at = max(start, value.start - 90)
+    relation = RELATION.search(text[at : value.start])
+    if relation is not None:
+        named, verb = text[start : at + relation.start()], relation["verb"].lower()
+        if verb in WEAK and (reached := REACHED.search(named)):
+            return value, reached[0], named[reached.end() :], False
+        return value, verb, named, False
+    if COUNTED.match(text, value.end):
+        return value, "total", "total", False
+    if not text[start : value.start].strip(" ,;") and POINTS.match(text, value.end):
+        return value, "", value.unit, False
+    if SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) and CLOSE.fullmatch(
+        text, value.end
+    ):
+        return value, "so", "", False
+    name = NAME_BEFORE.search(text[max(start, value.start - 40) : value.start])
+    return (value, "", text[start : value.start], False) if name else None
+
+
+def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
+    """Return the result of a chain whose last two members are both values."""
+    if before.value is None or value.value is None:
+        return value
+    merged = kind.merge(before.value, value.value)
+    if merged is not None:
+        return replace(value, value=merged)
+    return replace(value, value=None, reason=differ(before.value, value.value, kind))
+
+
+def _alternatives(text: str, value: Value[T], values: list[Value[T]], kind: Kind[T]) -> Reading[T]:
+    """Return the value, or why it is none where another is offered beside it (`12 or 13`)."""
+    following = next((v for v in values if v.start >= value.end), None)
+    if following is None or value.value is None:
+        return Reading(value.value, value.reason)
+    between = text[value.end : following.start]
+    is_rate = HOURLY.match(text, value.end) and DAILY.match(text, following.end)
+    is_parallel = len(between) < 120 and PARALLEL.fullmatch(between) is not None
+    is_beside = len(between) < 40 and BESIDE.fullmatch(between) is not None
+    if not (is_parallel and following.value is not None) and (
+        not is_beside or (is_rate and " or " not in between)
+    ):
+        return Reading(value.value, value.reason)
+    if following.value is None:
+        return Reading(None, following.reason)
+    merged = kind.merge(value.value, following.value)
+    if merged is None and following.unit == "%" != value.unit:
+        return Reading(value.value)  # a score and what it means
+    if merged is None:
+        return Reading(None, differ(value.value, following.value, kind))
+    return Reading(merged)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    words = (word.lower() for word in WORD.findall(name[-120:]))
+    return tuple(word for word in words if word not in STOP and not word.isdigit())

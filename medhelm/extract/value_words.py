@@ -1,0 +1,280 @@
+"""The words by which a sentence states a value, and those by which it says of what kind."""
+
+from __future__ import annotations
+
+import re
+
+CLAUSE = re.compile(
+    r"[,;]\s|\s[\u2013\u2014-]\s(?=[A-Za-z])|\u2192|(?<!is )(?<!are )(?<!was )\b(?:so|hence|thus|therefore)\b|\b(?:which|making|giving|but|then|and|"
+    r"where|because|since|if|when|compared|using|based|assuming|given|unless|while|whereas|"
+    r"although|whether|until|than)\b",
+    re.IGNORECASE,
+)
+SUBORDINATE = frozenset(
+    [
+        "where",
+        "because",
+        "since",
+        "if",
+        "when",
+        "compared",
+        "unless",
+        "while",
+        "whereas",
+        "although",
+        "whether",
+        "until",
+        "than",
+    ]
+)
+PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
+WEAK = frozenset(("of", "at", "as", "has"))
+"""Words that also join what is put in to its name (`a weight of 70 kg`)."""
+FILLER = (
+    r"(?:[\s~\u2248:\"'({\[\]|]|\b(?:either|approximately|approx|about|around|roughly|nearly|almost|exactly|"
+    r"estimated|calculated|computed|rounded|therefore|thus|then|now|only|just|still|simply|also|equal to|equivalent to|"
+    r"to be|as|at|by|a|an|the|us|you|me|total|score|value|sum|of|on or|on|some)\b\.?)*"
+)
+RELATION = re.compile(
+    r"(?P<verb>[=\u2248:\u2192]|\b(?:is|was|are|were|be|equals?|of|as|at|gives?|gave|giving|"
+    r"yield(?:s|ing)?|result(?:s|ing)? (?:in|to)|(?:comes?|works?|turns?)(?: out)?(?: to| at| as)|"
+    r"amounts? to|adds? up to|sums?(?: up)? to|totals|totall?ing|scores|becomes?|reaches|"
+    r"rounds?(?: up| down)? to|rounded(?: up| down)? to|meets|has|earns|receives|fulfil+s|get|"
+    r"obtain|calculate|estimate|find|found|makes|making|stays at|remains(?: at)?|scored|increases to|"
+    r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
+    r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
+    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|deliver|due|gets|needs|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt))(?P<filler>"
+    + FILLER
+    + r")$",
+    re.IGNORECASE,
+)
+AFTER_EQUALS = re.compile(
+    "[=\u2248]"
+    + FILLER
+    + r"(?:[A-Z][\w-]{0,20}\s{1,2}){0,3}(?:score\s|index\s)?(?:of\s)?"
+    + FILLER,
+    re.IGNORECASE,
+)
+BESIDE = re.compile(
+    r"\s*[\w%/^.]{0,12}\s*,?\s*\b(?:or|and|versus|vs|i\.?e\.?|that is)(?![a-z])(?!\s(?:at|as|by|of)\b)"
+    + FILLER,
+    re.IGNORECASE,
+)
+EQUALS = re.compile("[=\u2248]")
+
+EXPLICIT = re.compile(
+    r"\b(?:answer|solution)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)"
+    r"|^\W*(?:the\s)?result\W*$",
+    re.IGNORECASE,
+)
+CONCLUDED = re.compile(
+    r"\b(?:therefore|thus|hence|consequently|accordingly|in (?:conclusion|summary|total)|to conclude|"
+    r"finally|altogether|as a result|conclu\w+|summary|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight))|gives?|giving|gave|yield\w*|get|"
+    r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
+    r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
+    r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|all told|in all|together|combined|tally)\b"
+    r"|^\W*(?:so|overall)\b|,\s?so\b",
+    re.IGNORECASE,
+)
+NAMED = re.compile(
+    r"\b(?:scores?|index|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight|dose|of\b))|sum|points|criteria|clearance|e?gfr|crcl|gap|ratio|bmi|bsa|map|"
+    r"osmolality|osmolarity|deficit|corrected|adjusted|estimated|calculated|computed|predicted|"
+    r"ideal|equivalents?|mme|qtc\w*|homa\S*|fena|ldl\S*|fib\S*|meld\S*|requirements?|maintenance|"
+    r"psi|rcri|cci|gcs|gbs|q?sofa|apache|cha2ds2\S*|has-?bled|curb\S*|centor|feverpain|wells|caprini|"
+    r"news2?|abcd2|timi|mcisaac|blatchford|charlson|glasgow|crb-?65|fractional excretion|body mass|"
+    r"surface area|(?-i:HEART)|perc|sirs|child-?pugh|ibw|abw|ajbw|edd|edc|ega|target weight|(?:due|delivery) date|ga|ag|conception|gestational age|mean arterial)\b",
+    re.IGNORECASE,
+)
+NAME_BEFORE = re.compile(
+    "(?:" + NAMED.pattern + r"|\b(?:result|answer)"
+    r"|\b(?:corrected|adjusted|ideal|target)(?:\s[a-z+]{1,12}){1,3})\s{0,3}[:=|]?\s{0,3}$",
+    re.IGNORECASE,
+)
+INPUT = re.compile(
+    r"\b(?:to (?!be\b)[a-z]+|for|with|at|using|given|from|than|assuming)\s(?:(?!total|is\b|gives?\b|has\b)"
+    r"[\w'-]+\s{1,2}){0,4}(?!total)[\w'-]+\s*$",
+    re.IGNORECASE,
+)
+"""What is put in (`to reach a BMI of 19`) before a word that joins it to its value."""
+RUNNING = re.compile(
+    r"\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
+    r"becomes?|new|updated|now|increases)\b",
+    re.IGNORECASE,
+)
+SECONDARY = re.compile(
+    r"\b(?:risk|mortality|probability|likelihood|survival|chance|odds|prevalence|incidence|"
+    r"sensitivity|specificity|death|dos(?:e|es|age|ing)|infusion|goal|confidence|error|difference|tolerance|class|stage|category|"
+    r"percentile|rate of|percent of|example|previously|prior|would have)\b",
+    re.IGNORECASE,
+)
+SHARE = re.compile(
+    r"[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s(?:[\w-]+\s){0,2}(?:risk|chance|mortality|probability|survival|likelihood|per\b|a year|annual)"
+    r"|[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s?/\s?y|\s(?:[a-z]{1,12}\s){0,3}[a-z]{1,12}\s?(?:/|per)\s?(?:100|1,?000)\b",
+    re.IGNORECASE,
+)
+PUT_IN = re.compile(
+    r"\s{0,2}[\w%/^]{0,12}\s(?:(?:is|are|was|will be|should be|must be)\s(?:used|applied|inserted|plugged|entered|taken|chosen)"
+    r"|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
+    re.IGNORECASE,
+)
+"""What follows a value that is put into a formula, or that a result differs by from a limit."""
+ARITHMETIC = re.compile(
+    r"^\W*(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?\b", re.IGNORECASE
+)
+ATTAINED = re.compile(r"scores|scored|meets|fulfil+s|totals")
+"""Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
+ITEM = re.compile(
+    r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE
+)
+POINTS = re.compile(r"\s{0,2}(?:points?|criteria)\s{0,2}(?:[;.!\u2192]|$)", re.IGNORECASE)
+PARALLEL = re.compile(
+    r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
+)
+"""What stands between two results that are given side by side (`24 with ... and 25 with ...`)."""
+COUNTED = re.compile(
+    r"\s{0,2}(?:(?:out )?of (?:the )?\d{1,3} )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria)\s{0,2}"
+    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:met|fulfilled|present)|met\b)",
+    re.IGNORECASE,
+)
+BETWEEN_WORDS = re.compile(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
+ROUNDED = re.compile(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
+OTHER = re.compile(
+    r"\b(?:normal|norms?|reference|range|cut-?offs?|thresholds?|max(?:imum)?|min(?:imum)?|typical|"
+    r"trimester|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
+    re.IGNORECASE,
+)
+INTERPRETS = re.compile(
+    r"\b(?:indicat\w+|suggest\w*|correspond\w*|means?|meaning|places?|placing|(?<!the )falls?|falling|impl(?:y|ies|ying)|"
+    r"reflect\w*|associated|consistent|considered|classified|classif\w+|within|above|below|"
+    r"equivalent|equals to|translat\w+|carries|confers|predicts|compared|versus|normal(?:ly)?|typically|"
+    r"needed|required|needs|requires|aim\w*|sufficient|"
+    r"usually|generally|higher than|lower than|greater than|less than|exceeds?|warrants?|recommend\w*)\b",
+    re.IGNORECASE,
+)
+REACHED = re.compile(
+    r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves? (?:us|me) with|brings? (?:us|me) to|"
+    r"(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in))\b",
+    re.IGNORECASE,
+)
+"""Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""
+TOTALLING = re.compile(
+    r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together|overall|all told|"
+    r"all in all|summing|adding|combined)\b",
+    re.IGNORECASE,
+)
+DENIED = re.compile(
+    r"\bnot\b|n't\b|\b(?:never|rather than|instead of|unlike|as opposed to|without)\b",
+    re.IGNORECASE,
+)
+WOULD = re.compile(r"\bwould\b", re.IGNORECASE)
+ALTERNATIVE = re.compile(
+    r"\b(?:with|using|by|without|under|had|taking)\b.{0,150}\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\s"
+    r"(?:[a-z]{1,12}\s){0,2}(?:would|drops|falls|rises|becomes)\b"
+    r"|\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\swould\b.{0,40}\b(?:with|using|by|without|if)\b",
+    re.IGNORECASE,
+)
+"""The same quantity by other means (`with the actual weight it would come to 80`)."""
+HOURLY = re.compile(
+    r"[^,;:=]{0,12}?(?:/|\b(?:per|an|each|every)\s)\s?h(?:ou)?r?s?\b", re.IGNORECASE
+)
+DAILY = re.compile(
+    r"[^,;:=]{0,12}?(?:/\s?d(?:ay)?\b|\b(?:per|a|over|in|each|every|for)\s(?:the\s|a\s|one\s)?(?:next\s)?(?:day|24)|\bdaily)",
+    re.IGNORECASE,
+)
+SOLELY = re.compile(
+    r"^\W*(?:so|thus|hence|therefore|that's|that is|altogether|in total|in sum|all told)\W{0,3}"
+    + FILLER,
+    re.IGNORECASE,
+)
+"""All that stands before a value in a sentence that only concludes it (`So about 19 %.`)."""
+CLOSE = re.compile(
+    r"\s{0,2}(?:[^\W\d][\w\u00b5/^.]{0,15}|%)?(?:\s(?:points?|percent|in total|in all))?"
+    r"(?:\s(?:out )?of \d{1,3})?[\s.!)]{0,4}"
+)
+"""All that follows such a value."""
+INDEFINITE = re.compile(
+    r"^\W*(?:an?|any|scores?|values?|ratios?|levels?|results?|numbers?|patients|points?|stages?|class(?:es)?|the normal)\s"
+    r"(?!total\b|sum\b)(?:[\w'/-]+\s){0,5}?(?:of|between|from|above|below|over|under|from|within|exceeding|at|\u2265|\u2264|<|>)\s"
+    r"(?!.{0,80}\b(?:obtained|calculated|computed|results?|reached|assigned|found)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence about any value (`A ratio of 1 to 2 is usual`)."""
+GENERAL = re.compile(r"^\W*(?:an?|scores?|values?|patients?|any|for a)\s", re.IGNORECASE)
+EACH = re.compile(
+    r"\b(?:for|with|any|each|every|scores?) (?:an? )?(?:scores?|values?)(?: of)?\W*$|\bscores of\W*$",
+    re.IGNORECASE,
+)
+IF = re.compile(
+    r"\b(?:if|would have(?! to\b)|were to|suppose|for example|e\.g\.|for comparison|had (?:she|he|the))\b",
+    re.IGNORECASE,
+)
+REMARKED = re.compile(r",\s(?:which|that) (?:is|means|places|puts|corresponds)\b", re.IGNORECASE)
+"""The beginning of a remark on a value."""
+ITEM_POINTS = re.compile(
+    r"[^=\u2248\u2192,;:(]{0,30}(?:\(\+?\d{1,2}(?:\spoints?)?\)(?!\s?[-+*/\u00d7])"
+    r"|\u2192\s?\+?\d{1,2}(?:\spoints?)?\W{0,3}$)"
+)
+"""What follows a finding that is given its points (`BMI 31 (1)`)."""
+STOP = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "of",
+        "is",
+        "was",
+        "are",
+        "be",
+        "s",
+        "patient",
+        "patients",
+        "his",
+        "her",
+        "their",
+        "this",
+        "that",
+        "it",
+        "we",
+        "get",
+        "obtain",
+        "gives",
+        "give",
+        "so",
+        "thus",
+        "hence",
+        "therefore",
+        "then",
+        "for",
+        "and",
+        "in",
+        "to",
+        "by",
+        "our",
+        "my",
+        "value",
+        "level",
+        "calculated",
+        "computed",
+        "has",
+        "with",
+        "as",
+        "at",
+        "plugging",
+        "values",
+        "these",
+        "into",
+        "formula",
+        "equation",
+        "approximately",
+        "about",
+        "using",
+        "he",
+        "she",
+        "i",
+        "me",
+        "let",
+        "which",
+        "would",
+    ]
+)
+WORD = re.compile(r"[^\W_][\w-]{0,30}")

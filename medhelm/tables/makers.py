@@ -1,0 +1,21 @@
+"""Which models wrote or rated the instances that they are asked: their scores may be too high."""
+
+from __future__ import annotations
+
+from medhelm.records import is_same_model
+from medhelm.schema import MADE_BY
+from medhelm.tables.cells import Cell
+from medhelm.tables.slices import Metadata
+
+
+def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
+    """Return how many of a run's instances its model wrote or rated, and the note on it."""
+    spec, tags = cell.record.spec.model, metadata(cell)
+    made = [tag[MADE_BY].split(", ") for tag in tags.values() if MADE_BY in tag]
+    n = sum(any(is_same_model(spec, name) for name in names) for names in made)
+    if not n:
+        return 0, ""
+    return n, (
+        f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
+        "itself: its scores on them may be too high."
+    )

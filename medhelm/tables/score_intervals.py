@@ -1,0 +1,41 @@
+"""Which interval a score gets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from medhelm.intervals import NO_WIDTH, Interval, bounded, score_interval
+from medhelm.schema import MetricRef
+from medhelm.stats import TIE, Floats, Ints
+
+
+def interval_of(
+    metric: MetricRef,
+    scored: tuple[Floats, Ints, Floats],
+    score: float,
+    draws: Floats,
+    confidence: float,
+    seed: int,
+) -> Interval:
+    """Return the interval of a score as its metric declares it.
+
+    `scored`: values (n,), codes of their clusters (n,) and the clusters' sums (C, k).
+    A score at an end of its range has no width in any draw; it is bounded from the other side.
+    """
+    values, codes, sums = scored
+    span = (metric.minimum, metric.maximum)
+    found = score_interval(
+        values,
+        codes,
+        draws,
+        span=span,
+        is_mean=metric.aggregation == "mean",
+        is_exact=metric.interval == "exact",
+        confidence=confidence,
+    )
+    is_at_end = found.method == NO_WIDTH and min(abs(score - end) for end in span) <= TIE
+    is_own = np.bincount(codes, minlength=len(sums)) > 0
+    if is_own.sum() < 2 or not (metric.interval == "bounded" or is_at_end):
+        return found
+    own = bounded(sums[is_own], metric.aggregation, span, confidence=confidence, seed=seed)
+    return found if own.low is None else own

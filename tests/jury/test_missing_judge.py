@@ -1,0 +1,126 @@
+"""A judge that is gone: the run is complete where the quorum is met, and says who is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from medhelm import records
+from medhelm.schema import RunRecord
+from tests.quiz import command, environment
+from tests.server import FaultServer, Reply, serve_in_thread
+
+PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
+VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
+GONE = Reply(status=404, body={"error": {"message": "no such model", "code": "model_not_found"}})
+
+
+@dataclass
+class World:
+    """A server of judges and one that knows none of its models."""
+
+    folder: Path
+    there: FaultServer
+    gone: FaultServer
+
+    def run(self, *judges: str, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Run the essay with a jury, whose judges `gone-*` are asked for where nobody knows them."""
+        server = {name: self.gone if name.startswith("gone") else self.there for name in judges}
+        specs = [
+            {
+                "name": f"j/{name}",
+                "model": name,
+                "base_url": server[name].base_url,
+                "endpoint_class": "local",
+            }
+            for name in judges
+        ]
+        path = self.folder / "conf" / "jury" / "house.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"name": "house", "judges": specs}))
+        argv = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=house", *more)
+        where = (f"plugins=[{PLUGIN}]", f"results_dir={self.folder / 'results'}")
+        return self.ask("run", *argv, *where, "--config-dir", str(path.parent.parent))
+
+    def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line."""
+        return subprocess.run(
+            command(*argv), env=environment(), capture_output=True, text=True, timeout=120
+        )
+
+    def record(self) -> RunRecord:
+        """Return the only record."""
+        (grading,) = records.find_gradings(self.folder / "results")
+        return records.read_record(grading)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with ExitStack() as stack:
+        there = stack.enter_context(serve_in_thread(lambda _: json.dumps(VERDICT)))
+        gone = stack.enter_context(serve_in_thread(lambda _: GONE))
+        yield World(tmp_path, there, gone)
+
+
+@pytest.mark.slow
+def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World) -> None:
+    done = world.run("a", "b", "gone")
+    assert done.returncode == 0, done.stderr
+    assert "judge j/gone is missing on 12 of 12 answers" in done.stderr
+    assert "http 404" in done.stderr and "the quorum is met without it" in done.stderr
+    record = world.record()
+    assert record.state == "complete" and record.provenance["not_judged"] == "12"
+    assert record.results[0].value == 4.0 and record.results[0].outcomes == {"scored": 12}
+    assert [j.judgements for j in record.judges] == [{"scored": 12}] * 2 + [{"not asked": 12}]
+    results = ("--results-dir", str(world.folder / "results"))
+    table = world.ask("tables", "--table", "jury", *results).stdout
+    assert "judge j/gone is missing on some answers (12 not asked)" in " ".join(table.split())
+    assert "judges" in _flags(world)
+    world.gone.answer = lambda _: json.dumps(VERDICT)  # the maker brings it back
+    before = world.there.requests
+    again = world.run("a", "b", "gone")
+    assert again.returncode == 0 and "missing" not in again.stderr
+    assert world.there.requests == before  # what was judged is not judged again
+    assert [j.judgements for j in world.record().judges] == [{"scored": 12}] * 3
+    assert "judges" not in _flags(world)
+
+
+def _flags(world: World) -> str:
+    argv = ("tables", "--table", "benchmarks", "--format", "json")
+    done = world.ask(*argv, "--results-dir", str(world.folder / "results"))
+    document = json.loads(done.stdout)
+    (row,) = [r for r in document["rows"] if r["metric"] == "jury"]
+    return str(row["flags"])
+
+
+@pytest.mark.slow
+def test_below_the_quorum_the_command_fails_and_the_run_is_not_complete(world: World) -> None:
+    done = world.run("a", "gone-1", "gone-2")
+    assert done.returncode == 6
+    assert "knows no model" in done.stderr and "To go on where it stopped" in done.stderr
+    record = world.record()
+    assert record.state == "partial" and record.results[0].outcomes == {"unscored": 12}
+    assert "j/gone-1" in done.stderr and "j/gone-2" in done.stderr
+    results = ("--results-dir", str(world.folder / "results"))
+    table = " ".join(world.ask("tables", "--table", "jury", *results).stdout.split())
+    assert "12 of 12 answers have fewer verdicts than the quorum: no score" in table
+
+
+@pytest.mark.slow
+def test_reasons_are_asked_for_and_stored_unless_a_setting_says_no(world: World) -> None:
+    assert world.run("a", "b").returncode == 0
+    (log, _) = sorted((world.folder / "results").glob("runs/*/*/*/judges/*/grades.jsonl"))
+    stored = json.loads(log.read_text().splitlines()[0])
+    assert stored["reasons"] == ["Sound."] * 3 and stored["scores"] == [4, 4, 4]
+    rules = world.there.bodies[-1]["messages"][0]["content"]
+    assert '"reason": "<why>"' in rules
+    asked = world.there.requests
+    assert world.run("a", "b", more=("jury.reasons=false",)).returncode == 0
+    assert world.there.requests == 2 * asked  # another prompt, so other verdicts
+    assert "reason" not in world.there.bodies[-1]["messages"][0]["content"]
