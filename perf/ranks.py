@@ -110,13 +110,14 @@ def measure(kind: str, benchmarks: int, n: int, fields: int, by: RankBy) -> tupl
 
 def main() -> None:
     """Print one line for each kind and size of field."""
+    rankings: tuple[RankBy, ...] = ("half", "macro")
     fields = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     print(f"{fields} fields of {MODELS} models; +- is the simulation's standard error")
     print("by    field       B    n  equal parted   rank held    all held  width")
-    for by in ("half", "macro"):
+    for by in rankings:
         for kind in ("equal", "near", "one better", "own"):
             for benchmarks, n in SIZES:
-                mean, error = measure(kind, benchmarks, n, fields, by)  # type: ignore[arg-type]
+                mean, error = measure(kind, benchmarks, n, fields, by)
                 shares = "  ".join(
                     f"{m:.3f}+-{e:.3f}" for m, e in zip(mean[:3], error[:3], strict=True)
                 )
