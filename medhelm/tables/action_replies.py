@@ -92,6 +92,7 @@ def _read(run: GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
         asked += 1
         if exchange.response.finish in ("stop", "length") and (
             (found := label_case(exchange.instance, exchange.response)) is not None
+            and found.is_read
         ):
             endorsed.setdefault(case.code, []).append(found.labels.endorsed)
     read = sum(map(len, endorsed.values()))

@@ -25,6 +25,9 @@ from medhelm.tables.formats import to_terminal
 from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.server import serve_in_thread
 
+NEUTRAL = [f"u{n}" for n in range(20)]
+"""Uncertain actions: one label that is missing beside them leaves the reply read."""
+
 MENUS: dict[str, tuple[str, dict[str, tuple[str, int]]]] = {
     "NOHARM-CARD-ACS-001": (
         "Cardiology",
@@ -34,20 +37,23 @@ MENUS: dict[str, tuple[str, dict[str, tuple[str, int]]]] = {
         "Cardiology",
         {"a1": ("medication", 7), "a2": ("monitoring", 9), "a3": ("procedure", 2)},
     ),
-    "NOHARM-RENAL-AKI-001": ("Nephrology", {"a1": ("medication", 7), "a2": ("other", 3)}),
+    "NOHARM-RENAL-AKI-001": (
+        "Nephrology",
+        {"a1": ("medication", 7), "a2": ("other", 3)} | {u: ("monitoring", 5) for u in NEUTRAL},
+    ),
 }  # fmt: skip
 FIRST, SECOND, THIRD = MENUS
-
+NONE_OF_THEM = dict.fromkeys(NEUTRAL, "n")
 
 ONE = {
     FIRST: labels(a1="y", a2="n", a3="y", a4="n"),
     SECOND: labels(a1="y", a2="y", a3="n"),
-    THIRD: labels(a1="n", a2="y"),
+    THIRD: labels(a1="n", a2="y", **NONE_OF_THEM),
 }
 TWO = {
     FIRST: labels(a1="y", a2="y", a3="n", a4="n"),
     SECOND: "I cannot say.",
-    THIRD: labels(a1="n", a2="perhaps"),
+    THIRD: labels(a1="n", a2="perhaps", **NONE_OF_THEM),
 }
 
 

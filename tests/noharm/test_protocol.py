@@ -294,7 +294,9 @@ def test_a_server_that_cuts_the_menu_without_a_word_is_found_out(tmp_path: Path)
     assert row["overall"] is None and row["safety_worst"] == 0.0
 
 
-def test_of_a_constrained_reply_that_ends_at_the_budget_whole_labels_count(tmp_path: Path) -> None:
+def test_a_constrained_reply_that_ends_at_the_budget_is_given_no_harm_for_what_is_cut(
+    tmp_path: Path,
+) -> None:
     def ends(prompt: str) -> Reply:
         whole = all_right(prompt)
         return Reply(whole[: len(whole) // 2], finish_reason="length")
@@ -303,8 +305,21 @@ def test_of_a_constrained_reply_that_ends_at_the_budget_whole_labels_count(tmp_p
         model = msgspec.structs.replace(HELD, base_url=server.base_url)
         evaluate(model, "noharm", data="sample", results_dir=tmp_path)
     row = harm_row(tmp_path)
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 0, "12 truncated")
+    assert (row["severe_rate"], row["severe_rate_worst"]) == (None, 1.0)
+
+
+def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_path: Path) -> None:
+    def ends(prompt: str) -> Reply:
+        whole = all_right(prompt)
+        return Reply(whole[: whole.rindex(":")], finish_reason="length")
+
+    with serve_in_thread(ends) as server:
+        model = msgspec.structs.replace(HELD, base_url=server.base_url)
+        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+    row = harm_row(tmp_path)
     assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 12, "")
-    assert row["partly_read"] == 12 and row["labels_missing"] > 12 and not row["labels_invalid"]
+    assert (row["partly_read"], row["labels_missing"], row["labels_invalid"]) == (12, 12, 0)
     shown = load_results(tmp_path).typed("benchmarks")
     assert (shown.rows[0]["cut"], shown.rows[0]["cut_share"]) == (12, 1.0)
     assert shown.rows[0]["flags"] == "cut"
