@@ -419,7 +419,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     extra_body: dict[str, Any] = {}
     """Further fields of the request's JSON body (chat template options and the like)."""
     timeout_s: float = 120.0
-    max_concurrency: int = 32
+    max_concurrency: int | None = None
+    """The most requests in flight; None: as many as raise the throughput, up to 512."""
     max_attempts: int = 6
     price: Price | None = None
     note: str = ""

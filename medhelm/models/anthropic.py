@@ -45,7 +45,7 @@ _DECODER = msgspec.json.Decoder(_Message)
 class AnthropicEndpoint(Endpoint):
     """One address and key of the Messages API."""
 
-    def __init__(self, access: Access, max_concurrency: int) -> None:
+    def __init__(self, access: Access, max_concurrency: int | None) -> None:
         super().__init__(access, max_concurrency)
         self._client: Any = None
 

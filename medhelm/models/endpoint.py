@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 import time
@@ -11,7 +12,7 @@ from typing import Generic, TypeVar
 from medhelm.costs import estimate_tokens
 from medhelm.errors import ModelError
 from medhelm.models.access import Access, explain
-from medhelm.models.limits import RETRY_AFTER_CAP_S, AdaptiveLimiter, backoff
+from medhelm.models.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.wire import Answer, Failure
 from medhelm.schema import Finish, Model, ModelSpec, Request, Response
 
@@ -26,16 +27,19 @@ OUTAGE_PAUSE_CAP_S = 10.0
 """The longest pause between two tries while an endpoint is out."""
 _BACKOFF_BASE_S = 0.5
 _THROTTLE_BASE_S = 1.0
+_JITTER_S, _JITTER = 0.05, 0.1
+"""Requests with the same Retry-After are spread over so many seconds, and over that part of it."""
 
 
 class Host(ABC):
-    """What models share that are served by one thing: its places, and how it is closed."""
+    """Hold what models share that are served by one thing: its slots, and how it is closed."""
 
     limiter: AdaptiveLimiter
 
-    def lower(self, max_concurrency: int) -> None:
+    def lower(self, max_concurrency: int | None) -> None:
         """Keep to a smaller number at once from now on (another model asks for it)."""
-        self.limiter.lower(max_concurrency)
+        if max_concurrency is not None:
+            self.limiter.lower(max_concurrency)
 
     @abstractmethod
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:
@@ -52,9 +56,9 @@ class Endpoint(Host):
     A provider adds the connections, which it opens with the first request.
     """
 
-    def __init__(self, access: Access, max_concurrency: int) -> None:
+    def __init__(self, access: Access, max_concurrency: int | None) -> None:
         self.access = access
-        self.limiter = AdaptiveLimiter(max_concurrency)
+        self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
         self.fatal = ""
         """Why nothing more is sent, once that is so."""
         self.rng = random.Random()
@@ -64,30 +68,37 @@ class Endpoint(Host):
         self._failing_since = 0.0
         self._given_up = 0
 
-    def trying(self) -> None:
+    def trying(self) -> Sent:
         """Note that something is sent."""
+        sent = self.limiter.sent()
         if self._first_try is None:
-            self._first_try = time.monotonic()
+            self._first_try = sent.at
+        return sent
 
-    def answered(self) -> None:
+    def answered(self, sent: Sent) -> None:
         """Note that the endpoint works."""
         self._has_answered = True
-        self.spoke()
-        self.limiter.succeeded()
+        self._failed_tries = self._given_up = 0
+        self.limiter.answered(sent)
 
-    def spoke(self) -> None:
+    def spoke(self, sent: Sent) -> None:
         """Note that the endpoint is there, though it did not take this request."""
         self._failed_tries = self._given_up = 0
+        self.limiter.ended(sent)
 
-    def failed(self, failure: Failure, sent_in_round: int, attempt: int, timeout_s: float) -> None:
+    def failed(self, failure: Failure, sent: Sent, attempt: int, timeout_s: float) -> None:
         """Note a failed try; declare the endpoint dead when nothing else has come for long."""
         self._has_answered |= failure.status is not None
-        if failure.wait_s is not None and failure.wait_s <= RETRY_AFTER_CAP_S:
-            self.limiter.pause(failure.wait_s)
-        outage = self.limiter.failed(sent_in_round, is_load=failure.is_load)
+        outage = 0
+        if failure.is_refusal:
+            wait_s = failure.wait_s
+            is_bearable = wait_s is not None and wait_s <= RETRY_AFTER_CAP_S
+            self.limiter.refused(sent, wait_s if is_bearable else None)
+        else:
+            outage = self.limiter.failed(sent, is_timeout=failure.is_timeout)
         if outage:
             self.limiter.pause(backoff(outage, self.rng, _BACKOFF_BASE_S, OUTAGE_PAUSE_CAP_S))
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         if failure.is_unreachable and not self._has_answered:
             waited = now - (self._first_try or now)
             if max(attempt, outage) >= FIRST_CONNECT_TRIES or waited >= FIRST_CONNECT_S:
@@ -96,9 +107,17 @@ class Endpoint(Host):
             if self._failed_tries == 0:
                 self._failing_since = now
             self._failed_tries += 1
-            patience_s = max(PATIENCE_S, 2 * timeout_s) if failure.is_load else PATIENCE_S
+            is_load = failure.is_refusal or failure.is_timeout
+            patience_s = max(PATIENCE_S, 2 * timeout_s) if is_load else PATIENCE_S
             if self._failed_tries >= DEAD_AFTER and now - self._failing_since >= patience_s:
                 self._declare_dead(failure)
+
+    def next_try_s(self, failure: Failure, attempt: int) -> float:
+        """Return how long a request waits for its next try: what it was told to, with jitter."""
+        if failure.wait_s:
+            return failure.wait_s + self.rng.uniform(0.0, _JITTER_S + _JITTER * failure.wait_s)
+        base_s = _THROTTLE_BASE_S if failure.is_refusal else _BACKOFF_BASE_S
+        return backoff(attempt, self.rng, base_s)
 
     def gave_up(self, failure: Failure) -> None:
         """Note a request whose tries all failed; too many in a row, and the endpoint is dead."""
@@ -141,15 +160,15 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         return False
 
     async def acquire(self) -> None:
-        """Wait for a place among the endpoint's requests in flight."""
+        """Wait for a slot among the endpoint's requests in flight."""
         await self._endpoint.limiter.acquire()
 
     def release(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         self._endpoint.limiter.release()
 
     async def respond(self, request: Request) -> Response:
-        """Return what came of one request after the endpoint's retries; the caller holds a place.
+        """Return what came of one request after the endpoint's retries; the caller holds a slot.
 
         Raises `ModelError` where no request of this model or endpoint can succeed.
         """
@@ -160,18 +179,17 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             sent = self._write(request)
         except UnicodeEncodeError:
             return unanswered(request, "error", "the prompt is not valid Unicode", 0, 0)
-        endpoint, limiter = self._endpoint, self._endpoint.limiter
+        endpoint = self._endpoint
         attempt = lost = 0
         while True:
             if self._fatal or endpoint.fatal:
                 raise ModelError(self._fatal or endpoint.fatal)
             attempt += 1
-            sent_in_round, started = limiter.round, time.monotonic()
-            endpoint.trying()
+            stamp = endpoint.trying()
             result = await self._send(sent)
             if isinstance(result, Answer):
-                endpoint.answered()
-                seconds = time.monotonic() - started
+                endpoint.answered(stamp)
+                seconds = asyncio.get_running_loop().time() - stamp.at
                 if self._is_cut(request, sent, result):
                     result = dataclasses.replace(
                         result, text="", finish="oversize", error="prompt cut by the server"
@@ -179,15 +197,14 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                 return _answered(request, result, attempt, lost, seconds)
             lost += result.lost
             if result.kind != "retry":
-                return self._refused(request, result, attempt, lost)
-            endpoint.failed(result, sent_in_round, attempt, self.spec.timeout_s)
+                return self._refused(request, result, stamp, attempt, lost)
+            endpoint.failed(result, stamp, attempt, self.spec.timeout_s)
             wait_s = result.wait_s or 0.0
             if attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S:
                 endpoint.gave_up(result)
                 error = result.error + (f", retry after {wait_s:.0f} s" if wait_s else "")
                 return unanswered(request, "error", error, attempt, lost)
-            base_s = _THROTTLE_BASE_S if result.status == 429 and not wait_s else _BACKOFF_BASE_S
-            await limiter.back_off(wait_s + backoff(attempt, endpoint.rng, base_s))
+            await endpoint.limiter.back_off(endpoint.next_try_s(result, attempt))
 
     async def close(self) -> None:
         """Close the connections, unless other models of a pool share them."""
@@ -207,7 +224,9 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         )
         return unanswered(request, "oversize", error, 0, 0)
 
-    def _refused(self, request: Request, failure: Failure, attempts: int, lost: int) -> Response:
+    def _refused(
+        self, request: Request, failure: Failure, sent: Sent, attempts: int, lost: int
+    ) -> Response:
         endpoint = self._endpoint
         if failure.kind == "endpoint":
             endpoint.fatal = explain(self.spec, endpoint.access, failure)
@@ -215,7 +234,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         if failure.kind == "model":
             self._fatal = explain(self.spec, endpoint.access, failure)
             raise ModelError(self._fatal)
-        endpoint.spoke()
+        endpoint.spoke(sent)
         finish: Finish = "error"
         if failure.kind == "oversize" or failure.kind == "refusal":
             finish = failure.kind

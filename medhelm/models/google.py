@@ -46,7 +46,7 @@ _DECODER = msgspec.json.Decoder(_Answer)
 class GoogleEndpoint(Endpoint):
     """One address and key of the Gemini API."""
 
-    def __init__(self, access: Access, max_concurrency: int) -> None:
+    def __init__(self, access: Access, max_concurrency: int | None) -> None:
         super().__init__(access, max_concurrency)
         self._client: Any = None
         self._session: aiohttp.ClientSession | None = None

@@ -44,7 +44,7 @@ class Batcher(Host):
 
     def __init__(self, spec: ModelSpec) -> None:
         self._weights = Weights(spec)
-        self._size = spec.max_concurrency
+        self._size = spec.max_concurrency or BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
         self._waiting: deque[tuple[Row, asyncio.Future[Generated]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="medhelm-hf")
@@ -57,9 +57,9 @@ class Batcher(Host):
         """Return the weights."""
         return self._weights
 
-    def lower(self, max_concurrency: int) -> None:
+    def lower(self, max_concurrency: int | None) -> None:
         """Keep to smaller batches from now on (another model asks for it)."""
-        self._size = min(self._size, max_concurrency)
+        self._size = min(self._size, max_concurrency or self._size)
         self.limiter.lower(_BATCHES * self._size)
 
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> HFModel:

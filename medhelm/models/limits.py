@@ -1,4 +1,4 @@
-"""How many requests an endpoint gets at once, and how long to wait before the next try."""
+"""When an endpoint gets the next request, and how long a failed one waits for its next try."""
 
 from __future__ import annotations
 
@@ -9,39 +9,42 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
+
+from medhelm.models.in_flight import InFlightLimit
+from medhelm.models.pace import Pacer
 
 START = 64
-"""Places at the start; doubled with every round of answers until the endpoint objects."""
+"""Requests in flight at the start."""
+CEILING = 512
+"""The most in flight where the user sets no `max_concurrency`."""
+MOST_WAITING = 1000
+"""New requests are held back while so many wait for their next try: they take memory and budget."""
 RETRY_AFTER_CAP_S = 300.0
 """A longer Retry-After ends the request as an error instead of holding the sweep."""
-OUTAGE = 8
-"""Failures in a row that look like an outage and not like chance: at 10 % faults, 1e-8."""
+
+
+class Sent(NamedTuple):
+    """When a request was sent, and among which others."""
+
+    at: float
+    epoch: int
+    cuts: int
+    round: int
 
 
 class AdaptiveLimiter:
-    """Turns to send among an endpoint's requests: never more than `maximum`, never less than 1.
+    """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
 
-    A place is held from `acquire` to `release`, at most `maximum` of them, and comes with a
-    turn. A request that waits for its next try keeps its place and lends out its turn
-    (`back_off`), so that retries respect a lowered limit and waiting costs no throughput.
-    Each answer raises the limit: by one place below the last level that the endpoint refused
-    (doubling per round), above it by one place and a tenth per round. A 429 or a
-    time-out halves it, at most once per round: what was sent before the last cut says
-    nothing about the present limit. First come, first served; retries before new requests.
+    `InFlightLimit` says how many there are, `Pacer` how soon the next one is given. A request that
+    waits for its next try holds none (`back_off`). First come, first served; retries before new
+    requests. The time is the event loop's.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
-        self.maximum = maximum
-        self._limit = float(min(maximum, start))
-        self._threshold = float(maximum)
-        self._held = 0
+        self._limit = InFlightLimit(maximum, start)
+        self._pacer = Pacer()
         self._sending = 0
-        self._peak = 0
-        self._cuts = 0
-        self._failures = 0
-        self._outage_rounds = 0
-        self._paused_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._new: deque[asyncio.Future[None]] = deque()
         self._retries: deque[asyncio.Future[None]] = deque()
@@ -49,55 +52,52 @@ class AdaptiveLimiter:
         self._is_ending = False
 
     @property
+    def maximum(self) -> int:
+        """Return how many requests may ever be in flight."""
+        return self._limit.maximum
+
+    @property
     def limit(self) -> int:
         """Return how many requests may be in flight now."""
-        return int(self._limit)
+        return self._limit.limit
+
+    @property
+    def rate(self) -> float | None:
+        """Return how many requests may be sent in a second, None for any number."""
+        return self._pacer.rate
 
     @property
     def in_flight(self) -> int:
-        """Return how many requests have a turn now."""
+        """Return how many requests hold a slot now."""
         return self._sending
-
-    @property
-    def round(self) -> int:
-        """Return the number of cuts so far; take it when sending, give it to `failed`."""
-        return self._cuts
 
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
-        self.maximum = min(self.maximum, maximum)
-        self._limit = min(self._limit, float(self.maximum))
-        self._threshold = min(self._threshold, float(self.maximum))
+        self._limit.lower(maximum)
 
     async def acquire(self) -> None:
-        """Wait for a place."""
-        is_waited_for = self._new or self._retries or self._paused()
-        if not is_waited_for and self._sending < self.limit and self._held < self.maximum:
-            self._held += 1
-            self._take_turn()
-            return
+        """Wait for a slot."""
         future = self._queue(self._new)
         try:
             await future
         except asyncio.CancelledError:
-            if not future.cancelled():  # the place had been given a moment before
+            if not future.cancelled():  # the slot had been given a moment before
                 self.release()
             raise
 
     def release(self) -> None:
-        """Give the place back."""
-        self._held -= 1
+        """Give the slot back."""
         self._sending -= 1
         self._wake()
 
     async def back_off(self, delay_s: float) -> None:
-        """Lend the turn out for `delay_s` seconds, then wait for the next one."""
+        """Give the slot back, wait for `delay_s` seconds, then for the next slot."""
         self._sending -= 1
-        self._wake()
-        future = None
         task = asyncio.current_task()
         assert task is not None
         self._backing_off.add(task)
+        self._wake()
+        future = None
         try:
             if self._is_ending:
                 raise asyncio.CancelledError
@@ -106,7 +106,7 @@ class AdaptiveLimiter:
             await future
         except asyncio.CancelledError:
             if future is None or future.cancelled():
-                self._sending += 1  # the caller gives back a place with its turn
+                self._sending += 1  # the caller gives back a slot
             raise
         finally:
             self._backing_off.discard(task)
@@ -118,51 +118,34 @@ class AdaptiveLimiter:
         for task in self._backing_off:
             task.cancel()
 
-    def succeeded(self) -> None:
-        """Raise the limit after an answer, to at most twice what has been tried since a cut."""
-        self._failures = self._outage_rounds = 0
-        if self._limit >= 2 * self._peak:
-            return
-        step = 1.0 if self._limit < self._threshold else 0.1 + 1.0 / self._limit
-        self._limit = min(self._limit + step, float(self.maximum))
+    def sent(self) -> Sent:
+        """Note that a request is sent; what came of it is noted with what this returns."""
+        now = _now()
+        return Sent(now, self._pacer.sent(now), self._limit.cuts, self._limit.sent())
+
+    def answered(self, sent: Sent) -> None:
+        """Note an answer."""
+        self._limit.answered(sent.round, _now() - sent.at)
         self._wake()
 
-    def failed(self, sent_in_round: int, *, is_load: bool) -> int:
-        """Halve the limit where a failed try is a sign of load (429, time-out) or of an outage.
+    def ended(self, sent: Sent) -> None:
+        """Note a request that the endpoint did not take, for reasons of its own."""
+        self._limit.ended(sent.round)
 
-        Returns how many rounds of an outage there have been, once in each, and 0 otherwise:
-        as long as it lasts one try a round is enough, and the caller pauses for longer
-        and longer. After an outage without load the limit recovers at once.
-        """
-        self._failures += 1
-        is_outage = self._failures >= OUTAGE
-        if sent_in_round != self._cuts or not (is_load or is_outage):
-            return 0
-        self._cuts += 1
-        self._peak = self._sending
-        self._limit = max(1.0, self._limit / 2)
-        if is_load:
-            self._threshold = self._limit
-        self._outage_rounds += is_outage
-        return self._outage_rounds
+    def refused(self, sent: Sent, wait_s: float | None) -> None:
+        """Note that the endpoint wants fewer requests, or none for `wait_s` seconds."""
+        now = _now()
+        self._limit.ended(sent.round)
+        self._pacer.refused(now, sent.epoch, now - sent.at, wait_s)
+
+    def failed(self, sent: Sent, *, is_timeout: bool) -> int:
+        """Note a failed try; returns the round of an outage, once in each, else 0."""
+        return self._limit.failed(sent.round, sent.cuts, is_timeout=is_timeout)
 
     def pause(self, seconds: float) -> None:
-        """Give no turn for `seconds`; a longer pause that is under way stays."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        if seconds > 0 and until > self._paused_until:
-            self._paused_until = until
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_at(until, self._resume)
-
-    def _resume(self) -> None:
-        self._timer = None
-        self._paused_until = 0.0  # a timer may fire a clock tick early
-        self._wake()
-
-    def _paused(self) -> bool:
-        return self._timer is not None
+        """Give no slot for `seconds`; a longer pause that is under way stays."""
+        if seconds > 0:
+            self._pacer.pause(_now() + seconds)
 
     def _queue(self, queue: deque[asyncio.Future[None]]) -> asyncio.Future[None]:
         future = asyncio.get_running_loop().create_future()
@@ -171,24 +154,44 @@ class AdaptiveLimiter:
         return future
 
     def _wake(self) -> None:
-        while not self._paused() and self._sending < self.limit and (future := self._next()):
-            self._take_turn()
-            future.set_result(None)
+        """Give out the slots that there are."""
+        while self._is_waited_for():
+            if self._sending >= self._limit.limit:
+                self._limit.bound()
+                return
+            now = _now()
+            if (wait_s := self._pacer.wait(now)) > 0:
+                self._pacer.bound()
+                self._wake_at(now + wait_s)
+                return
+            queue = self._retries or self._new
+            queue.popleft().set_result(None)
+            self._sending += 1
+            self._pacer.take(now)
 
-    def _take_turn(self) -> None:
-        self._sending += 1
-        self._peak = max(self._peak, self._sending)
+    def _is_waited_for(self) -> bool:
+        """Return whether someone may get a slot; who was cancelled leaves the queue here."""
+        for queue in (self._retries, self._new):
+            while queue and queue[0].done():
+                queue.popleft()
+        return bool(self._retries) or (
+            bool(self._new) and len(self._backing_off) < MOST_WAITING
+        )
 
-    def _next(self) -> asyncio.Future[None] | None:
-        # A cancelled waiter stays in its queue until its turn comes.
-        while self._retries:
-            if not (future := self._retries.popleft()).done():
-                return future
-        while self._new and self._held < self.maximum:
-            if not (future := self._new.popleft()).done():
-                self._held += 1
-                return future
-        return None
+    def _wake_at(self, when: float) -> None:
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._wake()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def backoff(attempt: int, rng: random.Random, base_s: float = 0.5, cap_s: float = 60.0) -> float:

@@ -26,7 +26,7 @@ from medhelm.schema import ModelSpec, Request
 class OpenAIEndpoint(Endpoint):
     """A server of the OpenAI chat protocol."""
 
-    def __init__(self, access: Access, max_concurrency: int) -> None:
+    def __init__(self, access: Access, max_concurrency: int | None) -> None:
         super().__init__(access, max_concurrency)
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None

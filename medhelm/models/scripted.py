@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from medhelm.errors import UsageError
-from medhelm.models.limits import AdaptiveLimiter
+from medhelm.models.limits import CEILING, AdaptiveLimiter
 from medhelm.schema import Finish, ModelSpec, Request, Response, Usage
 
 Reply = Callable[[Request], str | Response]
@@ -55,7 +55,8 @@ class ScriptedModel:
         self._delay_s = delay_s
         self._raises = raises
         self._raise_on = raise_on
-        self._limiter = AdaptiveLimiter(spec.max_concurrency)
+        most = spec.max_concurrency or CEILING
+        self._limiter = AdaptiveLimiter(most, start=most)
 
     @property
     def in_flight(self) -> int:
@@ -74,7 +75,6 @@ class ScriptedModel:
         """Return the scripted response."""
         self.requests.append(request)
         await asyncio.sleep(self._delay_s)
-        self._limiter.succeeded()
         if self._raises and (not self._raise_on or request.instance_id in self._raise_on):
             raise self._raises
         reply = self._reply(request)

@@ -51,9 +51,14 @@ class Failure:
     """What Retry-After says."""
 
     @property
-    def is_load(self) -> bool:
-        """Return whether the endpoint says, or shows, that it gets too much at once."""
-        return self.status in (429, 529) or self.error == "timeout"
+    def is_refusal(self) -> bool:
+        """Return whether the endpoint says that it gets too much."""
+        return self.status in (429, 529) or (self.status == 503 and self.wait_s is not None)
+
+    @property
+    def is_timeout(self) -> bool:
+        """Return whether no answer came in time."""
+        return self.error == "timeout"
 
     @property
     def is_unreachable(self) -> bool:

@@ -1,0 +1,280 @@
+"""The rate at which an endpoint is asked, once it refuses requests (429) because of their rate.
+
+Pure: every method is handed the time, so that the laws below are tested in virtual time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEAST_COUNT = 8
+"""Requests that a window needs before its share of refusals says anything."""
+PROBE_COUNT = 4
+"""The same while the rate is being found from below."""
+OPEN_COUNT = 64
+"""Requests of a window without a pace."""
+BEARABLE = 0.1
+"""The share of refusals, beyond the usual one, from which an endpoint without a pace gets one."""
+TOLERATED = 0.03
+"""The same for an endpoint with a pace, which is lowered from there on."""
+SAME_RATE = 0.75
+SAME_COUNT = 24
+SAME_REFUSED = 8
+"""Refusals that are still as many, of so many requests, at most at this part of the rate at which
+they were first seen, do not come from the rate."""
+NEARLY_ALL = 0.9
+"""The share of refusals from which nothing more is sent for a while."""
+WINDOW_S = 0.5
+"""The shortest window; longer where refusals take long to come."""
+SETTLE_S = 0.05
+"""The least time in which the other refusals of what was sent together are waited for."""
+BELOW = (0.97, 0.9, 0.7)
+"""The part of the accepted rate that is sent after refusals: the first time, the next, and then."""
+RISE = 0.01
+"""The part by which a pace without refusals rises in a second, near the accepted rate."""
+KNOWN_COUNT = 40
+"""Requests after which the accepted rate counts as known; before, it rises faster."""
+REFUTED_S = 2.0
+"""A bucket that holds as much as flows into it in so many seconds may hide its rate for a while.
+Where more was accepted beyond the known rate, that rate is not the limit any more."""
+SLOWEST = 0.02
+"""The lowest rate, a request in 50 s."""
+CATCH_UP_S = 0.02
+"""A request that is late by up to this much does not delay the next ones."""
+PAUSE_S = 0.5
+"""The first pause where nearly all is refused and no Retry-After says how long; it doubles."""
+LONGEST_PAUSE_S = 30.0
+"""The longest of these pauses."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """What was sent and refused since `start`."""
+
+    start: float
+    sent: int = 0
+    refused: int = 0
+    is_bound: bool = False
+    """Whether a request had to wait for the pace."""
+
+    def is_above(self, share: float) -> bool:
+        """Return whether more than a share was refused than can be by chance (two deviations)."""
+        expected = share * self.sent
+        return self.refused > expected + 2.0 * expected**0.5
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of the rate that is accepted; some 64 requests are remembered."""
+
+    rate: float | None = None
+    """None while it is being found from below."""
+    count: float = 0.0
+    beyond_s: float = 0.0
+    """How much was accepted beyond it, in seconds of it."""
+
+    def add(self, window: _Window, seconds: float) -> None:
+        """Count a window without refusals: its rate was accepted, and perhaps more would be."""
+        accepted = window.sent - window.refused
+        self.count = 0.5 ** (window.sent / 32) * self.count + accepted
+        if self.rate is not None:
+            self.beyond_s += max(0.0, accepted / self.rate - seconds)
+            if self.beyond_s > REFUTED_S:
+                self.rate = None
+
+    def refuse(self, window: _Window, seconds: float) -> float:
+        """Count a window with refusals, and return the accepted rate."""
+        accepted = window.sent - window.refused
+        rate, kept = accepted / seconds, 0.5 ** (window.sent / 32)
+        if self.rate is None or not 0.7 < rate / self.rate < 1.4:
+            self.rate, self.count = rate, 0.0
+        else:
+            self.rate = (1 - kept) * rate + kept * self.rate
+        self.count = kept * self.count + accepted
+        self.beyond_s = 0.0
+        return self.rate
+
+    def growth(self, rate: float, seconds: float) -> float:
+        """Return by what a rate without refusals is multiplied after so many seconds."""
+        if self.rate is None:
+            return 2.0 if self.beyond_s == 0.0 else 1.5
+        if rate < 0.95 * self.rate:
+            return min(1.1, self.rate / rate)
+        unknown = 2.0 / max(self.count, 4.0) if self.count < KNOWN_COUNT else 0.0
+        return 1.0 + RISE * min(seconds, 5.0) + unknown
+
+
+@dataclass(slots=True)
+class _Series:
+    """Cuts one after the other, without a window in between that had no refusals."""
+
+    rate: float
+    share: float
+    """The rate and the share of refusals of the first."""
+    cuts: int = 0
+    sent: int = 0
+    refused: int = 0
+
+    def goes_on(self, window: _Window) -> bool:
+        """Return whether as many are refused as at first."""
+        return window.refused >= 0.5 * self.share * window.sent
+
+    def is_unchanged(self, rate: float, window: _Window) -> bool:
+        """Count a window; returns whether lowering the rate did not help."""
+        if rate <= SAME_RATE * self.rate:
+            self.sent += window.sent
+            self.refused += window.refused
+        return self.sent >= SAME_COUNT and self.refused >= SAME_REFUSED
+
+
+class Pacer:
+    """Spaces requests out where refusals come from their rate.
+
+    Refusals are counted in windows against what was sent. A share too large to be chance sets
+    a pace: requests go out evenly at 97 % of the rate that was accepted. Windows without
+    refusals raise it, slowly near that rate; a refused share lowers it again. Where the share
+    stays the same at lower rates, the refusals do not come from the rate: the pace is taken off,
+    and that share counts as usual. Where nearly all is refused, nothing is sent for as long as
+    the endpoint says.
+
+    What was sent before the last cut (in another epoch) is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.rate: float | None = None
+        """Requests per second, None without a pace."""
+        self.epoch = 0
+        """The number of cuts so far."""
+        self._window = _Window(0.0)
+        self._next = 0.0
+        self._paused_until = 0.0
+        self._pauses = 0
+        self._settles_at: float | None = None
+        self._delay_s = SETTLE_S
+        self._said_s: float | None = None
+        self._usual = 0.0
+        self._known = _Known()
+        self._series: _Series | None = None
+        self._cycle = _Window(0.0)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the next request may be sent, 0 where it may be now."""
+        if self._settles_at is not None and now >= self._settles_at:
+            self._settle(now)
+        until = max(self._paused_until, self._settles_at or 0.0)
+        if self.rate is not None:
+            until = max(until, self._next)
+        return max(0.0, until - now)
+
+    def take(self, now: float) -> None:
+        """Note that a request was let through."""
+        if self.rate is not None:
+            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
+
+    def bound(self) -> None:
+        """Note that a request waits for the pace."""
+        self._window.is_bound = True
+
+    def pause(self, until: float) -> None:
+        """Let nothing through until then; a longer pause that is under way stays."""
+        self._paused_until = max(self._paused_until, until)
+
+    def sent(self, now: float) -> int:
+        """Note that a request is sent; returns the epoch, which is given to `refused`."""
+        window = self._window
+        if window.sent == 0:
+            window.start = now
+        window.sent += 1
+        self._cycle.sent += 1
+        if self._settles_at is None:
+            self._close(now)
+        return self.epoch
+
+    def refused(self, now: float, epoch: int, delay_s: float, said_s: float | None) -> None:
+        """Note a refusal that came `delay_s` after sending and asks to wait for `said_s`."""
+        self._cycle.refused += 1
+        if epoch != self.epoch:
+            return
+        window = self._window
+        window.refused = min(window.refused + 1, window.sent)
+        self._said_s = said_s
+        self._delay_s = max(SETTLE_S, 0.8 * self._delay_s, delay_s)
+        if self._settles_at is None and self._is_too_much():
+            self._settles_at = now + self._delay_s
+
+    def _is_too_much(self) -> bool:
+        """Return whether the window has to be ended at once."""
+        window = self._window
+        if self.rate is None:
+            return window.refused >= 4 and window.is_above(self._usual + BEARABLE)
+        return window.sent >= LEAST_COUNT and window.is_above(max(0.5, 2 * self._usual))
+
+    def _close(self, now: float) -> None:
+        """End a window that is long enough."""
+        window = self._window
+        seconds = now - window.start
+        if self.rate is None:
+            if window.sent >= OPEN_COUNT and seconds >= 2 * max(WINDOW_S, self._delay_s):
+                self._usual += 0.3 * (window.refused / window.sent - self._usual)
+                self._window = _Window(now)
+            return
+        least = PROBE_COUNT if self._known.rate is None else LEAST_COUNT
+        if window.sent < least or seconds < max(WINDOW_S, 2 * self._delay_s):
+            return
+        usual = self._usual * window.sent
+        if window.refused > usual + 2.0 * usual**0.5 + TOLERATED * window.sent:
+            self._settles_at = now + self._delay_s
+            return
+        self._series = None
+        self._pauses = 0
+        if window.is_bound:
+            self.rate *= self._known.growth(self.rate, seconds)
+        self._known.add(window, seconds)
+        self._window = _Window(now)
+
+    def _settle(self, now: float) -> None:
+        """Lower the rate, or take the pace off, once all refusals of a window are there."""
+        window, settled = self._window, self._settles_at
+        assert settled is not None
+        self._settles_at = None
+        self.epoch += 1
+        self._window = _Window(now)
+        seconds = max(settled - self._delay_s - window.start, 1e-9)
+        if window.sent >= LEAST_COUNT and window.refused >= NEARLY_ALL * window.sent:
+            self._stop(now)
+            return
+        rate = window.sent / seconds if self.rate is None else self.rate
+        if self._series is None or not self._series.goes_on(window):
+            self._series = _Series(rate, window.refused / window.sent)
+        elif self._series.is_unchanged(rate, window):
+            self._usual, self.rate, self._series = self._series.share, None, None
+            self._known = _Known()
+            return
+        if self.rate is None and seconds < 1.0:
+            # A bucket that was full says little about its rate: begin low, and double.
+            self._known = _Known()
+            accepted = float(window.sent - window.refused)
+        else:
+            accepted = self._known.refuse(window, seconds)
+        below = BELOW[min(self._series.cuts, len(BELOW) - 1)]
+        self._series.cuts += 1
+        self._set_rate(below * accepted, now)
+
+    def _stop(self, now: float) -> None:
+        """Send nothing for a while, and then at the rate that was accepted since the last stop."""
+        pause_s = self._said_s
+        if pause_s is None:
+            pause_s = min(PAUSE_S * 2.0**self._pauses, LONGEST_PAUSE_S)
+        self._pauses += 1
+        self.pause(now + pause_s)
+        cycle, self._cycle = self._cycle, _Window(now)
+        accepted = cycle.sent - cycle.refused
+        rate = accepted / max(now + pause_s - cycle.start, 1.0)
+        self._known = _Known(rate, accepted) if accepted >= 2 * LEAST_COUNT else _Known()
+        self._series = None
+        least = 1.0 if self.rate is None else min(1.0, self.rate / 4)
+        self._set_rate(max(BELOW[0] * rate, least), now + pause_s)
+
+    def _set_rate(self, rate: float, now: float) -> None:
+        self.rate = max(rate, SLOWEST)
+        self._next = max(self._next, now)

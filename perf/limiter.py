@@ -1,0 +1,330 @@
+"""What an endpoint's limiter makes of servers that refuse requests, printed as a Markdown table.
+
+    python perf/limiter.py [--seeds 9] [--real]
+
+The limiter, the retries and the endpoint are the real ones; only the server and the clock are
+simulated. `--real` adds one token bucket behind a real socket on loopback, for 60 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from virtual_time import run_virtually
+
+from medhelm.models import open_model
+from medhelm.models.access import resolve_access
+from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.openai import OpenAIModel
+from medhelm.models.wire import Answer, Failure
+from medhelm.schema import Message, Model, ModelSpec, Request, Usage
+
+ANSWER = Answer("A", "stop", Usage(), "perf", "")
+REFUSAL_S = 0.005
+"""How long a refusal takes."""
+WARM_UP_S = 5.0
+LENGTH_S = 60.0
+
+
+@dataclass
+class Server:
+    """A simulated server: what it was asked when, and what it said."""
+
+    seed: int
+    latency_s: float = 0.05
+    answered: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    in_flight: int = 0
+    in_flight_max: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def refuse(self, now: float) -> Failure | None:
+        """Return the failure of a request that arrives now, None where it is answered."""
+        return None
+
+    async def respond(self) -> Answer | Failure:
+        """Answer one request, after a time that differs from request to request."""
+        loop = asyncio.get_running_loop()
+        failure = self.refuse(loop.time())
+        if failure is not None:
+            if failure.is_refusal:
+                self.refused.append(loop.time())
+            await asyncio.sleep(REFUSAL_S)
+            return failure
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+        await self.work()
+        self.in_flight -= 1
+        self.answered.append(loop.time())
+        return ANSWER
+
+    async def work(self) -> None:
+        """Take the time of an answer: half of it fixed, half exponential."""
+        await asyncio.sleep(self.latency_s * (0.5 + self.rng.expovariate(2.0)))
+
+
+@dataclass
+class Faulty(Server):
+    """Refuses by chance, and is never faster than one request in `each_s` seconds."""
+
+    share: float = 0.0
+    each_s: float = 0.0
+    kinds: tuple[str, ...] = ("429", "500")
+    _free_at: float = 0.0
+
+    def refuse(self, now: float) -> Failure | None:
+        """Fail one request in so many."""
+        if self.rng.random() >= self.share:
+            return None
+        if self.rng.choice(self.kinds) == "429":
+            return Failure("retry", "http 429", 429, wait_s=1.0)
+        return Failure("retry", "http 500", 500)
+
+    async def work(self) -> None:
+        """Take the time of an answer, one after the other where each takes the whole machine."""
+        await super().work()
+        if self.each_s:
+            now = asyncio.get_running_loop().time()
+            self._free_at = max(now, self._free_at) + self.each_s
+            await asyncio.sleep(self._free_at - now)
+
+
+@dataclass
+class Bucket(Server):
+    """Lets `rate` requests through a second, and `burst` at once after a rest."""
+
+    rate: float = 100.0
+    burst: float = 20.0
+    is_whole: bool = True
+    """Whether Retry-After is in whole seconds."""
+    _tokens: float = math.nan
+    _at: float = 0.0
+
+    def refuse(self, now: float) -> Failure | None:
+        """Take a token; without one say when there will be one."""
+        before = self.burst if math.isnan(self._tokens) else self._tokens
+        self._tokens = min(self.burst, before + (now - self._at) * self.rate)
+        self._at = now
+        if self._tokens >= 1.0:
+            self._tokens -= 1.0
+            return None
+        wait_s = (1.0 - self._tokens) / self.rate
+        return Failure("retry", "http 429", 429, wait_s=math.ceil(wait_s) if self.is_whole else wait_s)
+
+
+@dataclass
+class AtMost(Server):
+    """Refuses what comes while `most` are being answered."""
+
+    most: int = 2
+
+    def refuse(self, now: float) -> Failure | None:
+        """Refuse beyond so many at once, without a Retry-After."""
+        return Failure("retry", "http 429", 429) if self.in_flight >= self.most else None
+
+
+class SimulatedModel(EndpointModel[Endpoint, None]):
+    """A model behind a simulated server."""
+
+    def __init__(self, spec: ModelSpec, server: Server) -> None:
+        access = resolve_access(spec, {})
+        super().__init__(spec, SimulatedEndpoint(access, spec.max_concurrency), owns_host=True)
+        self._server = server
+        self._endpoint.rng = random.Random(server.seed)
+
+    def _write(self, request: Request) -> None:
+        return None
+
+    async def _send(self, sent: None) -> Answer | Failure:
+        return await self._server.respond()
+
+
+class SimulatedEndpoint(Endpoint):
+    """An endpoint without connections."""
+
+    def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:
+        """Return nothing: models are made with their server."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+async def ask(model: Model, requests: Iterator[int], until: float = math.inf) -> int:
+    """Ask one request after the other as slots come free; returns how many ended as errors."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+    errors = 0
+
+    async def one(i: int) -> None:
+        nonlocal errors
+        try:
+            messages = (Message("user", f"Question {i}"),)
+            response = await model.respond(
+                Request(instance_id=str(i), messages=messages, max_output_tokens=16)
+            )
+            errors += response.finish == "error"
+        finally:
+            model.release()
+
+    for i in requests:
+        try:
+            async with asyncio.timeout_at(until if until < math.inf else None):
+                await model.acquire()
+        except TimeoutError:
+            break
+        task = asyncio.create_task(one(i))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        if loop.time() >= until:
+            break
+    for task in list(tasks) if until < math.inf else ():
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return errors
+
+
+def simulate(
+    server: Server, count: int | None = None, max_concurrency: int | None = None
+) -> tuple[float, int]:
+    """Return the virtual seconds that `count` requests take (without: those of 60 s) and errors."""
+
+    async def play() -> tuple[float, int]:
+        spec = ModelSpec(
+            name="openai/perf",
+            model="perf",
+            base_url="http://127.0.0.1:1/v1",
+            max_concurrency=max_concurrency,
+        )
+        model = SimulatedModel(spec, server)
+        requests = iter(range(count if count is not None else 10**9))
+        errors = await ask(model, requests, LENGTH_S if count is None else math.inf)
+        return asyncio.get_running_loop().time(), errors
+
+    return run_virtually(play())
+
+
+def steady(server: Server) -> tuple[float, float]:
+    """Return answers per second and refusals per 100 answers, after the first 5 s of 60."""
+    answered = sum(WARM_UP_S <= at < LENGTH_S for at in server.answered)
+    refused = sum(WARM_UP_S <= at < LENGTH_S for at in server.refused)
+    return answered / (LENGTH_S - WARM_UP_S), 100 * refused / max(answered, 1)
+
+
+def faults(seeds: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of 2,000 requests of which some fail by chance."""
+    for share, target in ((0.05, "at most 3 x"), (0.15, "")):
+        for name, latency_s, each_s in (
+            ("0 ms server that answers 1,500/s", 0.0, 1 / 1500),
+            ("200 ms server", 0.2, 0.0),
+        ):
+            ratios, clean_s = [], []
+            for seed in range(seeds):
+                clean, _ = simulate(Faulty(seed, latency_s, each_s=each_s), 2000)
+                faulty, errors = simulate(Faulty(seed, latency_s, share=share, each_s=each_s), 2000)
+                assert share > 0.1 or errors == 0
+                ratios.append(faulty / clean)
+                clean_s.append(clean)
+            yield (
+                f"2,000 requests, {name}, {share:.0%} at random 429 (Retry-After 1 s) or 500",
+                target,
+                f"{statistics.median(ratios):.2f} x the time without"
+                f" ({statistics.median(clean_s):.1f} s)",
+            )
+
+
+def buckets(seeds: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of token buckets."""
+    for rate, burst, latency_s, target in (
+        (100.0, 20.0, 0.05, "90 %, 5 refusals per 100 answers"),
+        (100.0, 20.0, 1.0, "90 %, 5 refusals per 100 answers"),
+        (100.0, 100.0, 0.05, ""),
+        (5.0, 1.0, 0.05, "85 %"),
+        (5.0, 5.0, 0.05, "85 %"),
+        (5.0, 20.0, 0.05, "85 %"),
+        (5.0, 5.0, 4.0, "85 %"),
+        (20.0, 4.0, 0.05, "85 %"),
+        (20.0, 20.0, 0.05, "85 %"),
+        (1000.0, 20.0, 0.05, "85 %"),
+        (1000.0, 200.0, 0.05, "85 %"),
+    ):
+        used, refusals = [], []
+        for seed in range(seeds):
+            server = Bucket(seed, latency_s, rate=rate, burst=burst)
+            simulate(server)
+            per_second, per_100 = steady(server)
+            used.append(per_second / rate)
+            refusals.append(per_100)
+        yield (
+            f"token bucket {rate:,.0f}/s, burst {burst:.0f}, answers in {latency_s:g} s",
+            target,
+            f"{statistics.median(used):.0%} used (least {min(used):.0%}),"
+            f" {statistics.median(refusals):.1f} refusals per 100 answers"
+            f" (most {max(refusals):.1f})",
+        )
+
+
+def at_most(seeds: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of servers that answer so many at once."""
+    for most, latency_s in ((2, 0.2), (2, 2.0), (32, 4.0)):
+        used, refusals = [], []
+        for seed in range(seeds):
+            server = AtMost(seed, latency_s, most=most)
+            simulate(server)
+            per_second, per_100 = steady(server)
+            used.append(per_second * latency_s / most)
+            refusals.append(per_100)
+        yield (
+            f"at most {most} at once, answers in {latency_s:g} s",
+            "no storm",
+            f"{statistics.median(used):.0%} used,"
+            f" {statistics.median(refusals):.1f} refusals per 100 answers",
+        )
+
+
+def rising(seeds: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of the limit of requests in flight."""
+    for name, server in (
+        ("200 ms server", lambda seed: Faulty(seed, 0.2)),
+        ("200 ms server that answers 200/s", lambda seed: Faulty(seed, 0.2, each_s=1 / 200)),
+    ):
+        took, most = [], []
+        for seed in range(seeds):
+            made = server(seed)
+            took.append(simulate(made, 2000)[0])
+            most.append(made.in_flight_max)
+        yield (
+            f"2,000 requests, {name}, default limit",
+            "6 s" if name == "200 ms server" else "10 s at best",
+            f"{statistics.median(took):.1f} s, {statistics.median(most):.0f} in flight at most",
+        )
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=9)
+    args = parser.parse_args()
+    measures: tuple[Callable[[int], Iterator[tuple[str, str, str]]], ...]
+    measures = (faults, buckets, at_most, rising)
+    print("| what | target | median |\n|---|---|---|")
+    for measure in measures:
+        for row in measure(args.seeds):
+            print(f"| {' | '.join(row)} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
