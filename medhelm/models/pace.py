@@ -32,13 +32,14 @@ BELOW = (0.97, 0.9, 0.7)
 """The part of the accepted rate that is sent after refusals: the first time, the next, and then."""
 RISE = 0.01
 """The part by which a pace without refusals rises in a second, near the accepted rate."""
-KNOWN_COUNT = 40
+KNOWN_COUNT = 24
 """Requests after which the accepted rate counts as known; before, it rises faster."""
 REFUTED_S = 2.0
 """A bucket that holds as much as flows into it in so many seconds may hide its rate for a while.
 Where more was accepted beyond the known rate, that rate is not the limit any more."""
+SLOW = 0.25
 SLOWEST = 0.02
-"""The lowest rate, a request in 50 s."""
+"""The lowest rate after a stop, and the lowest of all, a request in 50 s."""
 CATCH_UP_S = 0.02
 """A request that is late by up to this much does not delay the next ones."""
 PAUSE_S = 0.5
@@ -65,34 +66,34 @@ class _Window:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of the rate that is accepted; some 64 requests are remembered."""
+    """What is known of the rate that is accepted."""
 
     rate: float | None = None
     """None while it is being found from below."""
     count: float = 0.0
+    """Of how many requests, the last 64 or so, it is known."""
+    proven: float = 0.0
+    """The rate of the last window without refusals."""
     beyond_s: float = 0.0
-    """How much was accepted beyond it, in seconds of it."""
+    """How much was accepted beyond the known rate, in seconds of it."""
 
-    def add(self, window: _Window, seconds: float) -> None:
+    def accept(self, window: _Window, seconds: float) -> None:
         """Count a window without refusals: its rate was accepted, and perhaps more would be."""
         accepted = window.sent - window.refused
         self.count = 0.5 ** (window.sent / 32) * self.count + accepted
+        self.proven = accepted / seconds
         if self.rate is not None:
             self.beyond_s += max(0.0, accepted / self.rate - seconds)
             if self.beyond_s > REFUTED_S:
                 self.rate = None
 
-    def refuse(self, window: _Window, seconds: float) -> float:
-        """Count a window with refusals, and return the accepted rate."""
-        accepted = window.sent - window.refused
-        rate, kept = accepted / seconds, 0.5 ** (window.sent / 32)
-        if self.rate is None or not 0.7 < rate / self.rate < 1.4:
-            self.rate, self.count = rate, 0.0
-        else:
-            self.rate = (1 - kept) * rate + kept * self.rate
-        self.count = kept * self.count + accepted
-        self.beyond_s = 0.0
-        return self.rate
+    def refuse(self, rate: float, window: _Window) -> None:
+        """Note a rate that was found by refusals."""
+        is_as_before = self.rate is not None and 0.7 < rate / self.rate < 1.4
+        kept = 0.5 ** (window.sent / 32) if is_as_before else 0.0
+        self.count = kept * self.count + window.sent - window.refused
+        self.rate = rate
+        self.proven = self.beyond_s = 0.0
 
     def growth(self, rate: float, seconds: float) -> float:
         """Return by what a rate without refusals is multiplied after so many seconds."""
@@ -100,7 +101,7 @@ class _Known:
             return 2.0 if self.beyond_s == 0.0 else 1.5
         if rate < 0.95 * self.rate:
             return min(1.1, self.rate / rate)
-        unknown = 2.0 / max(self.count, 4.0) if self.count < KNOWN_COUNT else 0.0
+        unknown = 2.0 / max(self.count, 8.0) if self.count < KNOWN_COUNT else 0.0
         return 1.0 + RISE * min(seconds, 5.0) + unknown
 
 
@@ -119,11 +120,15 @@ class _Series:
         """Return whether as many are refused as at first."""
         return window.refused >= 0.5 * self.share * window.sent
 
-    def is_unchanged(self, rate: float, window: _Window) -> bool:
-        """Count a window; returns whether lowering the rate did not help."""
+    def add(self, rate: float, window: _Window) -> None:
+        """Count a window; its refusals prove nothing unless the rate was clearly lower."""
+        self.cuts += 1
         if rate <= SAME_RATE * self.rate:
             self.sent += window.sent
             self.refused += window.refused
+
+    def is_unchanged(self) -> bool:
+        """Return whether lowering the rate did not help."""
         return self.sent >= SAME_COUNT and self.refused >= SAME_REFUSED
 
 
@@ -182,7 +187,7 @@ class Pacer:
     def sent(self, now: float) -> int:
         """Note that a request is sent; returns the epoch, which is given to `refused`."""
         window = self._window
-        if window.sent == 0:
+        if window.sent == 0 and self.rate is None:
             window.start = now
         window.sent += 1
         self._cycle.sent += 1
@@ -207,6 +212,8 @@ class Pacer:
         window = self._window
         if self.rate is None:
             return window.refused >= 4 and window.is_above(self._usual + BEARABLE)
+        if self._known.proven and window.refused >= 2:
+            return window.is_above(self._usual + TOLERATED)
         return window.sent >= LEAST_COUNT and window.is_above(max(0.5, 2 * self._usual))
 
     def _close(self, now: float) -> None:
@@ -229,7 +236,7 @@ class Pacer:
         self._pauses = 0
         if window.is_bound:
             self.rate *= self._known.growth(self.rate, seconds)
-        self._known.add(window, seconds)
+        self._known.accept(window, seconds)
         self._window = _Window(now)
 
     def _settle(self, now: float) -> None:
@@ -240,25 +247,29 @@ class Pacer:
         self.epoch += 1
         self._window = _Window(now)
         seconds = max(settled - self._delay_s - window.start, 1e-9)
-        if window.sent >= LEAST_COUNT and window.refused >= NEARLY_ALL * window.sent:
+        if window.sent >= PROBE_COUNT and window.refused >= NEARLY_ALL * window.sent:
             self._stop(now)
             return
-        rate = window.sent / seconds if self.rate is None else self.rate
-        if self._series is None or not self._series.goes_on(window):
-            self._series = _Series(rate, window.refused / window.sent)
-        elif self._series.is_unchanged(rate, window):
-            self._usual, self.rate, self._series = self._series.share, None, None
-            self._known = _Known()
-            return
+        accepted = float(window.sent - window.refused)
         if self.rate is None and seconds < 1.0:
             # A bucket that was full says little about its rate: begin low, and double.
             self._known = _Known()
-            accepted = float(window.sent - window.refused)
-        else:
-            accepted = self._known.refuse(window, seconds)
-        below = BELOW[min(self._series.cuts, len(BELOW) - 1)]
-        self._series.cuts += 1
-        self._set_rate(below * accepted, now)
+            self._set_rate(BELOW[0] * accepted, now)
+            return
+        rate = window.sent / seconds if self.rate is None else self.rate
+        series = self._series
+        if series is None or not series.goes_on(window):
+            series = self._series = _Series(rate, window.refused / window.sent)
+        series.add(rate, window)
+        if series.is_unchanged():
+            self._usual, self.rate, self._series = series.share, None, None
+            self._known = _Known()
+            return
+        found = max(accepted / seconds, rate / 4)
+        if series.cuts == 1:
+            found = max(found, self._known.proven)
+        self._known.refuse(found, window)
+        self._set_rate(BELOW[min(series.cuts, len(BELOW)) - 1] * found, now)
 
     def _stop(self, now: float) -> None:
         """Send nothing for a while, and then at the rate that was accepted since the last stop."""
@@ -272,9 +283,10 @@ class Pacer:
         rate = accepted / max(now + pause_s - cycle.start, 1.0)
         self._known = _Known(rate, accepted) if accepted >= 2 * LEAST_COUNT else _Known()
         self._series = None
-        least = 1.0 if self.rate is None else min(1.0, self.rate / 4)
+        least = 1.0 if self.rate is None else min(1.0, max(self.rate / 4, SLOW))
         self._set_rate(max(BELOW[0] * rate, least), now + pause_s)
 
     def _set_rate(self, rate: float, now: float) -> None:
         self.rate = max(rate, SLOWEST)
         self._next = max(self._next, now)
+        self._window.start = self._next - 1.0 / self.rate
