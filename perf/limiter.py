@@ -259,6 +259,7 @@ def buckets(seeds: int) -> Iterator[tuple[str, str, str]]:
         (20.0, 20.0, 0.05, "85 %"),
         (1000.0, 20.0, 0.05, "85 %"),
         (1000.0, 200.0, 0.05, "85 %"),
+        (1000.0, 1000.0, 0.05, "85 %"),
     ):
         used, refusals = [], []
         for seed in range(seeds):

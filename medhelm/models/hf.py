@@ -21,7 +21,9 @@ from medhelm.schema import ModelSpec, Request, Response
 _GATHER_S = 0.02
 """How long a batch that is not full waits for more, which is little beside its own time."""
 _BATCHES = 2
-"""Places in batches: one is generated while the next one gathers."""
+"""Slots in batches: one is generated while the next one gathers."""
+_BATCH = 32
+"""Requests of a batch where the user sets no `max_concurrency`."""
 
 
 def check_local(spec: ModelSpec) -> None:
@@ -44,7 +46,7 @@ class Batcher(Host):
 
     def __init__(self, spec: ModelSpec) -> None:
         self._weights = Weights(spec)
-        self._size = spec.max_concurrency or BATCH
+        self._size = spec.max_concurrency or _BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
         self._waiting: deque[tuple[Row, asyncio.Future[Generated]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="medhelm-hf")

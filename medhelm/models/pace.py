@@ -5,6 +5,7 @@ Pure: every method is handed the time, so that the laws below are tested in virt
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 LEAST_COUNT = 8
@@ -61,7 +62,7 @@ class _Window:
     def is_above(self, share: float) -> bool:
         """Return whether more than a share was refused than can be by chance (two deviations)."""
         expected = share * self.sent
-        return self.refused > expected + 2.0 * expected**0.5
+        return self.refused > expected + 2.0 * math.sqrt(expected)
 
 
 @dataclass(slots=True)
@@ -113,6 +114,8 @@ class _Series:
     share: float
     """The rate and the share of refusals of the first."""
     cuts: int = 0
+    lower: int = 0
+    """How many of them came at a clearly lower rate."""
     sent: int = 0
     refused: int = 0
 
@@ -124,12 +127,14 @@ class _Series:
         """Count a window; its refusals prove nothing unless the rate was clearly lower."""
         self.cuts += 1
         if rate <= SAME_RATE * self.rate:
+            self.lower += 1
             self.sent += window.sent
             self.refused += window.refused
 
     def is_unchanged(self) -> bool:
         """Return whether lowering the rate did not help."""
-        return self.sent >= SAME_COUNT and self.refused >= SAME_REFUSED
+        is_counted = self.sent >= SAME_COUNT and self.refused >= SAME_REFUSED
+        return is_counted and self.lower >= 2
 
 
 class Pacer:
@@ -229,7 +234,7 @@ class Pacer:
         if window.sent < least or seconds < max(WINDOW_S, 2 * self._delay_s):
             return
         usual = self._usual * window.sent
-        if window.refused > usual + 2.0 * usual**0.5 + TOLERATED * window.sent:
+        if window.refused > usual + 2.0 * math.sqrt(usual) + TOLERATED * window.sent:
             self._settles_at = now + self._delay_s
             return
         self._series = None
