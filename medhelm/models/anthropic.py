@@ -6,21 +6,23 @@ import asyncio
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
 
 from medhelm.models.access import Access
+from medhelm.models.body import ENCODINGS, BadBody, read_body
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
-from medhelm.models.network import connect_s, find_proxy, tls_context
+from medhelm.models.network import connect_s, find_proxy, read_network_error, tls_context
 from medhelm.models.wire import (
     SCHEMA_FIELDS,
     Answer,
     Failure,
     Kind,
     count,
+    decode_answer,
     end_answer,
     read_error,
     read_failure,
@@ -101,6 +103,8 @@ class AnthropicEndpoint(Endpoint):
                 trust_env=False,
                 proxy=str(proxy) if proxy else None,
                 verify=tls_context(os.environ) if is_tls else True,
+                headers={"Accept-Encoding": ENCODINGS},
+                event_hooks={"response": [_bound_body]},
             ),
         )
         return self._client
@@ -154,10 +158,9 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
 
 def read_message(payload: bytes) -> Answer | Failure:
     """Return the text of an answer, without what the model thought."""
-    try:
-        message = _DECODER.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        return Failure("retry", "invalid json", 200, lost=True)
+    message = decode_answer(_DECODER, payload)
+    if isinstance(message, Failure):
+        return message
     texts = [block.get("text") for block in message.content if block.get("type") == "text"]
     if message.stop_reason is None and not texts:
         return Failure("retry", "no message", 200, lost=True)
@@ -196,10 +199,28 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
+async def _bound_body(response: Any) -> None:
+    """Have the body of a response of the SDK's HTTP library read and decompressed by us."""
+    import httpx2  # the SDK's own
+
+    stream, encoding = response.stream, response.headers.pop("Content-Encoding", "")
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield await read_body(stream, encoding, response.status_code)
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    response.stream = Bounded()
+
+
 def _read_network_error(error: Exception) -> Failure:
     """Return what an error of the SDK means; the errors of its HTTP library are told by name."""
     names, text, cause = set(), "", error.__cause__
     while cause is not None:
+        if isinstance(cause, BadBody):
+            return read_network_error(cause)
         names.add(type(cause).__name__)
         text = text or str(cause)
         cause = cause.__cause__ or cause.__context__

@@ -17,7 +17,15 @@ from medhelm.models.access import Access
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
 from medhelm.models.network import find_proxy, open_session, read_network_error, tls_context
-from medhelm.models.wire import SCHEMA_FIELDS, Answer, Failure, count, end_answer, read_failure
+from medhelm.models.wire import (
+    SCHEMA_FIELDS,
+    Answer,
+    Failure,
+    count,
+    decode_answer,
+    end_answer,
+    read_failure,
+)
 from medhelm.schema import ModelSpec, Request, Usage
 
 _ENCODER = msgspec.json.Encoder()
@@ -81,7 +89,9 @@ class GoogleEndpoint(Endpoint):
             return dataclasses.replace(failure, wait_s=retry_after(headers) or failure.wait_s)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
             return read_network_error(error)
-        except ValueError:  # an error page that claims to be JSON
+        except UnicodeDecodeError:
+            return Failure("retry", "invalid utf-8", lost=True)
+        except (ValueError, RecursionError):  # an error page that claims to be JSON
             return Failure("retry", "invalid json", lost=True)
 
     async def close(self) -> None:
@@ -172,10 +182,9 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
 
 def read_candidates(payload: bytes) -> Answer | Failure:
     """Return the text of the first candidate, without what the model thought."""
-    try:
-        answer = _DECODER.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        return Failure("retry", "invalid json", 200, lost=True)
+    answer = decode_answer(_DECODER, payload)
+    if isinstance(answer, Failure):
+        return answer
     usage = _read_usage(answer.usageMetadata)
     if not answer.candidates:
         if answer.promptFeedback.get("blockReason"):

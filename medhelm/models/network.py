@@ -13,6 +13,7 @@ from yarl import URL
 
 from medhelm.errors import ModelError
 from medhelm.models.access import Access
+from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
 from medhelm.models.wire import Failure, Kind
 
 CONNECT_S = 10.0
@@ -35,7 +36,9 @@ def open_session(access: Access, headers: Mapping[str, str]) -> aiohttp.ClientSe
             keepalive_timeout=_KEEP_ALIVE_S,
             ssl=tls_context(os.environ) if access.parts.scheme == "https" else True,
         ),
-        headers=headers,
+        headers={"Accept-Encoding": ENCODINGS, **headers},
+        auto_decompress=False,
+        response_class=BoundedResponse,
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
@@ -96,6 +99,10 @@ def read_network_error(error: Exception) -> Failure:
         return Failure("retry", "no connection")
     if isinstance(error, TimeoutError):
         return Failure("retry", "timeout", lost=True)
+    if isinstance(error, BadBody):
+        return Failure("retry", str(error), 200, lost=True)
     if isinstance(error, aiohttp.ClientPayloadError):
         return Failure("retry", "truncated body", lost=True)
+    if isinstance(error, aiohttp.ClientResponseError):  # a status line or headers that are none
+        return Failure("retry", "invalid http", lost=True)
     return Failure("retry", "connection dropped", lost=True)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -85,6 +85,7 @@ class _Completion(msgspec.Struct):
     error: Any = None
 
 
+_T = TypeVar("_T")
 _DECODER = msgspec.json.Decoder(_Completion)
 _ENCODER = msgspec.json.Encoder()
 _NAME_LIMIT = 200
@@ -175,13 +176,9 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
 
 def read_answer(payload: bytes) -> Answer | Failure:
     """Return the first choice of a successful answer, or a failure worth another try."""
-    try:
-        completion = _DECODER.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        try:
-            completion = _decode_leniently(payload)
-        except (ValueError, RecursionError, msgspec.MsgspecError):
-            return Failure("retry", "invalid json", 200, lost=True)
+    completion = decode_answer(_DECODER, payload)
+    if isinstance(completion, Failure):
+        return completion
     if not completion.choices:
         if completion.error is not None:
             return _error_in_success(payload, completion.error)
@@ -318,11 +315,24 @@ def is_cut(messages: Sequence[Message], body_bytes: int, usage: Usage, window: i
     return squeezed > max(_CUT_FROM_BYTES, _BYTES_PER_TOKEN * tokens)
 
 
-def _decode_leniently(payload: bytes) -> _Completion:
+def decode_answer(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T | Failure:
+    """Return the body of a successful answer, of any provider, or a failure worth another try."""
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        try:
+            return _decode_leniently(decoder, payload)
+        except UnicodeDecodeError:
+            return Failure("retry", "invalid utf-8", 200, lost=True)
+        except (ValueError, RecursionError, msgspec.MsgspecError):
+            return Failure("retry", "invalid json", 200, lost=True)
+
+
+def _decode_leniently(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T:
     # A completion cut inside a pair of surrogates, or a NaN among the log-probabilities.
     parsed = json.loads(payload.decode(), parse_constant=lambda _: None)
     text = json.dumps(parsed, ensure_ascii=False)
-    return _DECODER.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return decoder.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _read_content(message: _Message) -> tuple[str, bool]:
