@@ -99,9 +99,19 @@ KEY_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names whose value is a key: 'api_key', 'x-api-key', 'auth.token'; `prompt_cache_key` is none."""
-_PARAMETER = re.compile(r"[?&;#]([\w.-]+)=")
+_SECRET_PARAMETER = re.compile(
+    r"(?:^|[._-])(?:sig|signature|code|pass(?:wd|phrase)?|pwd|auth|credentials?|sas|jwt|bearer|hmac"
+    r"|ticket|session)$",
+    re.IGNORECASE,
+)
+"""Further names of a URL's parameters whose value lets its holder in: signed addresses, functions."""
+_SECRET_VALUE = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9+/_=~]{24,}")
+"""A value that only a machine writes, whatever its name is; versions and deployments have dashes."""
+_PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_GIVE_KEY = "put it into an environment variable and name that in model.api_key_env"
+_GIVE_KEY = (
+    "take it out, put it into an environment variable and name that in model.api_key_env"
+)
 
 _NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
 _PARAM_FIX = {
@@ -173,8 +183,13 @@ def check_settings(spec: ModelSpec) -> None:
 
 def key_parameter(text: str) -> str | None:
     """Return the name of the first query parameter of a URL that holds a key, None without one."""
-    names = _PARAMETER.findall(unquote(text))
-    return next((name for name in names if KEY_NAME.search(_CAMEL.sub("_", name))), None)
+    for name, value in _PARAMETER.findall(unquote(text)):
+        parted = _CAMEL.sub("_", name)
+        if KEY_NAME.search(parted) or _SECRET_PARAMETER.search(parted):
+            return str(name)
+        if _SECRET_VALUE.fullmatch(value):
+            return str(name)
+    return None
 
 
 def _keys(spec: ModelSpec) -> Iterator[str]:

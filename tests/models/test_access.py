@@ -88,6 +88,15 @@ def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
         {"base_url": "https://h/v1?api%5Fkey=geheim"},
         {"base_url": "https://h/v1?subscription-key=geheim"},
         {"base_url": "https://h/v1#access_token=geheim"},
+        {"base_url": "https://h/v1?sv=2022-11-02&sig=geheim"},
+        {"base_url": "https://f.azurewebsites.net/api/chat?code=geheim"},
+        {"base_url": "https://h/v1?X-Amz-Signature=geheim"},
+        {"base_url": "https://h/v1?x-amz-credential=geheim"},
+        {"base_url": "https://h/v1?Auth=geheim"},
+        {"base_url": "https://h/v1?accessToken=geheim"},
+        {"base_url": "https://h/v1?sessionAuth=geheim"},
+        {"base_url": "https://h/v1?k=geheim0123456789abcdefABCDEF0"},
+        {"base_url": "https://h/v1?api-version=1&k=geheim0123456789abcdef%2BABCDE%3D"},
         {"base_url": "https://geheim@h/v1"},
         {"base_url": "https://h/v1?api_key=geheim", "provider": "scripted"},
         {"extra_body": {"api_key": "geheim"}},
@@ -117,7 +126,13 @@ def test_a_key_in_the_settings_is_refused_and_not_shown(values: dict[str, object
 )
 def test_what_only_sounds_like_a_key_is_allowed(extra_body: dict[str, object]) -> None:
     check_model(changed(extra_body=extra_body, token_limit_field="max_completion_tokens"), {})
-    check_model(changed(base_url="https://h/x?api-version=2"), {})
+    for query in (
+        "api-version=2",
+        "api-version=2024-08-01-preview",
+        "deployment-id=gpt-4o-2024-08-06-ward-a-swedencentral",
+        "model=meta-llama/Llama-3.1-8B-Instruct&region=eu",
+    ):
+        check_model(changed(base_url=f"https://h/x?{query}"), {})
 
 
 @pytest.mark.parametrize(
