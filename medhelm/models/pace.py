@@ -16,20 +16,25 @@ OPEN_COUNT = 64
 """Requests of a window without a pace."""
 BEARABLE = 0.1
 """The share of refusals, beyond the usual one, from which an endpoint without a pace gets one."""
+BEARABLE_AGAIN = 0.4
+"""The same where a pace did not help before."""
 TOLERATED = 0.03
 """The same for an endpoint with a pace, which is lowered from there on."""
-SAME_RATE = 0.75
-SAME_COUNT = 24
-SAME_REFUSED = 8
-"""Refusals that are still as many, of so many requests, at most at this part of the rate at which
-they were first seen, do not come from the rate."""
+SAME_RATE = 0.5
+SAME_COUNT = 6
+"""Where as large a share is refused at this part of the rate that was accepted at first, refusals
+do not come from the rate; that is said once so many of them are to be expected."""
+SAME_NONE = 3
+"""Without a single refusal, so many that were to be expected show that they come from it."""
+LOWEST = 0.4
+"""The part of the rate that was accepted at first below which no rate goes before that is known."""
 NEARLY_ALL = 0.9
 """The share of refusals from which nothing more is sent for a while."""
 WINDOW_S = 0.5
 """The shortest window; longer where refusals take long to come."""
 SETTLE_S = 0.05
 """The least time in which the other refusals of what was sent together are waited for."""
-BELOW = (0.97, 0.9, 0.7)
+BELOW = (0.97, 0.9, 0.6)
 """The part of the accepted rate that is sent after refusals: the first time, the next, and then."""
 RISE = 0.01
 """The part by which a pace without refusals rises in a second, near the accepted rate."""
@@ -108,33 +113,35 @@ class _Known:
 
 @dataclass(slots=True)
 class _Series:
-    """Cuts one after the other, without a window in between that had no refusals."""
+    """Windows from one with refusals on, until it is known whether a lower rate helps."""
 
     rate: float
     share: float
-    """The rate and the share of refusals of the first."""
+    """The rate of the first window, and the share that was refused beyond the usual one."""
+    usual: float
     cuts: int = 0
     lower: int = 0
-    """How many of them came at a clearly lower rate."""
+    """How many of the windows came at a clearly lower rate, and what came of them."""
     sent: int = 0
     refused: int = 0
 
-    def goes_on(self, window: _Window) -> bool:
-        """Return whether as many are refused as at first."""
-        return window.refused >= 0.5 * self.share * window.sent
+    @property
+    def accepted(self) -> float:
+        """Return the rate that was accepted in the first window."""
+        return self.rate * (1.0 - self.share - self.usual)
 
-    def add(self, rate: float, window: _Window) -> None:
-        """Count a window; its refusals prove nothing unless the rate was clearly lower."""
-        self.cuts += 1
-        if rate <= SAME_RATE * self.rate:
-            self.lower += 1
-            self.sent += window.sent
-            self.refused += window.refused
-
-    def is_unchanged(self) -> bool:
-        """Return whether lowering the rate did not help."""
-        is_counted = self.sent >= SAME_COUNT and self.refused >= SAME_REFUSED
-        return is_counted and self.lower >= 2
+    def judge(self, rate: float, window: _Window) -> bool | None:
+        """Count a window; returns whether a lower rate helps, None while that is not known."""
+        if rate > SAME_RATE * self.accepted:
+            return True if not window.refused and self.share * window.sent >= SAME_NONE else None
+        self.lower += 1
+        self.sent += window.sent
+        self.refused += window.refused
+        if not self.refused and self.share * self.sent >= SAME_NONE:
+            return True
+        if self.share * self.sent < SAME_COUNT or self.lower < 2:
+            return None
+        return self.refused - self.usual * self.sent < 0.5 * self.share * self.sent
 
 
 class Pacer:
@@ -216,7 +223,8 @@ class Pacer:
         """Return whether the window has to be ended at once."""
         window = self._window
         if self.rate is None:
-            return window.refused >= 4 and window.is_above(self._usual + BEARABLE)
+            more = BEARABLE if self._usual < BEARABLE else BEARABLE_AGAIN
+            return window.refused >= 4 and window.is_above(min(self._usual + more, NEARLY_ALL))
         if self._known.proven and window.refused >= 2:
             return window.is_above(self._usual + TOLERATED)
         return window.sent >= LEAST_COUNT and window.is_above(max(0.5, 2 * self._usual))
@@ -237,12 +245,18 @@ class Pacer:
         if window.refused > usual + 2.0 * math.sqrt(usual) + TOLERATED * window.sent:
             self._settles_at = now + self._delay_s
             return
-        self._series = None
         self._pauses = 0
+        self._window = _Window(now)
+        if self._series is not None:
+            helps = self._series.judge(self.rate, window)
+            if helps is False:
+                self._take_off(self._series)
+                return
+            if helps:
+                self._series = None
         if window.is_bound:
             self.rate *= self._known.growth(self.rate, seconds)
         self._known.accept(window, seconds)
-        self._window = _Window(now)
 
     def _settle(self, now: float) -> None:
         """Lower the rate, or take the pace off, once all refusals of a window are there."""
@@ -252,7 +266,8 @@ class Pacer:
         self.epoch += 1
         self._window = _Window(now)
         seconds = max(settled - self._delay_s - window.start, 1e-9)
-        if window.sent >= PROBE_COUNT and window.refused >= NEARLY_ALL * window.sent:
+        is_nearly_all = window.refused >= NEARLY_ALL * window.sent
+        if window.sent >= PROBE_COUNT and is_nearly_all and window.is_above(self._usual):
             self._stop(now)
             return
         accepted = float(window.sent - window.refused)
@@ -263,18 +278,28 @@ class Pacer:
             return
         rate = window.sent / seconds if self.rate is None else self.rate
         series = self._series
-        if series is None or not series.goes_on(window):
-            series = self._series = _Series(rate, window.refused / window.sent)
-        series.add(rate, window)
-        if series.is_unchanged():
-            self._usual, self.rate, self._series = series.share, None, None
-            self._known = _Known()
-            return
+        if series is not None:
+            helps = series.judge(rate, window)
+            if helps is False:
+                self._take_off(series)
+                return
+            series = None if helps else series
+        if series is None:
+            share = max(0.0, window.refused / window.sent - self._usual)
+            series = self._series = _Series(rate, share, self._usual)
+        series.cuts += 1
         found = max(accepted / seconds, rate / 4)
         if series.cuts == 1:
             found = max(found, self._known.proven)
         self._known.refuse(found, window)
-        self._set_rate(BELOW[min(series.cuts, len(BELOW)) - 1] * found, now)
+        below = BELOW[min(series.cuts, len(BELOW)) - 1]
+        self._set_rate(max(below * found, LOWEST * series.accepted), now)
+
+    def _take_off(self, series: _Series) -> None:
+        """Go on without a pace, which did not help."""
+        self._usual = series.refused / series.sent
+        self.rate = self._series = None
+        self._known = _Known()
 
     def _stop(self, now: float) -> None:
         """Send nothing for a while, and then at the rate that was accepted since the last stop."""
