@@ -1,9 +1,9 @@
-"""What an endpoint's limiter makes of servers that refuse requests, printed as a Markdown table.
+"""How an endpoint's limiter does with servers that refuse requests, printed as a Markdown table.
 
     python perf/limiter.py [--seeds 9] [--real]
 
 The limiter, the retries and the endpoint are the real ones; only the server and the clock are
-simulated. `--real` adds one token bucket behind a real socket on loopback, for 60 seconds.
+simulated. `--real` asks a token bucket behind a real socket on loopback instead, for 60 seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import math
 import random
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from aiohttp import web
+from throughput import ANSWER as REPLY
 from virtual_time import run_virtually
 
 from medhelm.models import open_model
@@ -121,7 +124,9 @@ class Bucket(Server):
             self._tokens -= 1.0
             return None
         wait_s = (1.0 - self._tokens) / self.rate
-        return Failure("retry", "http 429", 429, wait_s=math.ceil(wait_s) if self.is_whole else wait_s)
+        return Failure(
+            "retry", "http 429", 429, wait_s=math.ceil(wait_s) if self.is_whole else wait_s
+        )
 
 
 @dataclass
@@ -313,13 +318,78 @@ def rising(seeds: int) -> Iterator[tuple[str, str, str]]:
         )
 
 
+async def serve(bucket: Bucket) -> None:
+    """Serve a token bucket on a free loopback port and print the base URL."""
+
+    async def respond(request: web.Request) -> web.Response:
+        await request.read()
+        failure = bucket.refuse(asyncio.get_running_loop().time())
+        if failure is not None:
+            after = {"Retry-After": f"{failure.wait_s:g}"}
+            return web.json_response({"error": {}}, status=429, headers=after)
+        await asyncio.sleep(bucket.latency_s)
+        return web.json_response(REPLY)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", respond)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
+    await site.start()
+    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
+    await asyncio.Event().wait()
+
+
+async def ask_really(base_url: str, server: Server) -> None:
+    """Ask a real server for 60 s, and note in `server` what it said when."""
+    spec = ModelSpec(name="openai/perf", model="perf", base_url=base_url)
+    model = open_model(spec, environ={})
+    assert isinstance(model, OpenAIModel)
+    loop = asyncio.get_running_loop()
+    started, send = loop.time(), model._send
+
+    async def noting(sent: bytes) -> Answer | Failure:
+        result = await send(sent)
+        times = server.answered if isinstance(result, Answer) else server.refused
+        times.append(loop.time() - started)
+        return result
+
+    model._send = noting  # type: ignore[method-assign]
+    await ask(model, iter(range(10**9)), started + LENGTH_S)
+    await model.close()
+
+
+def real(seeds: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the row of a token bucket behind a real socket."""
+    command = [sys.executable, __file__, "--serve"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    server = Bucket(0)
+    try:
+        assert process.stdout is not None
+        asyncio.run(ask_really(process.stdout.readline().strip(), server))
+    finally:
+        process.terminate()
+        process.wait()
+    per_second, per_100 = steady(server)
+    yield (
+        f"token bucket {server.rate:.0f}/s, burst {server.burst:.0f}, real sockets, once",
+        "90 %, 5 refusals per 100 answers",
+        f"{per_second / server.rate:.0%} used, {per_100:.1f} refusals per 100 answers",
+    )
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=9)
+    parser.add_argument("--real", action="store_true", help="only the bucket on real sockets, 60 s")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve(Bucket(0)))
+        return 0
     measures: tuple[Callable[[int], Iterator[tuple[str, str, str]]], ...]
-    measures = (faults, buckets, at_most, rising)
+    measures = (real,) if args.real else (faults, buckets, at_most, rising)
     print("| what | target | median |\n|---|---|---|")
     for measure in measures:
         for row in measure(args.seeds):

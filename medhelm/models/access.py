@@ -109,9 +109,7 @@ _SECRET_VALUE = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9+/_=~]{24,
 """A value that only a machine writes, whatever its name is; versions and deployments have dashes."""
 _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_GIVE_KEY = (
-    "take it out, put it into an environment variable and name that in model.api_key_env"
-)
+_GIVE_KEY = "take it out, put it into an environment variable and name that in model.api_key_env"
 
 _NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
 _PARAM_FIX = {

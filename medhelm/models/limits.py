@@ -174,9 +174,7 @@ class AdaptiveLimiter:
         for queue in (self._retries, self._new):
             while queue and queue[0].done():
                 queue.popleft()
-        return bool(self._retries) or (
-            bool(self._new) and len(self._backing_off) < MOST_WAITING
-        )
+        return bool(self._retries) or (bool(self._new) and len(self._backing_off) < MOST_WAITING)
 
     def _wake_at(self, when: float) -> None:
         if self._timer is not None:

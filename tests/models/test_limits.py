@@ -25,7 +25,9 @@ from limiter import AtMost, Bucket, Faulty, Server, simulate, steady
 from virtual_time import run_virtually
 
 EVENTS = st.lists(
-    st.sampled_from(["answer", "429", "time-out", "failure", "retry", "cancel", "pause", "lower", "new"]),
+    st.sampled_from(
+        ["answer", "429", "time-out", "failure", "retry", "cancel", "pause", "lower", "new"]
+    ),
     max_size=60,
 )
 
