@@ -170,7 +170,7 @@ def test_refusals(status: int, kind: str, type_: str, text: str) -> None:
     failure = read_refusal(status, json.dumps(error).encode(), {"max_tokens": 9, "temperature": 1})
     assert failure.kind == kind
     assert failure.error == f"http {status}" and failure.code == type_
-    assert failure.is_load == (status in (429, 529))
+    assert failure.is_refusal == (status in (429, 529))
 
 
 @pytest.mark.parametrize("name", ["messages", "system", "temperature", "max_tokens", "stream"])

@@ -116,14 +116,21 @@ def test_endings_of_their_own(answer: str, text: str, finish: str) -> None:
 
 
 @pytest.mark.slow
-def test_retry_after_holds_the_whole_endpoint() -> None:
-    server = FaultServer(faults=Faults(first=1, kinds=("429_retry_after",), retry_after_s=0.3))
-    started = time.monotonic()
-    responses = converse([request(i) for i in range(4)], server, max_concurrency=4)
-    assert time.monotonic() - started >= 0.3
-    assert all(r.finish == "stop" and r.attempts == 2 for r in responses)
-    assert server.requests == 8
-    assert all(r.latency_s < 0.3 for r in responses)  # of the try that was answered
+def test_retry_after_holds_the_request_that_got_it_and_no_other() -> None:
+    refused: list[str] = []
+
+    def answer(prompt: str) -> str | Reply:
+        if "Question 0?" in prompt and not refused:
+            refused.append(prompt)
+            return Reply(status=429, body={"error": {}}, headers={"Retry-After": "1"})
+        return "A"
+
+    responses = converse([request(i) for i in range(20)], FaultServer(answer), max_concurrency=1)
+    first, *others = responses
+    assert [r.attempts for r in responses] == [2] + [1] * 19
+    assert all(r.finished_at < first.finished_at for r in others)
+    assert first.finished_at - max(r.finished_at for r in others) > 0.5
+    assert first.latency_s < 0.5  # of the try that was answered
 
 
 def test_a_retry_after_of_an_hour_ends_the_request_and_says_so() -> None:

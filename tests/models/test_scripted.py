@@ -8,6 +8,7 @@ import pytest
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool
+from medhelm.models.limits import CEILING
 from medhelm.models.scripted import ScriptedModel
 from medhelm.schema import ModelSpec, Request, Response
 from tests.models.asking import request
@@ -19,7 +20,7 @@ def ask(model: ScriptedModel, *requests: Request) -> list[Response]:
     async def one(what: Request) -> Response:
         await model.acquire()
         try:
-            assert model.in_flight <= model.spec.max_concurrency
+            assert model.in_flight <= (model.spec.max_concurrency or CEILING)
             return await model.respond(what)
         finally:
             model.release()

@@ -190,7 +190,7 @@ def test_anything_else_is_worth_another_try_and_may_have_been_billed(payload: by
 
 def test_an_error_inside_a_success_counts_as_that_error() -> None:
     throttled = read_answer(b'{"error": {"code": 429, "message": "upstream"}}')
-    assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_load
+    assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_refusal
     other = read_answer(b'{"error": {"message": "?"}}')
     assert isinstance(other, Failure) and other.kind == "retry"
 
