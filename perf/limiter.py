@@ -302,18 +302,18 @@ def at_most(seeds: int) -> Iterator[tuple[str, str, str]]:
 
 def rising(seeds: int) -> Iterator[tuple[str, str, str]]:
     """Yield the rows of the limit of requests in flight."""
-    for name, server in (
-        ("200 ms server", lambda seed: Faulty(seed, 0.2)),
-        ("200 ms server that answers 200/s", lambda seed: Faulty(seed, 0.2, each_s=1 / 200)),
+    for name, each_s, target in (
+        ("200 ms server", 0.0, "6 s"),
+        ("200 ms server that answers 200/s", 1 / 200, "10 s at best"),
     ):
         took, most = [], []
         for seed in range(seeds):
-            made = server(seed)
+            made = Faulty(seed, 0.2, each_s=each_s)
             took.append(simulate(made, 2000)[0])
             most.append(made.in_flight_max)
         yield (
             f"2,000 requests, {name}, default limit",
-            "6 s" if name == "200 ms server" else "10 s at best",
+            target,
             f"{statistics.median(took):.1f} s, {statistics.median(most):.0f} in flight at most",
         )
 
