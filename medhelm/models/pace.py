@@ -32,6 +32,8 @@ NEARLY_ALL = 0.9
 """The share of refusals from which nothing more is sent for a while."""
 WINDOW_S = 0.5
 """The shortest window; longer where refusals take long to come."""
+LONGEST_OPEN_S = 10.0
+"""The longest window without a pace: a rest in it would make the accepted rate look low."""
 SETTLE_S = 0.05
 """The least time in which the other refusals of what was sent together are waited for."""
 BELOW = (0.97, 0.9, 0.6)
@@ -202,6 +204,8 @@ class Pacer:
         if window.sent == 0 and self.rate is None:
             window.start = now
         window.sent += 1
+        if self.epoch == 0 and self._cycle.sent == 0:
+            self._cycle.start = now
         self._cycle.sent += 1
         if self._settles_at is None:
             self._close(now)
@@ -234,8 +238,10 @@ class Pacer:
         window = self._window
         seconds = now - window.start
         if self.rate is None:
-            if window.sent >= OPEN_COUNT and seconds >= 2 * max(WINDOW_S, self._delay_s):
+            is_full = window.sent >= OPEN_COUNT and seconds >= 2 * max(WINDOW_S, self._delay_s)
+            if is_full:
                 self._usual += 0.3 * (window.refused / window.sent - self._usual)
+            if is_full or seconds >= max(LONGEST_OPEN_S, 2 * self._delay_s):
                 self._window = _Window(now)
             return
         least = PROBE_COUNT if self._known.rate is None else LEAST_COUNT

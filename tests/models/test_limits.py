@@ -188,6 +188,29 @@ def test_many_refusals_set_the_accepted_rate_and_requests_go_out_evenly() -> Non
     assert all(gap == pytest.approx(1 / pacer.rate) for gap in gaps[1:])
 
 
+@pytest.mark.parametrize("start", [0.0, 1e6])
+def test_the_rate_after_a_stop_is_what_was_accepted_whatever_the_clock_says(start: float) -> None:
+    pacer = Pacer()
+    flood(pacer, start, 300, 20, None)
+    flood(pacer, start + 2.0, 400, 390, 8.0)  # 290 accepted in 3 s, and 8 s of pause
+    assert pacer.rate == pytest.approx(0.97 * 290 / 11, rel=0.01)
+
+
+def test_a_rest_does_not_make_the_accepted_rate_look_low() -> None:
+    pacer = Pacer()
+    for second in range(50):
+        pacer.sent(float(second))
+    hour = 3600.0
+    for place in range(300):  # 30 a second, of which a third is refused
+        epoch = pacer.sent(hour + place / 30)
+        if place % 3 == 0:
+            pacer.refused(hour + place / 30, epoch, 0.01, 1.0)
+        pacer.wait(hour + place / 30)
+        if pacer.rate is not None:
+            break
+    assert pacer.rate is not None and pacer.rate > 5.0
+
+
 def test_nearly_all_refused_pauses_for_as_long_as_the_endpoint_says() -> None:
     pacer = Pacer()
     flood(pacer, 0.0, 20, 20, 7.0)
