@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from medhelm import evaluate
 from medhelm.schema import ModelSpec
 from tests.server import Reply, serve_in_thread
@@ -12,6 +14,7 @@ from tests.server import Reply, serve_in_thread
 GOOD = {"choices": [{"message": {"content": "Answer: A"}, "finish_reason": "stop"}], "model": "m"}
 
 
+@pytest.mark.slow
 def test_one_body_that_is_not_utf8_costs_one_instance(tmp_path: Path) -> None:
     bad: list[str] = []
 

@@ -279,6 +279,7 @@ def test_a_server_that_takes_two_at_once_sees_no_storm(latency_s: float) -> None
     assert per_second * latency_s / 2 >= 0.3
 
 
+@pytest.mark.slow
 def test_refusals_at_any_rate_take_the_pace_off() -> None:
     server = Faulty(0, 0.01, share=0.5, kinds=("429",))
     took, _ = simulate(server, 2000, 64)
