@@ -116,43 +116,26 @@ def swap_differences(
     `a` and `b` are the models' cluster sums (C, k). For a mean this is the sign-flip test of the
     clusters' paired differences; it serves any aggregate.
     """
-    pair = swaps_of_pairs([a, b], [(0, 1)], aggregation, permutations=permutations, seed=seed)
-    return pair[:, 0]
+    value, pair = AGGREGATIONS[aggregation], np.stack([a, b])
+    totals, out = pair.sum(1), []
+    for flips in swaps(len(a), permutations, seed):
+        gain = flips @ (b - a)  # of the first from clusters that are swapped
+        out.append(value(totals[0] + gain) - value(totals[1] - gain))
+    return np.concatenate(out)
 
 
-def swaps_of_pairs(
-    sums: Sequence[Floats],
-    pairs: Sequence[tuple[int, int]],
-    aggregation: str,
-    *,
-    permutations: int,
-    seed: int,
-) -> Floats:
-    """Return differences (permutations, pairs), first less second, of models (C, k) by place.
+def swaps(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
+    """Yield which clusters are swapped, 0 or 1 (some permutations, clusters), all in turn.
 
-    All pairs share the swaps, so that a pair has the same ones whoever stands beside it.
+    They depend on the seed and on the number of clusters only, so that a pair of models has the
+    same ones whoever is compared beside it.
     """
-    value = AGGREGATIONS[aggregation]
     rng = np.random.default_rng(seed)
-    clusters, k = sums[0].shape
-    totals = np.stack([s.sum(0) for s in sums])
-    # A statistic that is the same in all models (a mean's number of instances) never moves.
-    moved = [j for j in range(k) if any((s[:, j] != sums[0][:, j]).any() for s in sums)]
-    joined = np.concatenate([s[:, moved] for s in sums], axis=1)
-    first, second = (np.array(places) for places in zip(*pairs, strict=True))
-    out = np.empty((permutations, len(pairs)))
     width, step = -(-clusters // 8), max(1, 10 * _CHUNK // max(1, clusters))
     for start in range(0, permutations, step):
         size = min(step, permutations - start)
         bits = np.frombuffer(rng.bytes(size * width), dtype=np.uint8).reshape(size, width)
-        flips = np.unpackbits(bits, axis=1, count=clusters).astype(np.float64)
-        given = (flips @ joined).reshape(
-            size, len(sums), len(moved)
-        )  # of clusters that are swapped
-        gain = np.zeros((size, len(pairs), k))
-        gain[:, :, moved] = given[:, second] - given[:, first]
-        out[start : start + size] = value(totals[first] + gain) - value(totals[second] - gain)
-    return out
+        yield np.unpackbits(bits, axis=1, count=clusters).astype(np.float64)
 
 
 def permutation_p(observed: float, permuted: Floats) -> float:
@@ -163,11 +146,17 @@ def permutation_p(observed: float, permuted: Floats) -> float:
 
 def t_quantile(p: float, df: float) -> float:
     """Return the p quantile of Student's t; between whole df linear in 1 / df, which is not less."""
-    low = math.floor(df)
-    if low == df:
-        return _whole_t_quantile(p, low)
-    share = (1 / low - 1 / df) / (1 / low - 1 / (low + 1))
-    return (1 - share) * _whole_t_quantile(p, low) + share * _whole_t_quantile(p, low + 1)
+    return float(t_quantiles(p, np.array([df]))[0])
+
+
+def t_quantiles(p: float, df: Floats) -> Floats:
+    """Return the p quantile of Student's t for each number (n,) of degrees of freedom."""
+    low, place = np.unique(np.floor(df), return_inverse=True)
+    below = np.array([_whole_t_quantile(p, int(d)) for d in low])[place]
+    above = np.array([_whole_t_quantile(p, int(d) + 1) for d in low])[place]
+    whole = low[place]
+    share = (1 / whole - 1 / df) / (1 / whole - 1 / (whole + 1))
+    return np.asarray((1 - share) * below + share * above, dtype=np.float64)
 
 
 @cache
@@ -234,6 +223,14 @@ def percentile(draws: Floats, confidence: float, clusters: float | None = None) 
     if high - low <= TIE:
         return Interval(None, None, NO_WIDTH)
     return Interval(float(low), float(high), "bootstrap")
+
+
+def percentile_ends(draws: Floats, confidence: float) -> Floats:
+    """Return the ends (R, 2) of the plain percentile interval of each row of draws (R, D) without
+    NaN; NaN where an interval has no width."""
+    tail = (1 - confidence) / 2
+    ends = np.quantile(draws, [tail, 1 - tail], axis=1).T
+    return np.where(np.ptp(ends, axis=1, keepdims=True) > TIE, ends, np.nan)
 
 
 def clustered_percentile(draws: Floats, confidence: float, sizes: Ints) -> Interval:

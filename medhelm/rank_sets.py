@@ -10,14 +10,16 @@ once. (Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024.
 from __future__ import annotations
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.intervals import t_quantile
-from medhelm.stats import TIE, Floats, Ints
+from medhelm.intervals import t_quantiles
+from medhelm.stats import TIE, Floats, Ints, pair_blocks
 
 Bools = NDArray[np.bool_]
 
@@ -47,31 +49,49 @@ def clearly_better(
     found = np.zeros((models, models), dtype=np.bool_)
     if models < 2 or len(draws) < 2:
         return found
-    i, j = np.triu_indices(models, 1)
-    gaps = draws[:, i] - draws[:, j]
-    spread = gaps.std(axis=0, ddof=1)
+    spread, largest = _spreads(draws)
     has_spread = spread > TIE
-    centred = np.abs(gaps - gaps.mean(axis=0))[:, has_spread] / spread[has_spread]
-    tail = (1 - confidence) / (2 * len(i))
+    tail = (1 - confidence) / (2 * len(spread))
     alone = NormalDist().inv_cdf(1 - tail)
     critical = alone
     if has_spread.any():
         slack = NormalDist().inv_cdf(confidence) * math.sqrt(confidence * (1 - confidence))
         level = min(1.0, confidence + slack / math.sqrt(len(draws)))
-        critical = float(np.quantile(centred.max(axis=1), level))
+        critical = float(np.quantile(largest, level))
         if not has_spread.all():  # pairs without spread are not in the largest difference
             critical = max(critical, alone)
+    i, j = np.triu_indices(models, 1)
     needed = np.full(len(i), critical)
     error = spread
     if errors is not None:
         error = errors.error[i, j]
         degrees = np.clip(errors.df[i, j], 1.0, _MOST_DF)
-        needed *= [t_quantile(1 - tail, float(df)) / alone for df in degrees]
+        needed *= t_quantiles(1 - tail, degrees) / alone
     gap = values[i] - values[j]
     is_clear = (np.abs(gap) > TIE) & (np.abs(gap) > needed * error)
     found[i, j] = is_clear & (gap > 0)
     found[j, i] = is_clear & (gap < 0)
     return found
+
+
+def _spreads(draws: Floats) -> tuple[Floats, Floats]:
+    """Return the SD (P,) of each pair's differences over the draws (D, M), and the largest
+    standardised difference (D,) of each draw, block of pairs by block."""
+    count, models = draws.shape
+    by_model = np.ascontiguousarray(draws.T)
+
+    def block(pairs: tuple[Ints, Ints]) -> tuple[Floats, Floats]:
+        gaps = by_model[pairs[0]]
+        gaps -= by_model[pairs[1]]
+        gaps -= gaps.mean(axis=1, keepdims=True)
+        spread = np.sqrt(np.sum(gaps * gaps, axis=1) / (count - 1))
+        has_spread = spread > TIE
+        size = np.abs(gaps)[has_spread] / spread[has_spread, None]
+        return spread, size.max(axis=0, initial=0.0)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(block, pair_blocks(models, count)))
+    return np.concatenate([s for s, _ in found]), np.max([top for _, top in found], axis=0)
 
 
 def macro_errors(scores: Floats, draws: Floats, clusters: Floats) -> Errors:

@@ -13,7 +13,7 @@ over benchmarks by their number less one (ddof 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal
 
@@ -156,26 +156,45 @@ def normalise(
     return share if higher_is_better else 1.0 - share
 
 
-def standard_error(values: Floats) -> float:
-    """Return sqrt(sum (s_i - m)^2 / (n (n - 1))); NaN for n < 2. (Miller 2024, section 2.1)"""
-    n = len(values)
+def standard_errors(values: Floats) -> Floats:
+    """Return sqrt(sum (s_i - m)^2 / (n (n - 1))) of each row of values (R, n); NaN for n < 2.
+
+    (Miller 2024, section 2.1)
+    """
+    n = values.shape[1]
     if n < 2:
-        return math.nan
-    return float(np.sqrt(np.sum((values - values.mean()) ** 2) / (n * (n - 1))))
+        return np.full(len(values), np.nan)
+    squares = np.sum((values - values.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    return np.asarray(np.sqrt(squares / (n * (n - 1))), dtype=np.float64)
 
 
-def clustered_error(values: Floats, clusters: Ints) -> float:
-    """Return (1/n) sqrt(sum_c (sum_{i in c} (s_i - m))^2 / (1 - n_c / n)); NaN for C < 2.
+def standard_error(values: Floats) -> float:
+    """Return the standard error of one mean, see `standard_errors`."""
+    return float(standard_errors(values[None])[0])
+
+
+def clustered_errors(values: Floats, clusters: Ints) -> Floats:
+    """Return (1/n) sqrt(sum_c (sum_{i in c} (s_i - m))^2 / (1 - n_c / n)) of each row of values
+    (R, n); NaN for C < 2.
 
     `clusters` holds a code >= 0 for each value. With clusters of one it is `standard_error`, with
     equal ones the usual error times sqrt(C / (C - 1)). (Miller 2024, section 2.2, with the
     correction CR2 for few and uneven clusters: Bell and McCaffrey, Survey Methodology 28, 2002.)
     """
     sizes = np.bincount(clusters)
+    rows, n = values.shape
     if np.count_nonzero(sizes) < 2:
-        return math.nan
-    sums = np.bincount(clusters, weights=values - values.mean())
-    return float(np.sqrt(np.sum(sums**2 / (1 - sizes / len(values)))) / len(values))
+        return np.full(rows, np.nan)
+    centred = values - values.mean(axis=1, keepdims=True)
+    cells = np.arange(rows)[:, None] * len(sizes) + clusters
+    sums = np.bincount(cells.ravel(), weights=centred.ravel(), minlength=rows * len(sizes))
+    squares = sums.reshape(rows, len(sizes)) ** 2 / (1 - sizes / n)
+    return np.asarray(np.sqrt(np.sum(squares, axis=1)) / n, dtype=np.float64)
+
+
+def clustered_error(values: Floats, clusters: Ints) -> float:
+    """Return the clustered error of one mean, see `clustered_errors`."""
+    return float(clustered_errors(values[None], clusters)[0])
 
 
 def design_effect(values: Floats, clusters: Ints) -> float:
@@ -184,30 +203,54 @@ def design_effect(values: Floats, clusters: Ints) -> float:
     return (clustered_error(values, clusters) / plain) ** 2 if plain > 0 else math.nan
 
 
-def wins(scores: Floats, definition: WinDefinition) -> Floats:
-    """Return, for scores (..., M, B), on how many benchmarks (..., M, M) row wins over column.
+def wins_and_ties(scores: Floats) -> tuple[Ints, Ints]:
+    """Return how many rivals (..., M), over all benchmarks, each model beats and ties with.
 
-    `half`: a tie counts one half. `literal`: a win where the score is at least the rival's, so
-    that a tie is a win for both. Scores are compared unrounded, see `TIE`. The diagonal is 0. Sums
-    of wins are exact, so that equal win rates are equal to the last bit.
+    Of scores (..., M, B), compared unrounded, see `TIE`. By sorting, so that memory grows with the
+    number of models and not with its square.
     """
     if np.isnan(scores).any():
         raise ValueError("win rates need a score in every cell: choose the common benchmarks first")
     models, benchmarks = scores.shape[-2:]
-    tie = 0.5 if definition == "half" else 1.0
-    found = np.zeros((*scores.shape[:-1], models))
+    won = np.zeros((scores.size // max(1, models * benchmarks), models), dtype=np.int64)
+    tied = np.zeros_like(won)
     for b in range(benchmarks):
-        gap = scores[..., :, None, b] - scores[..., None, :, b]
-        found += np.where(gap > TIE, 1.0, np.where(gap < -TIE, 0.0, tie))
-    found[..., np.arange(models), np.arange(models)] = 0.0
-    return found
+        own = np.reshape(scores[..., b], won.shape)
+        order = np.argsort(own, axis=1)
+        ordered = np.take_along_axis(own, order, axis=1)
+        below = _clearly_below(ordered)
+        above = _clearly_below(-ordered[:, ::-1])[:, ::-1]
+        place = np.argsort(order, axis=1)
+        won += np.take_along_axis(below, place, axis=1)
+        tied += np.take_along_axis(models - 1 - below - above, place, axis=1)
+    return won.reshape(scores.shape[:-1]), tied.reshape(scores.shape[:-1])
+
+
+def _clearly_below(ordered: Floats) -> Ints:
+    """Return how many entries of its ascending row lie below each entry by more than `TIE`."""
+    places = np.arange(ordered.shape[1])
+    starts = np.where(np.diff(ordered, axis=1, prepend=-np.inf) > TIE, places, 0)
+    below = np.maximum.accumulate(starts, axis=1)  # all before a run of neighbours within `TIE`
+    # The ends of a run of many can be further apart than its neighbours are.
+    while (more := ordered - np.take_along_axis(ordered, below, axis=1) > TIE).any():
+        below += more
+    return np.asarray(below, dtype=np.int64)
 
 
 def win_rates(scores: Floats, definition: WinDefinition) -> Floats:
-    """Return the share (..., M) of rivals and benchmarks won; NaN where there is no rival."""
-    models, benchmarks = scores.shape[-2:]
-    total = wins(scores, definition).sum(-1)
-    return _ratio(total, np.full_like(total, (models - 1) * benchmarks))
+    """Return the share (..., M) of rivals and benchmarks won; NaN where there is no rival.
+
+    `half`: a tie counts one half. `literal`: a win where the score is at least the rival's, so
+    that a tie is a win for both. Sums of wins are exact, so that equal win rates are equal to the
+    last bit.
+    """
+    return rate_of_wins(*wins_and_ties(scores), scores.shape[-1], definition)
+
+
+def rate_of_wins(won: Ints, tied: Ints, benchmarks: int, definition: WinDefinition) -> Floats:
+    """Return the win rates (..., M) of what `wins_and_ties` counts on so many benchmarks."""
+    total = won + (0.5 if definition == "half" else 1.0) * tied
+    return _ratio(total, np.full_like(total, (total.shape[-1] - 1) * benchmarks))
 
 
 def win_sd(scores: Floats, definition: WinDefinition) -> Floats:
@@ -215,9 +258,19 @@ def win_sd(scores: Floats, definition: WinDefinition) -> Floats:
     models, benchmarks = scores.shape
     if models < 2:
         return np.full(models, np.nan)
-    shares = wins(scores, definition)[~np.eye(models, dtype=bool)] / benchmarks
-    rivals = shares.reshape(models, models - 1)
-    return np.asarray(rivals.std(axis=-1, ddof=WIN_SD_DDOF), dtype=np.float64)
+    tie, found = 0.5 if definition == "half" else 1.0, np.empty(models)
+    for m in range(models):
+        gap = scores[m] - np.delete(scores, m, axis=0)
+        won = np.where(gap > TIE, 1.0, np.where(gap < -TIE, 0.0, tie)).sum(axis=1)
+        found[m] = (won / benchmarks).std(ddof=WIN_SD_DDOF)
+    return found
+
+
+def sample_sds(values: Floats, ddof: int) -> Floats:
+    """Return the SD of what is known in each row of values (R, n), see `sample_sd`."""
+    if values.shape[1] > ddof and not np.isnan(values).any():
+        return np.asarray(values.std(axis=1, ddof=ddof), dtype=np.float64)
+    return np.array([sample_sd(row[~np.isnan(row)], ddof) for row in values])
 
 
 def sample_sd(values: Floats, ddof: int) -> float:
@@ -226,9 +279,22 @@ def sample_sd(values: Floats, ddof: int) -> float:
 
 
 def ranks(values: Floats) -> Ints:
-    """Return 1 + the number of strictly better entries along the last axis; ties share a rank."""
-    better = values[..., None, :] > values[..., :, None] + TIE
-    return np.asarray(1 + better.sum(-1), dtype=np.int64)
+    """Return 1 + the number of strictly better entries along the last axis, none of them NaN;
+    ties share a rank."""
+    found = np.empty(values.shape, dtype=np.int64)
+    for place in np.ndindex(values.shape[:-1]):
+        row = values[place]
+        found[place] = 1 + len(row) - np.searchsorted(np.sort(row), row + TIE, side="right")
+    return found
+
+
+def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[Ints, Ints]]:
+    """Yield all pairs of models, first and second, in order, in blocks of at most `most` numbers
+    where each pair has `width` of them: some 0.8 MB, which stays in a core's cache."""
+    first, second = np.triu_indices(models, 1)
+    step = max(1, most // max(1, width))
+    for start in range(0, len(first), step):
+        yield first[start : start + step], second[start : start + step]
 
 
 def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
 
 from medhelm import stats
-from medhelm.intervals import (
-    PERMUTATIONS,
-    cluster_sums,
-    percentile,
-    permutation_p,
-    seed_of,
-    swaps_of_pairs,
-)
-from medhelm.stats import Floats
+from medhelm.intervals import PERMUTATIONS, percentile_ends
+from medhelm.stats import Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.columns import PAIRS, RANKS
 from medhelm.tables.compare import pair
-from medhelm.tables.study import Study, placed_stats
+from medhelm.tables.pair_tests import permutation_ps
+from medhelm.tables.study import Study
 from medhelm.tables.table import Row, Table, make_table
 
 
@@ -29,11 +26,9 @@ def pairs(study: Study) -> Table:
     It is the overall row of `compare` where the runs of all models have the same instances; here
     every pair is on the instances that all share. Holm's family is the pairs.
     """
-    ranking = study.ranking
-    rows = _rows(study) if ranking.is_defined else []
-    for row, p in zip(rows, stats.holm([float(str(r["p"])) for r in rows]), strict=True):
-        row["p_holm"] = p
-    said = [notes.pooled_intervals(study)] if rows else ["Fewer than two models are ranked."]
+    rows = _rows(study) if study.ranking.is_defined else []
+    is_there = study.ranking.is_defined
+    said = [notes.pooled_intervals(study)] if is_there else ["Fewer than two models are ranked."]
     return make_table(
         "pairs",
         "Paired differences of macro-averages, A less B",
@@ -44,65 +39,61 @@ def pairs(study: Study) -> Table:
     )
 
 
-def _rows(study: Study) -> list[Row]:
+def _rows(study: Study) -> Iterator[Row]:
+    """Yield the rows in the order of the models: there are half as many as models squared."""
     ranking = study.ranking
-    benchmarks, macro = ranking.benchmarks, ranking.scores.mean(axis=1)
-    couples = list(combinations(range(len(ranking.models)), 2))
-    rows: list[Row] = [
-        {
-            "model_a": ranking.models[a],
-            "model_b": ranking.models[b],
-            "n_benchmarks": len(benchmarks),
-            "difference": macro[a] - macro[b],
+    macro = ranking.scores.mean(axis=1)
+    difference = np.concatenate([macro[m] - macro[m + 1 :] for m in range(len(macro))])
+    if len(ranking.benchmarks) == 1:  # then its own interval and p, so that no difference has two
+        ends, p = _of_one(study, ranking.benchmarks[0])
+    else:
+        ends, p = _ends(study), permutation_ps(study, difference)
+    numbers = zip(difference, ends, p, stats.holm(p.tolist()), strict=True)
+    couples = combinations(ranking.models, 2)
+    for (a, b), (gap, (low, high), own, adjusted) in zip(couples, numbers, strict=True):
+        yield {
+            "model_a": a,
+            "model_b": b,
+            "n_benchmarks": len(ranking.benchmarks),
+            "difference": gap,
+            "low": low,
+            "high": high,
+            "p": own,
+            "p_holm": adjusted,
         }
-        for a, b in couples
-    ]
-    if len(benchmarks) == 1:  # then its own interval and p, so that no difference has two of them
-        cells, panel = study.cells[benchmarks[0]], study.panels[benchmarks[0]]
-        for row, (a, b) in zip(rows, couples, strict=True):
-            one, two = cells[ranking.models[a]], cells[ranking.models[b]]
-            found = pair(one, two, panel.metric, study.settings, benchmarks[0])
-            assert found is not None  # common benchmarks have instances in common
-            row |= {"low": found.interval.low, "high": found.interval.high, "p": found.p}
-        return rows
-    swaps = np.mean([_swaps(study, b, couples) for b in benchmarks], axis=0)
-    draws = ranking.draws.mean(axis=2)
-    for row, (a, b), own in zip(rows, couples, swaps.T, strict=True):
-        ends = percentile(draws[:, a] - draws[:, b], study.settings.confidence)
-        row |= {"low": ends.low, "high": ends.high, "p": permutation_p(macro[a] - macro[b], own)}
-    return rows
 
 
-def _swaps(study: Study, benchmark: str, couples: list[tuple[int, int]]) -> Floats:
-    """Return normalised differences (permutations, pairs) under random swaps of clusters."""
-    panel = study.panels[benchmark]
-    sums = [cluster_sums(*found) for found in placed_stats(panel, study.ranking.models)]
-    metric = panel.metric
-    swaps = swaps_of_pairs(
-        sums,
-        couples,
-        metric.aggregation,
-        permutations=PERMUTATIONS,
-        seed=seed_of(study.settings.bootstrap_seed, benchmark, "swaps"),
-    )
-    return swaps / ((metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1))
+def _of_one(study: Study, benchmark: str) -> tuple[Floats, Floats]:
+    """Return ends (P, 2), NaN where there is none, and p (P,) of the pairs on a single benchmark."""
+    cells, panel = study.cells[benchmark], study.panels[benchmark]
+    found = []
+    for a, b in combinations(study.ranking.models, 2):
+        own = pair(cells[a], cells[b], panel.metric, study.settings, benchmark)
+        assert own is not None  # common benchmarks have instances in common
+        found.append((own.interval.low, own.interval.high, own.p))
+    values = np.array(found, dtype=np.float64)
+    return values[:, :2], values[:, 2]
+
+
+def _ends(study: Study) -> Floats:
+    """Return the ends (P, 2) of the percentile intervals of macro-averages' paired differences."""
+    by_model = np.ascontiguousarray(study.ranking.draws.mean(axis=2).T)
+
+    def block(couple: tuple[Ints, Ints]) -> Floats:
+        gaps = by_model[couple[0]] - by_model[couple[1]]
+        return percentile_ends(gaps, study.settings.confidence)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.concatenate(list(pool.map(block, stats.pair_blocks(*by_model.shape))))
 
 
 def ranks(study: Study) -> Table:
     """Return one row per ranked model and rank: the share of draws in which it has that rank."""
-    ranking = study.ranking
-    rows: list[Row] = []
-    if ranking.is_defined:
-        drawn = stats.ranks(ranking.merit_draws)
-        for m, model in enumerate(ranking.models):
-            for rank in range(1, len(ranking.models) + 1):
-                share = float((drawn[:, m] == rank).mean())
-                rows.append({"model": model, "rank": rank, "share": share})
     return make_table(
         "ranks",
         "Where each model stands when instances are resampled",
         RANKS,
-        rows,
+        _shares(study) if study.ranking.is_defined else [],
         [
             *notes.common(study),
             *notes.ranking(study),
@@ -112,3 +103,12 @@ def ranks(study: Study) -> Table:
         notes.settings(study),
         group=("model",),
     )
+
+
+def _shares(study: Study) -> Iterator[Row]:
+    ranking = study.ranking
+    drawn = stats.ranks(ranking.merit_draws)
+    for m, model in enumerate(ranking.models):
+        counts = np.bincount(drawn[:, m], minlength=len(ranking.models) + 1)
+        for rank, count in enumerate(counts[1:].tolist(), start=1):
+            yield {"model": model, "rank": rank, "share": count / len(drawn)}

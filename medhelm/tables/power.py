@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from medhelm import stats
 from medhelm.schema import MetricRef
-from medhelm.stats import TIE, Floats
+from medhelm.stats import TIE, Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.columns import MDE
 from medhelm.tables.study import Panel, Study
@@ -74,19 +75,11 @@ def _mde_row(study: Study, benchmark: str) -> Row:
     models = [m for m in study.contenders if m not in panel.unfit]
     found = study.estimates(benchmark)
     is_mean = panel.metric.aggregation == "mean"
-    plain, clustered = [], []
     codes = np.unique(panel.clusters, return_inverse=True)[1].astype(np.int64)
     is_clustered = bool(len(codes)) and codes.max() + 1 < len(codes)
-    values = {m: _values(panel, m) for m in models if len(panel.ids)}
     whole = _divisor(study, panel.metric)
-    for a, b in combinations(values, 2):
-        if is_mean:
-            gap = (values[a] - values[b]) / whole
-            plain.append(_error(gap, _is_papers(study)))
-            clustered.append(stats.clustered_error(gap, codes))
-        else:
-            drawn = (found[a].draws - found[b].draws) / whole
-            plain.append(stats.sample_sd(drawn[~np.isnan(drawn)], ddof=1))
+    rows = [_values(panel, m) if is_mean else found[m].draws for m in models]
+    plain, clustered = _errors(study, panel, rows, codes if is_clustered else None)
     effects = _effects(plain, study)
     effects = effects[~np.isnan(effects)]
     row: Row = {
@@ -97,7 +90,9 @@ def _mde_row(study: Study, benchmark: str) -> Row:
         "pairs": len(effects),
         "method": "paired sd" if is_mean else "bootstrap",
     }
-    gaps = np.abs([found[a].score - found[b].score for a, b in combinations(models, 2)]) / whole
+    scores = np.array([found[m].score for m in models])
+    gaps = np.concatenate([[], *(np.abs(scores[m] - scores[m + 1 :]) for m in range(len(models)))])
+    gaps /= whole
     gaps = gaps[~np.isnan(gaps)]
     if len(gaps):
         row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
@@ -119,14 +114,37 @@ def _values(panel: Panel, model: str) -> Floats:
     return np.asarray(scores.values[scores.among(panel.ids)])
 
 
-def _error(gap: Floats, is_papers: bool) -> float:
-    """Return the standard error of a mean; the paper's divides the SD's sum by n, not n - 1."""
-    if is_papers and len(gap) > 1:
-        return float(gap.std() / np.sqrt(len(gap)))
-    return stats.standard_error(gap)
+def _errors(
+    study: Study, panel: Panel, rows: list[Floats], codes: Ints | None
+) -> tuple[Floats, Floats]:
+    """Return the standard error of every pair's difference, and of a mean in clusters the
+    clustered one; empty where the models share no instance.
+
+    `rows`: of each model its values if the metric is a mean, else its draws.
+    """
+    if len(rows) < 2 or not len(panel.ids):
+        return np.empty(0), np.empty(0)
+    is_mean = panel.metric.aggregation == "mean"
+    whole, joined = _divisor(study, panel.metric), np.stack(rows)
+
+    def block(pair: tuple[Ints, Ints]) -> tuple[Floats, Floats]:
+        gaps = (joined[pair[0]] - joined[pair[1]]) / whole
+        if not is_mean:
+            return stats.sample_sds(gaps, ddof=1), np.empty(0)
+        in_clusters = np.empty(0) if codes is None else stats.clustered_errors(gaps, codes)
+        return _mean_errors(gaps, _is_papers(study)), in_clusters
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = list(pool.map(block, stats.pair_blocks(len(joined), joined.shape[1])))
+    return np.concatenate([p for p, _ in parts]), np.concatenate([c for _, c in parts])
 
 
-def _effects(errors: list[float], study: Study) -> Floats:
-    if _is_papers(study):
-        return stats.PAPER_MDE_FACTOR * np.array(errors)
-    return stats.mde(np.array(errors))
+def _mean_errors(gaps: Floats, is_papers: bool) -> Floats:
+    """Return the standard errors of means; the paper's divides the SD's sum by n, not n - 1."""
+    if is_papers and gaps.shape[1] > 1:
+        return np.asarray(gaps.std(axis=1) / np.sqrt(gaps.shape[1]))
+    return stats.standard_errors(gaps)
+
+
+def _effects(errors: Floats, study: Study) -> Floats:
+    return stats.PAPER_MDE_FACTOR * errors if _is_papers(study) else stats.mde(errors)

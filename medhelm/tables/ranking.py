@@ -40,7 +40,8 @@ class Ranking:
     def rate_draws(self) -> Mapping[WinDefinition, Floats]:
         """Draws (D, M) of both win rates, instances resampled within each benchmark."""
         definitions: tuple[WinDefinition, ...] = get_args(WinDefinition)
-        return {d: stats.win_rates(self.draws, d) for d in definitions}
+        won, tied = stats.wins_and_ties(self.draws)
+        return {d: stats.rate_of_wins(won, tied, len(self.benchmarks), d) for d in definitions}
 
     @cached_property
     def merit(self) -> Floats:
