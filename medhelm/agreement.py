@@ -20,8 +20,9 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm.intervals import Interval, percentile, t_quantile
+from medhelm.intervals import Interval, percentile
 from medhelm.stats import TIE, Floats, Ints
+from medhelm.student_t import t_quantile
 
 LEAST = 3
 """A correlation needs that many units: of two it is 1 or -1 whatever they say."""

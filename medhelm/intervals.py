@@ -12,15 +12,16 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
 from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints, design_effect, extreme_sums
+from medhelm.student_t import t_quantile
 
 SMALL = 300
 """Below this many instances a rate gets a Wilson interval (statistics of small samples)."""
@@ -47,11 +48,11 @@ _GAFFKE_WEIGHTS = 20_000_000
 _CHUNK = 100_000
 """Numbers held at a time while resampling: 0.8 MB, which stays in a core's cache."""
 
+_KEPT = 2_000_000
+"""Numbers of a bootstrap or of swaps that are kept for the next one of the same seed: 16 MB."""
+
 _STREAMS = 16
 """Streams of random numbers in one bootstrap, drawn side by side on as many cores as there are."""
-
-_MOST_STEPS = 200
-"""Newton's steps to a quantile: 5 or 6 as a rule, one for each doubling in the tails of df 1."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,34 @@ def bootstrap(sums: Floats, draws: int, seed: int) -> Floats:
 
     A fixed number of streams share the draws, so the number of cores changes nothing.
     """
-    sizes = [len(part) for part in np.array_split(np.arange(draws), _STREAMS)]
+    if len(sums) * draws <= _KEPT:
+        return np.concatenate([w @ sums for w in _kept_weights(len(sums), draws, seed)])
 
-    def stream(size: int, own: np.random.SeedSequence) -> list[Floats]:
-        return [w @ sums for w in _weights(len(sums), size, np.random.default_rng(own))]
+    def stream(weights: Iterator[Floats]) -> list[Floats]:
+        return [w @ sums for w in weights]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        drawn = pool.map(stream, sizes, np.random.SeedSequence(seed).spawn(_STREAMS))
-        return np.concatenate([block for blocks in drawn for block in blocks])
+        blocks = list(pool.map(stream, _streams(len(sums), draws, seed)))
+    return np.concatenate([block for found in blocks for block in found])
+
+
+def _streams(clusters: int, draws: int, seed: int) -> list[Iterator[Floats]]:
+    """Return the counts of each stream of random numbers, not yet drawn."""
+    sizes = [len(part) for part in np.array_split(np.arange(draws), _STREAMS)]
+    seeds = np.random.SeedSequence(seed).spawn(_STREAMS)
+    return [
+        _weights(clusters, size, np.random.default_rng(own))
+        for size, own in zip(sizes, seeds, strict=True)
+    ]
+
+
+@lru_cache(maxsize=2)
+def _kept_weights(clusters: int, draws: int, seed: int) -> tuple[Floats, ...]:
+    """Return the counts of a bootstrap, kept for those that follow with the same seed: other
+    metrics of a benchmark, and other pairs of its models."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        blocks: list[list[Floats]] = list(pool.map(list, _streams(clusters, draws, seed)))
+    return tuple(w for found in blocks for w in found)
 
 
 def swap_differences(
@@ -117,7 +138,8 @@ def swap_differences(
     clusters' paired differences; it serves any aggregate.
     """
     value, pair = AGGREGATIONS[aggregation], np.stack([a, b])
-    totals, out = pair.sum(1), []
+    totals = pair.sum(1)
+    out: list[Floats] = []
     for flips in swaps(len(a), permutations, seed):
         gain = flips @ (b - a)  # of the first from clusters that are swapped
         out.append(value(totals[0] + gain) - value(totals[1] - gain))
@@ -125,11 +147,17 @@ def swap_differences(
 
 
 def swaps(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
-    """Yield which clusters are swapped, 0 or 1 (some permutations, clusters), all in turn.
+    """Return which clusters are swapped, 0 or 1 (some permutations, clusters), all in turn.
 
     They depend on the seed and on the number of clusters only, so that a pair of models has the
     same ones whoever is compared beside it.
     """
+    if clusters * permutations <= _KEPT:
+        return iter(_kept_swaps(clusters, permutations, seed))
+    return _swaps(clusters, permutations, seed)
+
+
+def _swaps(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
     rng = np.random.default_rng(seed)
     width, step = -(-clusters // 8), max(1, 10 * _CHUNK // max(1, clusters))
     for start in range(0, permutations, step):
@@ -138,57 +166,16 @@ def swaps(clusters: int, permutations: int, seed: int) -> Iterator[Floats]:
         yield np.unpackbits(bits, axis=1, count=clusters).astype(np.float64)
 
 
+@lru_cache(maxsize=2)
+def _kept_swaps(clusters: int, permutations: int, seed: int) -> tuple[Floats, ...]:
+    """Return the swaps, kept for the next pair of models."""
+    return tuple(_swaps(clusters, permutations, seed))
+
+
 def permutation_p(observed: float, permuted: Floats) -> float:
     """Return the two-sided p, (1 + number at least as extreme) / (1 + number of permutations)."""
     extreme = int(np.count_nonzero(np.abs(permuted) >= abs(observed) - TIE))
     return (1 + extreme) / (1 + len(permuted))
-
-
-def t_quantile(p: float, df: float) -> float:
-    """Return the p quantile of Student's t; between whole df linear in 1 / df, which is not less."""
-    return float(t_quantiles(p, np.array([df]))[0])
-
-
-def t_quantiles(p: float, df: Floats) -> Floats:
-    """Return the p quantile of Student's t for each number (n,) of degrees of freedom."""
-    low, place = np.unique(np.floor(df), return_inverse=True)
-    below = np.array([_whole_t_quantile(p, int(d)) for d in low])[place]
-    above = np.array([_whole_t_quantile(p, int(d) + 1) for d in low])[place]
-    whole = low[place]
-    share = (1 / whole - 1 / df) / (1 / whole - 1 / (whole + 1))
-    return np.asarray((1 - share) * below + share * above, dtype=np.float64)
-
-
-@cache
-def _whole_t_quantile(p: float, df: int) -> float:
-    """Return the p quantile of Student's t with a whole number of degrees of freedom.
-
-    Newton's steps on the finite series of its distribution (Abramowitz and Stegun 26.7.3, 26.7.4)
-    from the normal quantile: it lies nearer to 0, so that no step passes the root. Every interval
-    needs this one function, and importing scipy's takes longer than most tables.
-    """
-    if p < 0.5:
-        return -_whole_t_quantile(1 - p, df)
-    t = NormalDist().inv_cdf(p)
-    height = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
-    for _ in range(_MOST_STEPS):
-        density = height * (1 + t * t / df) ** (-(df + 1) / 2)
-        step = (p - (1 + _within(t, df)) / 2) / density
-        t += step
-        if step <= 1e-15 * t:  # rounding has the last word
-            break
-    return t
-
-
-def _within(t: float, df: int) -> float:
-    """Return the share of Student's t between -t and t."""
-    sine, cosine = t / math.hypot(t, math.sqrt(df)), math.sqrt(df) / math.hypot(t, math.sqrt(df))
-    k, odd = np.arange(1, df // 2), df % 2
-    terms = np.cumprod((2 * k - 1 + odd) / (2 * k + odd) * cosine**2)
-    total = 1 + float(terms.sum()) if df > 1 else 0.0
-    if odd:
-        return 2 / math.pi * (math.atan2(sine, cosine) + sine * cosine * total)
-    return sine * total
 
 
 def effective_clusters(sizes: Ints) -> float:

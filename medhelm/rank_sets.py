@@ -18,8 +18,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.intervals import t_quantiles
 from medhelm.stats import TIE, Floats, Ints, pair_blocks
+from medhelm.student_t import t_quantiles
 
 Bools = NDArray[np.bool_]
 

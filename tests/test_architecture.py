@@ -26,6 +26,7 @@ LAYERS: dict[int, set[str]] = {
         "rouge",
         "runlog",
         "stats",
+        "student_t",
         "taxonomy",
         "word_model",
         "yaml_benchmark",

@@ -16,6 +16,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from medhelm import intervals, stats
 from medhelm.intervals import Interval
 from medhelm.rank_sets import clearly_better, macro_errors, rank_sets
+from medhelm.student_t import t_quantile
 from perf.coverage import EVEN, UNEVEN, coverage
 
 law = settings(max_examples=40, deadline=None)
@@ -155,9 +156,8 @@ SCORES = np.array(
 
 def test_win_rates_by_hand() -> None:
     # a beats b on the first and ties on the second; a and c win one each; b and c likewise
-    half, literal = (stats.wins(SCORES, d) for d in DEFINITIONS)
-    assert literal[0, 1] == 2.0 and literal[1, 0] == 1.0 and literal[0, 2] == 1.0
-    assert half[0, 1] == 1.5 and half[1, 0] == 0.5
+    won, tied = stats.wins_and_ties(SCORES)
+    assert won.tolist() == [2, 1, 2] and tied.tolist() == [1, 1, 0]
     assert stats.win_rates(SCORES, "literal") == pytest.approx([0.75, 0.5, 0.5])
     assert stats.win_rates(SCORES, "half") == pytest.approx([0.625, 0.375, 0.5])
 
@@ -177,6 +177,7 @@ def test_equal_win_rates_are_equal_to_the_last_bit() -> None:
 
 
 DEFINITIONS: tuple[Any, ...] = ("half", "literal")
+NEAR_TIES = [0.5, *(0.5 + k * stats.TIE for k in (0.4, 0.8, 1.0, 1.2, 1.6, 2.1, -0.7, -1.0)), 0.9]
 
 matrices = st.integers(2, 6).flatmap(
     lambda m: st.integers(1, 5).flatmap(
@@ -195,8 +196,22 @@ matrices = st.integers(2, 6).flatmap(
 def test_half_win_rates_average_to_exactly_one_half(rows: list[list[float]]) -> None:
     scores = np.array(rows)
     assert np.mean(stats.win_rates(scores, "half")) == pytest.approx(0.5)
-    won, off = stats.wins(scores, "half"), ~np.eye(len(rows), dtype=bool)
-    assert ((won + won.T)[off] == scores.shape[1]).all()
+    won, tied = stats.wins_and_ties(scores)
+    pairs = len(rows) * (len(rows) - 1) // 2
+    assert won.sum() + tied.sum() // 2 == pairs * scores.shape[1]
+
+
+@law
+@given(st.lists(st.lists(st.sampled_from(NEAR_TIES), min_size=5, max_size=5), min_size=1))
+def test_wins_are_those_of_comparing_every_two(rows: list[list[float]]) -> None:
+    """With chains of near ties, of which the ends are no ties: sorting must not join them."""
+    scores = np.array(rows)[:, :, None]
+    gap = scores[:, :, None, 0] - scores[:, None, :, 0]
+    won, tied = stats.wins_and_ties(scores)
+    assert won.tolist() == (gap > stats.TIE).sum(-1).tolist()
+    assert tied.tolist() == ((abs(gap) <= stats.TIE).sum(-1) - 1).tolist()
+    better = scores[:, None, :, 0] > scores[:, :, None, 0] + stats.TIE
+    assert stats.ranks(scores[..., 0]).tolist() == (1 + better.sum(-1)).tolist()
 
 
 @law
@@ -220,12 +235,12 @@ def test_literal_win_rates_are_never_below_half_ones(rows: list[list[float]]) ->
 def test_the_last_bit_of_a_sum_is_no_win() -> None:
     one, two = sum([0.1, 0.2, 0.3]), sum([0.3, 0.2, 0.1])
     assert one != two
-    assert stats.wins(np.array([[one], [two]]), "half")[0, 1] == 0.5
+    assert stats.win_rates(np.array([[one], [two]]), "half").tolist() == [0.5, 0.5]
 
 
 def test_a_missing_cell_is_refused() -> None:
     with pytest.raises(ValueError, match="every cell"):
-        stats.wins(np.array([[0.5], [np.nan]]), "half")
+        stats.win_rates(np.array([[0.5], [np.nan]]), "half")
 
 
 def test_one_model_has_no_win_rate() -> None:
@@ -437,17 +452,17 @@ def test_wilson_agrees_with_scipy(k: int, n: int) -> None:
     st.sampled_from([0.6, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995]),
 )
 def test_quantiles_of_student_are_those_of_scipy(df: int, p: float) -> None:
-    found = intervals.t_quantile(p, df)
+    found = t_quantile(p, df)
     assert found == pytest.approx(scipy.special.stdtrit(df, p), rel=1e-9)
-    assert intervals.t_quantile(1 - p, df) == pytest.approx(-found, rel=1e-12)
+    assert t_quantile(1 - p, df) == pytest.approx(-found, rel=1e-12)
 
 
 def test_quantiles_of_student_that_books_give() -> None:
     # One degree of freedom is Cauchy's: tan(pi (p - 1/2)). The others from printed tables.
-    assert intervals.t_quantile(0.5, 3) == 0.0
-    assert intervals.t_quantile(0.975, 1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-13)
+    assert t_quantile(0.5, 3) == 0.0
+    assert t_quantile(0.975, 1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-13)
     for df, printed in ((2, 4.303), (9, 2.262), (30, 2.042), (120, 1.980), (10**6, 1.960)):
-        assert intervals.t_quantile(0.975, df) == pytest.approx(printed, abs=5e-4)
+        assert t_quantile(0.975, df) == pytest.approx(printed, abs=5e-4)
 
 
 def test_effective_clusters_by_hand() -> None:
@@ -469,7 +484,7 @@ def test_clustered_errors_are_unbiased_for_uneven_clusters() -> None:
 
 def test_quantiles_between_whole_degrees_of_freedom() -> None:
     for df, slack in ((1.4, 0.2), (3.5, 4e-3), (17.25, 1e-5)):
-        found, wanted = intervals.t_quantile(0.975, df), scipy.stats.t.ppf(0.975, df)
+        found, wanted = t_quantile(0.975, df), scipy.stats.t.ppf(0.975, df)
         assert wanted <= found <= wanted * (1 + slack)
 
 

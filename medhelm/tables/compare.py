@@ -8,7 +8,9 @@ Holm family nor the overall row.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,12 +47,28 @@ class Paired:
     error: float
     correlation: float
     interval: Interval
-    p: float
-    test: str
+    wins: tuple[int, int] | None
+    """Instances that the first and the second alone answer, of a rate of independent instances."""
     draws: Floats
     """Bootstrap draws of the difference."""
-    swaps: Floats
-    """The difference under random swaps of the two models, cluster by cluster."""
+    swap: Callable[[], Floats]
+
+    @cached_property
+    def swaps(self) -> Floats:
+        """The difference under random swaps of the two models, cluster by cluster."""
+        return self.swap()
+
+    @cached_property
+    def p(self) -> float:
+        """Return the p of the test."""
+        if self.wins is not None:
+            return stats.mcnemar(*self.wins)
+        return permutation_p(self.difference, self.swaps)
+
+    @property
+    def test(self) -> str:
+        """Name of the test."""
+        return "permutation" if self.wins is None else "McNemar exact"
 
     @property
     def difference(self) -> float:
@@ -164,11 +182,15 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
     seed = seed_of(settings.bootstrap_seed, benchmark)
     drawn = np.split(bootstrap(np.concatenate(sums, axis=1), settings.draws, seed), 2, axis=1)
     draws = scale(value(drawn[0])) - scale(value(drawn[1]))
-    seed = seed_of(settings.bootstrap_seed, benchmark, "swaps")
-    swaps = swap_differences(
-        sums[0], sums[1], metric.aggregation, permutations=PERMUTATIONS, seed=seed
-    )
-    swaps /= (metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1)
+    width = (metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1)
+
+    def swap() -> Floats:
+        seed = seed_of(settings.bootstrap_seed, benchmark, "swaps")
+        drawn = swap_differences(
+            sums[0], sums[1], metric.aggregation, permutations=PERMUTATIONS, seed=seed
+        )
+        return drawn / width
+
     left, right = scale(one.values[at]), scale(two.values[bt])
     gap = left - right
     normalised = (float(scale(np.asarray(scores[0]))), float(scale(np.asarray(scores[1]))))
@@ -184,14 +206,9 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
         error=stats.clustered_error(gap, codes) if is_mean else stats.sample_sd(known, ddof=1),
         correlation=_correlation(left, right),
         interval=_interval(draws, np.bincount(codes), settings),
-        p=(
-            stats.mcnemar(wins, losses)
-            if is_rate
-            else permutation_p(normalised[0] - normalised[1], swaps)
-        ),
-        test="McNemar exact" if is_rate else "permutation",
+        wins=(wins, losses) if is_rate else None,
         draws=draws,
-        swaps=swaps,
+        swap=swap,
     )
 
 

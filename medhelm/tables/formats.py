@@ -18,7 +18,7 @@ import msgspec
 
 from medhelm.console import open_console
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.layout import BARE, leaving, shown
+from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.table import Column, Table, Value, to_document
 
@@ -228,8 +228,13 @@ def _all_notes(table: Table) -> list[str]:
     return [*table.notes, line]
 
 
-def print_tables(tables: Sequence[Table], console: Console | None = None) -> None:
-    """Print tables with their notes on a terminal; a note of several tables is printed once."""
+def print_tables(
+    tables: Sequence[Table], console: Console | None = None, most: int | None = MOST_ROWS
+) -> None:
+    """Print tables with their notes on a terminal; a note of several tables is printed once.
+
+    `most`: rows of a grid after which it is cut, with a note that gives their number.
+    """
     from rich.text import Text
 
     out = console or open_console()
@@ -237,6 +242,8 @@ def print_tables(tables: Sequence[Table], console: Console | None = None) -> Non
     for table in tables:
         notes = _all_notes(table)
         for grid in table.grids():
+            grid, said_of_cut = cut(grid, most)
+            notes = [*said_of_cut, *notes]
             columns = _fitting(grid, out.width)
             if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
                 notes = [*not_scored(table.rows), *notes]
@@ -349,7 +356,7 @@ def to_terminal(tables: Sequence[Table], width: int = 80) -> str:
     """Return tables as plain text of a given width."""
     out = io.StringIO()
     plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
-    print_tables(tables, plain)
+    print_tables(tables, plain, most=None)
     return out.getvalue()
 
 

@@ -88,6 +88,22 @@ _WITH_JURY = frozenset(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("
 """Columns of the cost table that are shown where judges were asked, and only there."""
 
 
+MOST_ROWS = 1000
+"""Rows of a grid that a terminal shows; the tables of pairs and ranks have some half a million
+and a million of a thousand models."""
+
+
+def cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
+    """Return the first rows of a grid, and the note on those that are not printed."""
+    if most is None or len(table.rows) <= most:
+        return table, []
+    note = (
+        f"Printed are the first {most:,} of the {len(table.rows):,} rows of {table.title!r}: "
+        "--out FILE writes all of them."
+    )
+    return replace(table, rows=table.rows[:most]), [note]
+
+
 def leaving(table: Table, columns: Sequence[Column]) -> list[str]:
     """Return which of the columns a narrow terminal leaves out, in this order.
 

@@ -125,4 +125,4 @@ class _Swapped:
             gap -= benchmark.scores(kept[:, later] + given[:, first, None])
         start = first * (2 * models - first - 1) // 2
         least = self._least[start : start + len(gap), None]
-        return np.count_nonzero(np.abs(gap, out=gap) >= least, axis=1)
+        return np.asarray(np.count_nonzero(np.abs(gap, out=gap) >= least, axis=1))

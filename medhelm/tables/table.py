@@ -154,7 +154,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     title: str
     columns: tuple[ColumnDocument, ...]
-    rows: tuple[dict[str, Value], ...]
+    rows: tuple[Mapping[str, Value], ...]
     notes: tuple[str, ...]
     settings: dict[str, Value]
 
@@ -205,7 +205,7 @@ def to_document(table: Table) -> Document:
         table=table.name,
         title=table.title,
         columns=tuple(ColumnDocument(c.name, c.type, c.description, c.unit) for c in table.columns),
-        rows=tuple(dict(row) for row in table.rows),
+        rows=table.rows,
         notes=table.notes,
         settings=dict(table.settings),
     )

@@ -18,7 +18,8 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.errors import DataError, closest
-from medhelm.intervals import effective_trials, t_quantile, wilson
+from medhelm.intervals import effective_trials, wilson
+from medhelm.student_t import t_quantile
 from medhelm.tables.column_kinds import count, ends, number, text
 from medhelm.tables.ratings import check_columns, whole_number
 from medhelm.tables.spreadsheet import guard, read_filled, refuse_present, to_csv, write_whole
