@@ -29,6 +29,11 @@ def test_cached_tokens_without_a_price_cost_the_full_one() -> None:
     assert cost(usage, GPT4O) == pytest.approx(0.0025)
 
 
+def test_cached_tokens_can_be_free() -> None:
+    free = Price(input=2.0, output=8.0, cached=0.0, date="2025-05-12")
+    assert usd(free, 1000, 600, 0) == pytest.approx(400 * 2.0 / 1e6)
+
+
 def test_what_is_not_known_is_none_and_never_zero() -> None:
     assert cost(Usage(input_tokens=1, output_tokens=1), None) is None
     assert cost(Usage(input_tokens=1), GPT4O) is None
@@ -121,6 +126,16 @@ def test_the_cap_stops_before_sending() -> None:
     first.settle(Usage(input_tokens=1000, output_tokens=10))
     assert ledger.spent_usd == pytest.approx(0.0026)
     ledger.reserve(GPT4O, 1000, 100)
+
+
+def test_a_budget_may_be_spent_to_its_last_cent_and_token() -> None:
+    price = Price(input=1.0, output=1.0, date="2026-01-01")
+    for cap in ({"cap_usd": 1.5}, {"cap_tokens": 1_500_000}):
+        ledger = Ledger(**cap)
+        ledger.reserve(price, 500_000, 500_000)
+        ledger.reserve(price, 250_000, 250_000)
+        with pytest.raises(BudgetReached):
+            ledger.reserve(price, 1, 0)
 
 
 def test_the_cap_on_tokens_needs_no_price() -> None:

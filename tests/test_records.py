@@ -22,12 +22,17 @@ from medhelm.errors import RecordError, RunLocked
 from medhelm.records import Plan, request_hash
 from medhelm.runlog import RunFolder, encode_line, exchange_keys
 from medhelm.schema import (
+    Criterion,
     Exchange,
     Finish,
+    GradingSpec,
     Instance,
+    JurySpec,
+    JuryTerms,
     ModelSpec,
     Price,
     Response,
+    Rubric,
     RunSpec,
     Sampling,
     Usage,
@@ -321,6 +326,106 @@ def test_the_request_hash_is_pinned_because_a_change_asks_every_model_again() ->
     assert request_hash(SPEC) == "b0748ac10e97de7d"
     held = msgspec.structs.replace(MODEL, json_schema=True)  # set only where a schema is sent
     assert request_hash(msgspec.structs.replace(SPEC, model=held)) == "f63c503a39dc618e"
+
+
+JUDGE = ModelSpec(name="judge", model="judge", base_url="http://127.0.0.1:1/v1")
+RUBRIC = Rubric(
+    name="r", version="1", task="Rate.", criteria=(Criterion(name="accuracy", text="Right?"),)
+)
+JURY = JurySpec(name="j", judges=(JUDGE,))
+TERMS = JuryTerms(jury=JURY, rubric=RUBRIC, version="1", instruction="Answer.")
+
+
+def with_jury(**terms: object) -> GradingSpec:
+    own = msgspec.structs.replace(TERMS, **terms)
+    return GradingSpec(scoring="fixed", metrics=(), jury=own)
+
+
+def jury(**fields: object) -> JurySpec:
+    return msgspec.structs.replace(JURY, **fields)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"jury": jury(quorum=1)},
+        {"jury": jury(repairs=0)},
+        {"jury": jury(reasons=False)},
+        {"jury": jury(max_output_tokens=99)},
+        {"jury": jury(judges=(msgspec.structs.replace(JUDGE, system_prompt="Be kind."),))},
+        {"jury": jury(judges=(JUDGE, JUDGE))},
+        {"rubric": msgspec.structs.replace(RUBRIC, task="Rate harshly.")},
+        {"version": "2"},
+        {"instruction": "Answer in one word."},
+    ],
+)
+def test_what_decides_a_jurys_score_makes_another_grading(terms: dict[str, object]) -> None:
+    """With a quorum left out, a score of one judge would be taken for one of two."""
+    assert records.grading_hash(with_jury(**terms)) != records.grading_hash(with_jury())
+
+
+@pytest.mark.parametrize("judges", [(), (JUDGE,)])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"rubric": msgspec.structs.replace(RUBRIC, task="Rate harshly.")},
+        {"version": "2"},
+        {"instruction": "Answer in one word."},
+    ],
+)
+def test_rubric_and_prompt_decide_with_and_without_judges(
+    judges: tuple[ModelSpec, ...], terms: dict[str, object]
+) -> None:
+    """The offline graders have no judge whose hash could hold the rubric."""
+    before = with_jury(jury=jury(judges=judges))
+    after = with_jury(jury=jury(judges=judges), **terms)
+    assert records.grading_hash(before) != records.grading_hash(after)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"jury": jury(quorum=1)},
+        {"jury": jury(name="other")},
+        {"jury": jury(judges=(JUDGE, msgspec.structs.replace(JUDGE, name="b", model="b")))},
+    ],
+)
+def test_verdicts_are_kept_where_the_judge_is_asked_the_same(terms: dict[str, object]) -> None:
+    own = msgspec.structs.replace(TERMS, **terms)
+    assert records.judge_hash(JUDGE, own) == records.judge_hash(JUDGE, TERMS)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"jury": jury(repairs=0)},
+        {"jury": jury(reasons=False)},
+        {"jury": jury(max_output_tokens=99)},
+        {"rubric": msgspec.structs.replace(RUBRIC, task="Rate harshly.")},
+        {"version": "2"},
+        {"instruction": "Answer in one word."},
+    ],
+)
+def test_what_decides_a_verdict_asks_the_judge_again(terms: dict[str, object]) -> None:
+    """With the repairs left out, an abstention after one try stays where three were asked for."""
+    own = msgspec.structs.replace(TERMS, **terms)
+    assert records.judge_hash(JUDGE, own) != records.judge_hash(JUDGE, TERMS)
+
+
+def test_a_reasoning_judge_has_a_budget_of_its_own() -> None:
+    thinking = msgspec.structs.replace(JUDGE, reasoning=True)
+    own = jury(max_output_tokens=10, reasoning_output_tokens=500)
+    assert [records.judge_budget(j, own) for j in (JUDGE, thinking)] == [10, 500]
+    named = msgspec.structs.replace(thinking, max_output_tokens=77)
+    assert records.judge_budget(named, own) == 77
+
+
+def test_keys_of_instances_clusters_and_places_are_apart_and_follow_their_names() -> None:
+    """A patient whose key is that of an instance would take that instance into its cluster."""
+    keys = [records.instance_key("7"), records.cluster_key("x", "7"), records.order_key(0, "7")]
+    assert len({*keys, records.order_key(1, "7"), records.cluster_key("x", "8")}) == 5
+    assert records.cluster_key("7", None) == records.instance_key("7")
+    assert records.cluster_key("y", "7") == records.cluster_key("x", "7")
 
 
 def test_a_judge_is_the_same_whatever_its_config_says_of_schemas() -> None:

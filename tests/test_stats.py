@@ -238,6 +238,14 @@ def test_the_last_bit_of_a_sum_is_no_win() -> None:
     assert stats.win_rates(np.array([[one], [two]]), "half").tolist() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize(("gap", "rates"), [(1e-8, [1.0, 0.0]), (5e-10, [0.5, 0.5])])
+def test_a_score_that_is_higher_by_more_than_rounding_wins(gap: float, rates: list[float]) -> None:
+    """One instance of ten million is 1e-7; sums in another order differ by some 1e-15."""
+    scores = np.array([[0.5 + gap], [0.5]])
+    assert stats.win_rates(scores, "half").tolist() == rates
+    assert stats.ranks(scores[:, 0]).tolist() == ([1, 2] if rates[0] == 1 else [1, 1])
+
+
 def test_a_missing_cell_is_refused() -> None:
     with pytest.raises(ValueError, match="every cell"):
         stats.win_rates(np.array([[0.5], [np.nan]]), "half")
@@ -590,3 +598,49 @@ def test_worst_case_by_hand() -> None:
     assert stats.worst_case(total=60.0, rows=90, missing=10, worst=0.0) == 0.6
     assert stats.worst_case(total=4.0, rows=2, missing=2, worst=1.0) == 1.5
     assert math.isnan(stats.worst_case(0.0, 0, 0, 0.0))
+
+
+def _rate(n: int, wins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    own = np.array([1.0] * wins + [0.0] * (n - wins))
+    draws = stats.mean(intervals.bootstrap(with_ones(own), 400, seed=0))
+    return own, np.arange(n), draws
+
+
+@pytest.mark.parametrize(
+    ("n", "wins", "method"),
+    [
+        (299, 150, "wilson"),
+        (300, 150, "bootstrap"),
+        (300, 9, "wilson"),
+        (300, 291, "wilson"),
+        (300, 10, "bootstrap"),
+        (300, 290, "bootstrap"),
+    ],
+)
+def test_small_rates_and_rates_near_an_end_get_wilsons_interval(
+    n: int, wins: int, method: str
+) -> None:
+    own, codes, draws = _rate(n, wins)
+    found = intervals.score_interval(
+        own, codes, draws, span=(0.0, 1.0), is_mean=True, confidence=0.95
+    )
+    assert found.method == method
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"), [(0.1, 0.1, 0.6), (0.9, 0.2, 0.9), (0.4, 0.2, 0.6)]
+)
+def test_an_interval_is_widened_to_hold_its_value(value: float, low: float, high: float) -> None:
+    own = Interval(0.2, 0.6, "bootstrap", has_few_clusters=True)
+    assert intervals.holding(own, value) == Interval(low, high, "bootstrap", True)
+    none = Interval(None, None, "none")
+    assert intervals.holding(none, value) == none
+
+
+def test_clusters_that_are_more_even_than_chance_are_worth_no_more_than_their_instances() -> None:
+    """Each of 40 clusters holds one right and one wrong: the design effect is 0."""
+    own, codes = np.array([1.0, 0.0] * 40), np.repeat(np.arange(40), 2)
+    assert stats.design_effect(own, codes) < 1e-12
+    z, t = scipy.stats.norm.ppf(0.975), scipy.stats.t.ppf(0.975, 39)
+    trials = intervals.effective_trials(own, codes, 0.95)
+    assert trials == pytest.approx(80 * (z / t) ** 2)
