@@ -224,3 +224,15 @@ def test_a_reference_to_a_metric_holds_all_but_its_code(scoring: Scoring) -> Non
         higher_is_better=True,
         aggregation="mean",
     )
+
+
+def test_statistics_stand_at_the_place_of_the_instances_part() -> None:
+    """Else a run that has the first part alone would be shown as one of the last."""
+    found = Score(value=0.5, outcome="scored", stats=(0.5, 1.0))
+    for part, stats in (
+        ("a", (0.5, 1.0, 0.0, 0.0, 0.0, 0.0)),
+        ("b", (0.0, 0.0, 0.5, 1.0, 0.0, 0.0)),
+        ("c", (0.0, 0.0, 0.0, 0.0, 0.5, 1.0)),
+    ):
+        own = Instance(id="i", metadata={"part": part})
+        assert in_parts(found, "mean_of_parts", own, ("a", "b", "c")).stats == stats

@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 
 from medhelm import intervals, stats
 from medhelm.intervals import Interval
-from medhelm.rank_sets import clearly_better, macro_errors, rank_sets
+from medhelm.rank_sets import Errors, clearly_better, macro_errors, rank_sets
 from medhelm.student_t import t_quantile
 from perf.coverage import EVEN, UNEVEN, coverage
 
@@ -76,6 +76,13 @@ def test_label_set_scores_agree_with_scikit_learn(seed: int) -> None:
 
 def test_macro_f1_leaves_out_labels_that_never_occur() -> None:
     assert stats.macro_f1(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0])) == 0.75
+
+
+def test_a_part_without_a_value_is_left_out_of_the_mean_of_parts() -> None:
+    """Parts of 3 of 4, of nothing, and of 1 of 4: 0.5, and not a third of the sum."""
+    sums = np.array([[3.0, 4.0, 0.0, 0.0, 1.0, 4.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    found = stats.mean_of_parts(sums)
+    assert found[0] == 0.5 and math.isnan(found[1])
 
 
 @pytest.mark.parametrize("name", stats.AGGREGATIONS)
@@ -644,3 +651,30 @@ def test_clusters_that_are_more_even_than_chance_are_worth_no_more_than_their_in
     z, t = scipy.stats.norm.ppf(0.975), scipy.stats.t.ppf(0.975, 39)
     trials = intervals.effective_trials(own, codes, 0.95)
     assert trials == pytest.approx(80 * (z / t) ** 2)
+
+
+def test_a_swapped_difference_equal_to_the_observed_one_is_as_extreme() -> None:
+    """Counts of right answers tie often; without ties the p would be too small."""
+    permuted = np.array([0.5, -0.5, 0.5 - 1e-15, 0.4])
+    assert intervals.permutation_p(0.5, permuted) == intervals.permutation_p(-0.5, permuted) == 0.8
+
+
+@pytest.mark.parametrize(("factor", "is_clear"), [(0.99, False), (1.01, True)])
+def test_a_pair_without_spread_must_pass_the_t_quantile_at_the_level_of_one_pair(
+    factor: float, is_clear: bool
+) -> None:
+    """Bonferroni: 0.05 over three pairs and two sides, 5 degrees of freedom."""
+    gap = factor * 0.1 * scipy.stats.t.ppf(1 - 0.05 / 6, 5)
+    values = np.array([gap, 0.0, 0.0])
+    errors = Errors(np.full((3, 3), 0.1), np.full((3, 3), 5.0))
+    found = clearly_better(values, np.tile(values, (50, 1)), 0.95, errors)
+    assert found[0].tolist() == [False, is_clear, is_clear] and not found[1:].any()
+
+
+def test_the_error_of_a_few_clusters_is_that_of_a_sample() -> None:
+    """The bootstrap's variance of a mean divides by C, the unbiased one by C - 1."""
+    draws = np.random.default_rng(5).random((400, 2, 1))
+    found = macro_errors(np.array([[0.5], [0.5]]), draws, np.array([3.0]))
+    variance = np.var(draws[:, 0, 0] - draws[:, 1, 0], ddof=1)
+    assert found.error[0, 1] == pytest.approx(math.sqrt(variance * 3 / 2))
+    assert found.df[0, 1] == pytest.approx(2.0)

@@ -209,3 +209,20 @@ def test_a_list_that_was_cut_counts_without_its_last_item() -> None:
     prose = Response(instance_id="n", text="She saw cardiology last year, so", finish="length")
     score = grade(metric("micro_f1"), item, prose)
     assert (score.outcome, score.reason) == ("truncated", "the reply was cut before its list")
+
+
+@pytest.mark.parametrize(
+    ("gold", "labels", "text"),
+    [
+        (("renal medicine", "Urology"), None, "Renal  Medicine, urology"),
+        (("cardiology",), ["Cardiology", "Neurology"], "Cardiology"),
+        (("E119", "I10"), None, "e11.9, I10"),
+    ],
+)
+def test_labels_are_the_same_whatever_their_case_spaces_and_points(
+    gold: tuple[str, ...], labels: list[str] | None, text: str
+) -> None:
+    key = {"labels": json.dumps(labels)} if labels else {}
+    own = Instance(id="n", references=gold, answer_key=key)
+    found = grade(metric("micro_f1"), own, said(text))
+    assert found.value == 1.0 and found.stats == (len(gold), 0.0, 0.0)

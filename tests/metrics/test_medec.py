@@ -55,6 +55,8 @@ CLAIMS: list[tuple[str, str | None]] = [
     ("The error is in sentence 8. He should get dexamethasone.", "8"),
     ("There is an error in sentence 8.", "8"),
     ("There is an error. The wrong one is sentence 8.", "8"),
+    ("The note contains an error. The wrong one is sentence 8.", "8"),
+    ("The note contains an error. Sentence 7 is wrong. Sentence 8 is wrong.", None),
     ("Answer: 8 He gets dexamethasone.", "8"),
     ("The dose is wrong.\n\n8 He gets dexamethasone.", "8"),
     ("8 He gets dexamethasone.\n\nInsulin is not given for croup.", "8"),
