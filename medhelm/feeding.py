@@ -20,10 +20,8 @@ _T = TypeVar("_T")
 class Log(Protocol):
     """What is synced while a sweep goes on."""
 
-    is_dirty: bool
-
     def sync(self) -> None:
-        """Force what was appended to the disk."""
+        """Force what was appended to the disk; raises RecordError, also where the log is gone."""
 
     def close(self) -> None:
         """Sync and close it."""
@@ -35,7 +33,7 @@ class Sweep(Protocol):
     pool: ModelPool
     ledger: Ledger
     feeders: set[asyncio.Task[None]]
-    folders: set[Log]
+    logs: dict[Log, asyncio.Task[Any] | None]
     broken: dict[Path, dict[str, MedhelmError]]
     stopped: MedhelmError | None
 

@@ -210,13 +210,14 @@ class GoldReview:
             final = log.open()
             model = pool.open(self._terms.jury.judges[0])
             assert not is_instance_model(model)  # check_judge refuses baselines
-            syncer = asyncio.create_task(_keep_synced(log))
             try:
-                await self._feed(model, log, final, ledger)
-            except BaseExceptionGroup as group:
-                raise _first(group) from None
+                async with asyncio.TaskGroup() as group:
+                    syncer = group.create_task(_keep_synced(log))
+                    await self._feed(model, log, final, ledger)
+                    syncer.cancel()
+            except BaseExceptionGroup as errors:
+                raise _first(errors) from None
             finally:
-                syncer.cancel()
                 log.close()
 
     async def _feed(self, model: Model, log: GradeLog, final: set[int], ledger: Ledger) -> None:
@@ -289,8 +290,7 @@ async def _keep_synced(log: GradeLog) -> None:
     """Sync the log within the second that a power cut may cost."""
     while True:
         await asyncio.sleep(_SYNC_S)
-        if log.is_dirty:
-            await asyncio.to_thread(log.sync)
+        await asyncio.to_thread(log.sync)
 
 
 def _first(error: BaseException) -> BaseException:

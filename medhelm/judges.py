@@ -107,8 +107,8 @@ async def _open(run: Run, terms: JuryTerms, place: int, sweep: Sweep, logs: Exit
     log = GradeLog(judge_folder(run.path, terms, place))
     final = await opened(log, log.open)
     logs.callback(log.close)
-    sweep.folders.add(log)
-    logs.callback(sweep.folders.discard, log)
+    sweep.logs[log] = asyncio.current_task()
+    logs.callback(sweep.logs.pop, log)
     return _Judge(model, log, final)
 
 

@@ -108,53 +108,95 @@ class AppendLog:
         self.log_path = log_path
         self._fd = -1
         self._size = 0
+        self._lock: BinaryIO | None = None
         self._syncing = threading.Lock()
-        self.is_dirty = False
+        self._writing = threading.Lock()
+        self._is_dirty = False
+
+    def _take_lock(self) -> None:
+        """Lock the folder of the log until `close`; raises RunLocked."""
+        self._lock = lock_file(self.log_path.with_name("lock"))
 
     def _open_log(self) -> None:
         """Open the file for appending; raises OSError."""
-        self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._fd = os.open(self.log_path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._fd).st_size
         if self._size == 0:
             sync_folder(self.log_path.parent)  # else a power cut could take the name with the lines
 
     def _append_line(self, line: bytes) -> None:
         """Hand a line to the operating system; one that does not fit is taken back."""
-        try:
-            written = os.write(self._fd, line)
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
-        except OSError as e:
-            with suppress(OSError):  # what is left of the line is dropped on the next start
-                os.ftruncate(self._fd, self._size)
-            raise RecordError(
-                f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
-                "and the same command goes on from there"
-            ) from None
-        self._size += len(line)
-        self.is_dirty = True
+        with self._writing:
+            try:
+                written = os.write(self._fd, line)
+                while written < len(line):
+                    written += os.write(self._fd, line[written:])
+            except OSError as e:
+                with suppress(OSError):  # what is left of the line is dropped on the next start
+                    os.ftruncate(self._fd, self._size)
+                raise RecordError(
+                    f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
+                    "and the same command goes on from there"
+                ) from None
+            self._size += len(line)
+            self._is_dirty = True
 
     def sync(self) -> None:
-        """Force what was appended to the disk; may be called from another thread."""
+        """Force what was appended to the disk, and see that it can be found there again.
+
+        May be called from another thread. Raises RecordError, also where the log or its lock was
+        deleted, moved, cut or replaced by others: what is appended then would be lost in silence.
+        """
         with self._syncing:
-            self.is_dirty = False
+            if self._fd < 0:
+                return
+            was_dirty, self._is_dirty = self._is_dirty, False
             try:
-                if self._fd >= 0:
+                if was_dirty:
                     os.fsync(self._fd)
+                fault = self._find_fault()
             except OSError as e:
-                self.is_dirty = True
+                self._is_dirty = True
                 raise RecordError(f"cannot sync {self.log_path} to the disk: {why(e)}") from None
+        if fault:
+            raise RecordError(
+                f"{fault} while this run wrote to it: nothing more is asked; keep other programs "
+                "off the folder (put it back if it was moved) and start the same command again"
+            )
+
+    def _find_fault(self) -> str:
+        """Return what others have done to the log or its lock; empty where nothing."""
+        if not _is_at(self.log_path, self._fd):
+            return f"{self.log_path} was deleted, moved or replaced"
+        with self._writing:
+            added = os.fstat(self._fd).st_size - self._size
+        if added:
+            return f"{self.log_path} was {'cut' if added < 0 else 'written to by another program'}"
+        lock = self.log_path.with_name("lock")
+        if self._lock is not None and not _is_at(lock, self._lock.fileno()):
+            return f"the lock {lock} was deleted, moved or replaced"
+        return ""
 
     def close(self) -> None:
-        """Sync and close the log."""
+        """Sync and close the log and give its lock back."""
         try:
-            if self.is_dirty:
-                self.sync()
+            self.sync()
         finally:
             with self._syncing:
                 if self._fd >= 0:
                     os.close(self._fd)
                     self._fd = -1
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+
+
+def _is_at(path: Path, fd: int) -> bool:
+    """Return whether the open file is the one that a path leads to."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 class RunFolder(AppendLog):
@@ -163,7 +205,6 @@ class RunFolder(AppendLog):
     def __init__(self, path: Path) -> None:
         super().__init__(path / "responses.jsonl")
         self.path = path
-        self._lock: BinaryIO | None = None
 
     def open(self) -> Scan:
         """Lock the folder, mend its log and return what it already holds.
@@ -172,7 +213,7 @@ class RunFolder(AppendLog):
         """
         try:
             make_private(self.path)
-            self._lock = lock_file(self.path / "lock")
+            self._take_lock()
             remove_temporary(self.path)
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
             self._open_log()
@@ -201,22 +242,12 @@ class RunFolder(AppendLog):
         if stale:
             move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
             os.close(self._fd)
-            self._fd = os.open(self.log_path, os.O_WRONLY | os.O_APPEND)
-            self._size = os.fstat(self._fd).st_size
+            self._open_log()
         return len(stale)
 
     def append(self, exchange: Exchange) -> None:
         """Hand one exchange to the operating system; a line that does not fit is taken back."""
         self._append_line(encode_line(exchange))
-
-    def close(self) -> None:
-        """Sync and close the log and give the lock back."""
-        try:
-            super().close()
-        finally:
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
 
 
 def _mend(log: Path, quarantine: Path) -> Scan:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -95,7 +95,10 @@ class Sweep:
     stopped: MedhelmError | None = None
     """Why no further request is sent; None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
-    folders: set[Log] = field(default_factory=set)
+    logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
+    """The open logs, and the task of the run that writes each."""
+    lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
+    """Why a run's task was cancelled: one of its logs cannot be synced or found any more."""
     broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
     """Why judges of a run could not be asked; the run is graded without them."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
@@ -138,7 +141,8 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
         async with sweep.places[run.spec.model.name]:
             record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
     except asyncio.CancelledError:
-        if not sweep.stopped:
+        error = sweep.lost.get(asyncio.current_task())
+        if error is None and not sweep.stopped:
             raise
     except Exception as e:  # the border of a run: the others go on
         error = _as_ours(run, e)
@@ -177,14 +181,16 @@ def _missing_judges(
 
 
 async def _keep_synced(sweep: Sweep) -> None:
-    """Sync every log that has grown, well within the second that a power cut may cost."""
+    """Sync every log well within the second that a power cut may cost; one that is gone ends its run."""
     while True:
         await asyncio.sleep(_SYNC_S)
-        for folder in [f for f in sweep.folders if f.is_dirty]:
+        for log, task in [*sweep.logs.items()]:
             try:
-                await asyncio.to_thread(folder.sync)
+                await asyncio.to_thread(log.sync)
             except RecordError as e:
-                sweep.stop(e)
+                if log in sweep.logs and task is not None and task not in sweep.lost:
+                    sweep.lost[task] = e
+                    task.cancel()
 
 
 def _as_ours(run: Run, error: BaseException) -> MedhelmError:
@@ -217,7 +223,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     )
     folder = RunFolder(run.path)
     scan = await opened(folder, folder.open)
-    sweep.folders.add(folder)
+    sweep.logs[folder] = asyncio.current_task()
     try:
         if (scan.answered or scan.failed) and (
             gone := await asyncio.to_thread(_tidy, run, folder, scan)
@@ -243,17 +249,20 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         )
         await _ask_all(run, _to_ask(run, selection, scan.answered), folder, sweep)
         await judge_answers(run, plan, sweep)
-        return await _grade(run, plan)
+        return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
-        if not sweep.stopped:
-            raise  # not ours: whoever runs the loop gave up
-        return await _grade(run, plan)
+        if not sweep.stopped or asyncio.current_task() in sweep.lost:
+            raise  # whoever runs the loop gave up, or there is nothing to grade any more
+        return await _grade(run, plan, folder, sweep)
     finally:
-        sweep.folders.discard(folder)
+        sweep.logs.pop(folder, None)
         folder.close()
 
 
-async def _grade(run: Run, plan: Plan) -> RunRecord:
+async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
+    """Return the record of what the log holds; raises RecordError where the log is gone."""
+    sweep.logs.pop(folder, None)  # from here on `close` looks after it
+    await asyncio.to_thread(folder.sync)
     return await asyncio.to_thread(score_run, run.path, plan, run.grading, run.metrics, run.card)
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from medhelm.costs import Ledger
-from medhelm.durable import lock_file, make_private, remove_temporary, why
+from medhelm.durable import make_private, remove_temporary, why
 from medhelm.errors import MedhelmError, RecordError
 from medhelm.feeding import Seat
 from medhelm.generation.guideline import Guideline
@@ -54,7 +55,6 @@ class CallLog(AppendLog):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / CALLS)
         self.folder = folder
-        self._lock: BinaryIO | None = None
         self._places: dict[str, tuple[int, int]] = {}
 
     def open(self) -> int:
@@ -65,7 +65,7 @@ class CallLog(AppendLog):
         """
         try:
             make_private(self.folder)
-            self._lock = lock_file(self.folder / "lock")
+            self._take_lock()
             remove_temporary(self.folder)
             lost = self._scan()
             if lost:
@@ -95,9 +95,7 @@ class CallLog(AppendLog):
         place = self._places.get(key)
         if place is None:
             return None
-        with open(self.log_path, "rb") as log:
-            log.seek(place[0])
-            call = _read(log.read(place[1]))
+        call = _read(os.pread(self._fd, place[1], place[0]))
         return None if call is None else call.response
 
     def append(self, call: Call) -> None:
@@ -106,15 +104,6 @@ class CallLog(AppendLog):
         self._append_line(with_checksum(msgspec.json.encode(call)))
         if call.response.finish in ANSWERED:
             self._places[call.key] = (start, self._size - start)
-
-    def close(self) -> None:
-        """Sync and close the log and give the lock back."""
-        try:
-            super().close()
-        finally:
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
 
 
 def read_calls(folder: Path) -> Iterator[Call]:
@@ -247,11 +236,10 @@ class Caller:
         """Sync the log within the second that a power cut may cost, until cancelled."""
         while True:
             await asyncio.sleep(_SYNC_S)
-            if self._log.is_dirty:
-                try:
-                    await asyncio.to_thread(self._log.sync)
-                except RecordError as e:
-                    self.stop(e)
+            try:
+                await asyncio.to_thread(self._log.sync)
+            except RecordError as e:
+                self.stop(e)
 
 
 def call_key(spec: ModelSpec, request: Request) -> str:

@@ -105,6 +105,7 @@ async def run_series(
             ends = await make_series(series, count, caller, say_once, stored)
         finally:
             syncer.cancel()
+        log.sync()  # else what was made of a log that is gone would be all that is there
         _write(folder, ends)
     finally:
         log.close()
