@@ -34,9 +34,12 @@ from medhelm.schema import (
     RunRecord,
     RunSpec,
 )
+from medhelm.seals import is_broken, sealed
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
+SCORES_HASH = "scores_sha256"
+"""Key of the hash of scores.parquet in the provenance; gradings made before it have none."""
 
 _DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 """Of a model's state: `gpt-4o-2024-08-06`."""
@@ -190,11 +193,11 @@ def run_path(results: Path, spec: RunSpec) -> Path:
 
 
 def write_struct(path: Path, value: msgspec.Struct) -> None:
-    """Write a struct as indented JSON, atomically; raises RecordError."""
+    """Write a struct as indented JSON with its hash, atomically; raises RecordError."""
     try:
         make_private(path.parent)
         with AtomicFile(path) as handle:
-            handle.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+            handle.write(sealed(value))
     except OSError as e:
         raise RecordError(f"cannot write {path}: {why(e)}") from None
 
@@ -213,10 +216,16 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
     try:
         raw = path.read_bytes()
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
+        was_changed = is_broken(raw)
     except OSError as e:
         raise RecordError(f"cannot read {path}: {why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is not readable JSON; restore it or remove its folder") from None
+    if was_changed:
+        fix = "`medhelm score`" if kind is RunRecord else "the same `medhelm run` command"
+        raise RecordError(
+            f"{path} is damaged: it was changed after it was written; {fix} writes it again"
+        )
     if head is not None and bytes(head) != b"%d" % SCHEMA:
         fix = (
             "grade it again with `medhelm score`"

@@ -8,7 +8,7 @@ import platform
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,12 +17,22 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
+from medhelm.data.sources import hash_file
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
+from medhelm.exact_sum import ExactSum
 from medhelm.grading import in_parts
 from medhelm.jury.metric import bind_panel
 from medhelm.jury.panel import StoredPanel
-from medhelm.records import STAMP, Plan, cluster_key, grading_hash, instance_key, write_struct
+from medhelm.records import (
+    SCORES_HASH,
+    STAMP,
+    Plan,
+    cluster_key,
+    grading_hash,
+    instance_key,
+    write_struct,
+)
 from medhelm.runlog import log_bytes, read_exchanges
 from medhelm.schema import (
     BenchmarkCard,
@@ -56,8 +66,8 @@ def score_run(
     """Grade the stored exchanges of a run, write the grading folder and return its record.
 
     Streams the log; what is held grows by some 100 bytes an instance only where repeats are
-    averaged. Both files appear whole or not at all, and share a stamp, so that a pair that is
-    torn by a power cut is seen. Raises RecordError where they cannot be written.
+    averaged. Both files appear whole or not at all. They share a stamp, and the summary holds the
+    hash of the scores, so that a pair torn by a power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
     """
     folder = run / "gradings" / grading_hash(grading)
     started = time.time()
@@ -75,6 +85,7 @@ def score_run(
                 usage.add(exchange)
                 for name, score in scores:
                     tallies[name].add(exchange, score)
+        marks = {STAMP: stamp, SCORES_HASH: hash_file(folder / "scores.parquet")}
     except OSError as e:
         raise RecordError(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
@@ -91,8 +102,8 @@ def score_run(
         instances=plan.instances,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         usage=usage.totals(),
-        served_models=dict(usage.served),
-        provenance=_provenance(started, size, usage) | _judged(panel) | {STAMP: stamp},
+        served_models=dict(sorted(usage.served.items())),
+        provenance=_provenance(started, size, usage) | _judged(panel) | marks,
         judges=panel.totals() if panel is not None else (),
     )
     write_struct(folder / "summary.json", record)
@@ -140,7 +151,9 @@ def _write(
     )
     encode = msgspec.json.Encoder().encode_lines
     lines = bytearray()
-    with pq.ParquetWriter(handle, schema, write_statistics=False) as writer:
+    with pq.ParquetWriter(
+        handle, schema, write_statistics=False, write_page_checksum=True
+    ) as writer:
         total = plan.instances * plan.spec.repeats
         for exchange, found in score_all(read_exchanges(run, plan), metrics, total):
             scores = [
@@ -197,11 +210,14 @@ def _own_columns(metric: str, score: Score) -> dict[str, Any]:
 
 
 class _Tally:
-    """Sums one metric's statistics; repeats of an instance are averaged before they count."""
+    """Sums one metric's statistics; repeats of an instance are averaged before they count.
+
+    Sums are exact before they are rounded: answers come in another order in every run.
+    """
 
     def __init__(self, has_repeats: bool) -> None:
-        self._by_instance: dict[int, tuple[int, list[float]]] | None = {} if has_repeats else None
-        self._sums: list[float] = []
+        self._by_instance: dict[int, list[tuple[float, ...]]] | None = {} if has_repeats else None
+        self._sums: list[ExactSum] = []
         self._counted = 0
         self._outcomes: Counter[Outcome] = Counter()
         self._cut = 0
@@ -213,11 +229,15 @@ class _Tally:
             return
         self._counted += 1
         if self._by_instance is None:
-            self._sums = _plus(self._sums, score.stats)
+            self._count(score.stats)
             return
-        key = instance_key(exchange.instance.id)
-        n, sums = self._by_instance.get(key, (0, []))
-        self._by_instance[key] = (n + 1, _plus(sums, score.stats))
+        self._by_instance.setdefault(instance_key(exchange.instance.id), []).append(score.stats)
+
+    def _count(self, stats: Iterable[float]) -> None:
+        own = list(stats)
+        self._sums = self._sums or [ExactSum() for _ in own]
+        for total, value in zip(self._sums, own, strict=True):
+            total.add(value)
 
     def result(self, ref: MetricRef) -> MetricResult:
         return MetricResult(
@@ -225,7 +245,7 @@ class _Tally:
             value=self._value(ref),
             counted=self._counted,
             scored=self._outcomes["scored"],
-            outcomes=dict(self._outcomes),
+            outcomes=dict(sorted(self._outcomes.items())),
             cut=self._cut,
         )
 
@@ -234,17 +254,15 @@ class _Tally:
 
         from medhelm.stats import AGGREGATIONS
 
-        sums = self._sums
-        for n, own in (self._by_instance or {}).values():
-            sums = _plus(sums, [s / n for s in own])
-        if not sums:
+        for repeats in (self._by_instance or {}).values():
+            columns = zip(*repeats, strict=True)
+            self._count(math.fsum(column) / len(repeats) for column in columns)
+        self._by_instance = None
+        if not self._sums:
             return None
-        value = float(AGGREGATIONS[ref.aggregation](np.asarray(sums)))
+        sums = np.asarray([total.rounded() for total in self._sums])
+        value = float(AGGREGATIONS[ref.aggregation](sums))
         return value if math.isfinite(value) else None
-
-
-def _plus(sums: list[float], stats: Sequence[float]) -> list[float]:
-    return [a + b for a, b in zip(sums, stats, strict=True)] if sums else list(stats)
 
 
 @dataclass
@@ -254,7 +272,7 @@ class _UsageSum:
     output_limit: int
     exchanges: int = 0
     errors: int = 0
-    waited_s: float = 0.0
+    waited_s: ExactSum = field(default_factory=ExactSum)
     ended_at: list[float] = field(default_factory=list)
     """Unix times of the first and the last answer."""
     tokens: Counter[str] = field(default_factory=Counter)
@@ -263,7 +281,7 @@ class _UsageSum:
     def add(self, exchange: Exchange) -> None:
         response = exchange.response
         self.exchanges += 1
-        self.waited_s += response.latency_s
+        self.waited_s.add(response.latency_s)
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
@@ -311,7 +329,7 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "graded_at": _utc(started),
         "grading_seconds": f"{time.time() - started:.3f}",
-        "answer_seconds": f"{usage.waited_s:.3f}",
+        "answer_seconds": f"{usage.waited_s.rounded():.3f}",
         "log_bytes": str(size),
         "asked_again": str(usage.errors),
     }

@@ -22,6 +22,7 @@ from medhelm.models import ModelPool
 from medhelm.registry import load_registry
 from medhelm.schema import Exchange, Instance, ModelSpec, Response
 from medhelm.tables.results import read_scores
+from medhelm.tables.selection import GradedRun
 
 PLUGIN = Path(__file__).parent / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'
@@ -155,9 +156,10 @@ def values(folder: Path, model: str) -> dict[str, float]:
         for g in records.find_gradings(folder / "results")
         if records.read_record(g).spec.model.name == model
     )
+    run = GradedRun(grading, "", records.read_record(grading))
     rows = [
         row
-        for batch in read_scores(grading, ["instance_id", "metric", "value"])
+        for batch in read_scores(run, ["instance_id", "metric", "value"])
         for row in batch.to_pylist()
     ]
     return {r["instance_id"]: r["value"] for r in rows if r["metric"] == "jury"}

@@ -106,7 +106,7 @@ class _Tally:
     def totals(self, ended: Counter[str]) -> JudgeTotals:
         return JudgeTotals(
             judge=self._judge,
-            judgements=dict(ended),
+            judgements=dict(sorted(ended.items())),
             usage=UsageTotals(**self._tokens),
-            served_models=dict(self._served),
+            served_models=dict(sorted(self._served.items())),
         )

@@ -15,7 +15,7 @@ from typing import get_args
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.pages import Problem
-from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
+from medhelm.records import find_gradings, find_runs, read_plan, read_record
 from medhelm.schema import DataClass, Scoring
 from medhelm.tables.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.results import read_scores, record_fault
@@ -184,7 +184,7 @@ def _choose(
 
 def _read(run: GradedRun, problems: list[Problem]) -> Cell | None:
     try:
-        cell = read_cell(run, read_scores(run.path, COLUMNS, run.record.provenance.get(STAMP)))
+        cell = read_cell(run, read_scores(run, COLUMNS))
         scores = {publish.metric_name(name): own for name, own in cell.scores.items()}
         return Cell(publish.named(run), scores)
     except RecordError:

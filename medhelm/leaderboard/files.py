@@ -20,6 +20,7 @@ import msgspec
 from medhelm.durable import why
 from medhelm.errors import UsageError
 from medhelm.leaderboard.pages import Problem
+from medhelm.seals import is_broken, sealed
 
 SCHEMA: Literal["medhelm.build/1"] = "medhelm.build/1"
 _NAME = "build.json"
@@ -93,11 +94,14 @@ def read_build(site: Path) -> Build | None:
     except OSError as e:
         raise UsageError(f"cannot read {site / _NAME}: {why(e)}") from None
     try:
-        return msgspec.json.decode(raw, type=Build)
+        build = None if is_broken(raw) else msgspec.json.decode(raw, type=Build)
     except (msgspec.DecodeError, UnicodeDecodeError):
+        build = None
+    if build is None:
         raise UsageError(
             f"{site / _NAME} is damaged or of another version; build into another folder"
-        ) from None
+        )
+    return build
 
 
 def build_stamp(site: Path) -> tuple[int, int] | None:
@@ -255,8 +259,7 @@ class SiteFolder:
                 if folder != self.path and folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
             whole = msgspec.convert({**build, "files": self._files}, Build)
-            text = msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
-            self._replace(self.path / _NAME, text)
+            self._replace(self.path / _NAME, sealed(whole))
             self._is_whole = True
         except OSError as e:
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None

@@ -24,7 +24,6 @@ from medhelm.leaderboard import publish
 from medhelm.leaderboard.actions import action_lines, label_lines
 from medhelm.leaderboard.files import SiteFolder
 from medhelm.leaderboard.instance_pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
-from medhelm.records import STAMP
 from medhelm.runlog import read_log
 from medhelm.schema import Exchange, Instance, RunRecord
 from medhelm.tables.results import read_scores
@@ -74,7 +73,7 @@ def read_lines(run: GradedRun) -> Lines:
     found: dict[tuple[str, int], list[MetricLine]] = defaultdict(list)
     about: dict[tuple[str, int], tuple[str, str]] = {}
     public = cache(publish.metric_name)
-    for batch in read_scores(run.path, _SCORES, record.provenance.get(STAMP)):
+    for batch in read_scores(run, _SCORES):
         columns = [batch.column(name).to_pylist() for name in _SCORES]
         for instance, repeat, name, value, outcome, read, reason, more in zip(
             *columns, strict=True

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from medhelm.bertscore import is_bertscore
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, closest
 from medhelm.jury.metric import NAME as JURY
-from medhelm.records import STAMP, find_gradings, instance_key, read_record
+from medhelm.records import find_gradings, instance_key, read_record
 from medhelm.schema import JurySpec, JuryTerms, Scoring
 from medhelm.stats import Floats, Ints
 from medhelm.tables.arrow import codes, numbers
@@ -224,7 +224,7 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
     keys: dict[str, list[tuple[int, int]]] = {m: [] for m in wanted}
     given: dict[str, list[float]] = {m: [] for m in wanted}
     clusters: list[int] = []
-    for batch in read_scores(run.path, _COLUMNS, run.record.provenance.get(STAMP)):
+    for batch in read_scores(run, _COLUMNS):
         place, names = codes(batch.column("metric"))
         outcome, outcomes = codes(batch.column("outcome"))
         is_scored = np.asarray([name == "scored" for name in [*outcomes, ""]])[outcome]

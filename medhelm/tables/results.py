@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.profiles import Profile, read_profile
-from medhelm.records import STAMP, find_gradings, find_runs, read_plan, read_record
+from medhelm.records import SCORES_HASH, STAMP, find_gradings, find_runs, read_plan, read_record
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import ModelSpec, RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
@@ -308,8 +309,7 @@ def _read(
     cells, unread = [], {}
     for run in chosen.runs:
         try:
-            stamp = run.record.provenance.get(STAMP)
-            cells.append(read_cell(run, read_scores(run.path, COLUMNS, stamp)))
+            cells.append(read_cell(run, read_scores(run, COLUMNS)))
         except RecordError as e:
             damaged.append(str(e))
             unread[run.benchmark, run.model] = run.record.spec.model
@@ -350,20 +350,24 @@ def _damage(damaged: list[str]) -> list[str]:
     return [f"Left out, damaged: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
 
 
-def read_scores(
-    grading: Path, columns: Sequence[str], stamp: str | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a grading folder in batches.
+def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of `scores.parquet` of a graded run in batches.
 
-    `stamp`: that of the folder's summary. Raises RecordError for a damaged file and for one
-    that is not of the same grading as the summary.
+    Raises RecordError for a damaged file, and for one that is not of the same grading as the
+    summary. Gradings made before the summary held the hash of the scores are read without it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = grading / "scores.parquet"
+    path = run.path / "scores.parquet"
+    stamp = run.record.provenance.get(STAMP)
+    expected = run.record.provenance.get(SCORES_HASH)
     try:
-        with pq.ParquetFile(path) as file:  # one file needs no pyarrow.dataset
+        if expected and file_sha256(path) != expected:
+            raise RecordError(
+                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
+            )
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
             if stamp and own != stamp:
                 raise RecordError(
@@ -381,15 +385,13 @@ def read_scores(
                 )
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
-    except (OSError, pa.ArrowException) as e:
-        kind = type(e).__name__
-        raise RecordError(
-            f"{path} cannot be read ({kind}); `medhelm score` writes it again"
-        ) from None
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
+        fix = "`medhelm score` writes it again"
+        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
 
 
 def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
-    scores = read_scores(cell.run.path, METADATA_COLUMNS)
+    scores = read_scores(cell.run, METADATA_COLUMNS)
     try:
         return read_metadata(scores)
     except ValueError as e:

@@ -221,6 +221,7 @@ def test_a_list_of_files_cannot_remove_what_lies_elsewhere(results: Path, tmp_pa
     listed = json.loads((site / "build.json").read_text())
     listed["files"] |= {"../thesis.txt": "0", str(mine): "0", "data/../../thesis.txt": "0"}
     listed["inputs"] = "other"
+    del listed["sha256"]  # without it the list is taken as it is
     (site / "build.json").write_text(json.dumps(listed))
     build(results, site)
     assert mine.read_text() == "mine"
