@@ -6,10 +6,16 @@ import errno
 import fcntl
 import os
 import socket
+import time
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
 from medhelm.errors import RecordError, RunLocked
+
+_JUST_MADE_S = 5.0
+"""A temporary file as young as this may wait for its lock."""
 
 
 def make_private(path: Path) -> None:
@@ -45,15 +51,23 @@ def lock_file(path: Path) -> BinaryIO:
 
 
 class AtomicFile:
-    """A file that appears under its name whole or not at all: a `with` block yields the handle."""
+    """A file that appears under its name whole or not at all: a `with` block yields the handle.
+
+    What killed processes have left of the same file is removed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
     def __enter__(self) -> BinaryIO:
+        for left in self._path.parent.glob(f".{escape(self._path.name)}.*.tmp"):
+            if left != self._temporary:
+                _remove_unless_held(left)
         fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._handle: BinaryIO = os.fdopen(fd, "wb")
+        with suppress(OSError):  # a file system without locks: nobody can tell, nothing is removed
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._handle
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -67,6 +81,18 @@ class AtomicFile:
         finally:
             self._handle.close()
             self._temporary.unlink(missing_ok=True)
+
+
+def _remove_unless_held(left: Path) -> None:
+    """Remove a temporary file that no process writes any more.
+
+    Its writer holds a lock on it: of numbers of processes nobody can tell on which machine they are.
+    """
+    with suppress(OSError), open(left, "rb") as handle:
+        if time.time() - os.fstat(handle.fileno()).st_mtime < _JUST_MADE_S:
+            return
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        left.unlink()
 
 
 def remove_temporary(folder: Path) -> None:

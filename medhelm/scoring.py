@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from medhelm.data.sources import hash_file
-from medhelm.durable import AtomicFile, make_private, why
+from medhelm.durable import AtomicFile, make_private, remove_temporary, why
 from medhelm.errors import RecordError
 from medhelm.exact_sum import ExactSum
 from medhelm.grading import in_parts
@@ -80,6 +80,8 @@ def score_run(
         metrics = [bind_panel(metric, panel) for metric in metrics]
     try:
         make_private(folder)
+        for other in folder.parent.iterdir():  # whoever calls this holds the run's lock
+            remove_temporary(other)
         with AtomicFile(folder / "scores.parquet") as handle:
             for exchange, scores in _write(handle, run, plan, grading, metrics, stamp):
                 usage.add(exchange)
