@@ -14,6 +14,12 @@ from typing import BinaryIO
 
 from medhelm.errors import RecordError, RunLocked
 
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+"""What an open says where this process, or the machine, has no descriptor left."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What a write says on a full disk."""
+
 _JUST_MADE_S = 5.0
 """A temporary file as young as this may wait for its lock."""
 
@@ -117,7 +123,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def why(e: OSError) -> str:
-    """Return what went wrong with a file in a few words, and the fix for a full disk."""
-    if e.errno in (errno.ENOSPC, errno.EDQUOT):
+    """Return what went wrong with a file in a few words, and the fix where it is none of the file's."""
+    if e.errno in FULL:
         return "the disk is full; free some space and start the same command again"
+    if e.errno in OUT_OF_FILES:
+        return "too many open files; raise the limit (`ulimit -n 4096`) and start it again"
     return (e.strerror or "unknown error").lower()

@@ -8,7 +8,6 @@ folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupt
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,7 +15,7 @@ from typing import NoReturn
 
 from medhelm import __version__
 from medhelm.console import drop_output
-from medhelm.durable import why
+from medhelm.durable import FULL, OUT_OF_FILES, why
 from medhelm.errors import MedhelmError, RecordError, UnknownName
 
 COMMANDS = {
@@ -56,7 +55,10 @@ def run_command(argv: Sequence[str]) -> int:
         drop_output()
         return 0
     except OSError as e:
-        if e.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if e.errno in OUT_OF_FILES:
+            print(f"medhelm: {why(e)}", file=sys.stderr)
+            return RecordError.exit_code
+        if e.errno not in FULL:
             raise
         drop_output()
         print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)

@@ -112,6 +112,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GIVE_KEY = "take it out, put it into an environment variable and name that in model.api_key_env"
 
 _NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
+TOO_MANY_FILES = "too many open files"
+"""A failure of this machine, not of the server."""
+
 _PARAM_FIX = {
     "max_tokens": "set token_limit_field: max_completion_tokens or a smaller max_output_tokens",
     "max_completion_tokens": "set token_limit_field: max_tokens or a smaller max_output_tokens",
@@ -292,6 +295,11 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
     who = f"{access.host} for model {spec.name!r}"
     again = "then run the same command again"
     status = failure.status or 0
+    if failure.error == TOO_MANY_FILES:
+        return (
+            f"{TOO_MANY_FILES} in this process for another connection to {access.host}: raise the "
+            f"limit (`ulimit -n 4096`) or lower model.max_concurrency, {again}"
+        )
     if failure.error == "bad certificate":
         return f"the certificate of {access.host} cannot be verified: name your CA in SSL_CERT_FILE"
     if status == 407 or failure.error.startswith("proxy"):

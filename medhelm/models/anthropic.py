@@ -15,7 +15,7 @@ from medhelm.models.access import Access
 from medhelm.models.body import ENCODINGS, BadBody, read_body
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
-from medhelm.models.network import connect_s, find_proxy, read_network_error, tls_context
+from medhelm.models.network import connect_s, find_proxy, read_network_error, tls_context, unreachable
 from medhelm.models.wire import (
     SCHEMA_FIELDS,
     Answer,
@@ -230,7 +230,7 @@ def _read_network_error(error: Exception) -> Failure:
         kind: Kind = "endpoint" if text.startswith("407") else "retry"
         return Failure(kind, f"proxy http {text[:3]}" if text[:3].isdecimal() else "proxy error")
     if names & {"ConnectError", "ConnectTimeout"}:
-        return Failure("retry", "no connection")
+        return unreachable(error)
     if names & {"ReadTimeout", "WriteTimeout", "PoolTimeout", "TimeoutError"}:
         return Failure("retry", "timeout", lost=True)
     return Failure("retry", "connection dropped", lost=True)

@@ -11,8 +11,9 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
+from medhelm.durable import OUT_OF_FILES
 from medhelm.errors import ModelError
-from medhelm.models.access import Access
+from medhelm.models.access import TOO_MANY_FILES, Access
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
 from medhelm.models.wire import Failure, Kind
 
@@ -88,6 +89,21 @@ def tls_context(environ: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
+def unreachable(error: Exception) -> Failure:
+    """Return why no connection came about: no server there, or no file left to open one with."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in OUT_OF_FILES:
+            return Failure("endpoint", TOO_MANY_FILES)
+        cause = cause.__cause__ or cause.__context__
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))  # a look-up of names hides why it failed
+    except OSError as e:
+        if e.errno in OUT_OF_FILES:
+            return Failure("endpoint", TOO_MANY_FILES)
+    return Failure("retry", "no connection")
+
+
 def read_network_error(error: Exception) -> Failure:
     """Return what an error of aiohttp means."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -96,7 +112,7 @@ def read_network_error(error: Exception) -> Failure:
         kind: Kind = "endpoint" if error.status == 407 else "retry"
         return Failure(kind, f"proxy http {error.status}", error.status)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return Failure("retry", "no connection")
+        return unreachable(error)
     if isinstance(error, TimeoutError):
         return Failure("retry", "timeout", lost=True)
     if isinstance(error, BadBody):
