@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import random
 import subprocess
 import zipfile
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from medhelm.checks import is_data_present
+from medhelm.data.archives import unpack_folder
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import fetch, verify
 from medhelm.data.sources import file_sha256
@@ -147,3 +149,52 @@ def test_the_texts_of_a_folder_are_rows(tmp_path: Path) -> None:
     (folder / "b.txt").write_bytes(b"na\xefve")
     with pytest.raises(DataError, match=r"bench: b\.txt: not UTF-8 at byte 2"):
         list(open_dataset(plain, "full", root=tmp_path).rows())
+
+
+def encrypted() -> bytes:
+    """Return an archive whose members say that they are encrypted."""
+    content = bytearray(packed(FILES))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = -1
+        while (start := content.find(mark, start + 1)) >= 0:
+            content[start + place] |= 1
+    return bytes(content)
+
+
+def test_an_encrypted_archive_is_named(server: Server, tmp_path: Path) -> None:
+    server.content = encrypted()
+    with pytest.raises(DataError, match=r"^bench: in\.zip is encrypted"):
+        status(notes(server.url), tmp_path)
+
+
+def test_a_small_archive_of_much_is_not_unpacked(server: Server, tmp_path: Path) -> None:
+    server.content = packed({"bomb.txt": "0" * (300 << 20)})
+    assert len(server.content) < 1 << 20
+    with pytest.raises(DataError, match=r"holds 314,572,800 bytes, more than the 268,435,456"):
+        status(notes(server.url), tmp_path)
+    assert os.listdir(tmp_path / "bench") == [], "something was unpacked and left"
+
+
+def test_a_member_that_is_longer_than_it_says_gives_no_more(tmp_path: Path) -> None:
+    content = packed({"bomb.txt": "0" * 100_000})
+    lying = content.replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    (tmp_path / "in.zip").write_bytes(lying)
+    with pytest.raises(DataError, match="no whole zip archive"):
+        unpack_folder(tmp_path / "in.zip", "notes/in", tmp_path / "in", 1000)
+    assert sum(f.stat().st_size for f in (tmp_path / "in").iterdir()) <= 1000
+
+
+def test_no_damage_of_an_archive_is_a_traceback(tmp_path: Path) -> None:
+    content, rng = packed(FILES), random.Random(4)
+    path, failed = tmp_path / "in.zip", 0
+    for n in range(1500):
+        damaged = bytearray(content)
+        for _ in range(rng.choice((1, 1, 3))):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        path.write_bytes(damaged[: rng.choice((len(damaged), rng.randrange(len(damaged))))])
+        try:
+            unpack_folder(path, "notes/in", tmp_path / str(n), 1 << 20)
+        except DataError as e:
+            assert "\n" not in str(e)
+            failed += 1
+    assert 700 < failed < 1500

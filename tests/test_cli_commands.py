@@ -15,11 +15,12 @@ from threading import Thread
 from typing import Any
 
 import medhelm_benchmarks
+import msgspec
 import pytest
 
 from medhelm.cli import run_command
 from medhelm.durable import lock_file
-from medhelm.records import find_gradings, find_runs, read_record
+from medhelm.records import find_gradings, find_runs, read_plan, read_record, write_struct
 from medhelm.registry import load_registry
 
 CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
@@ -378,13 +379,18 @@ def test_score_leaves_a_run_in_progress_alone(shell: Shell, results: Path) -> No
     assert "headqa x baseline/first_option" in shell.err and "in use by" in shell.err
 
 
+def change_spec(run: Path, **fields: str) -> None:
+    plan = read_plan(run)
+    spec = msgspec.structs.replace(plan.spec, **fields)
+    write_struct(run / "spec.json", msgspec.structs.replace(plan, spec=spec))
+
+
 @pytest.mark.slow
 def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
     shell: Shell, results: Path
 ) -> None:
     one, two = find_runs(results)
-    spec = one / "spec.json"
-    spec.write_text(spec.read_text().replace('"benchmark": "headqa"', '"benchmark": "gone"'))
+    change_spec(one, benchmark="gone")
     assert "1 graded, 0 failed, 1 skipped" in shell("score")
     assert "gone x baseline/first_option" in shell.err
     (two / "spec.json").write_text("{")
@@ -395,9 +401,8 @@ def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
 
 @pytest.mark.slow
 def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Path) -> None:
-    spec = next(p for p in find_runs(results) if "headqa" in str(p)) / "spec.json"
-    old = spec.read_text().replace('"benchmark_version": "1"', '"benchmark_version": "0"')
-    spec.write_text(old)
+    run = next(p for p in find_runs(results) if "headqa" in str(p))
+    change_spec(run, benchmark_version="0")
     shell("score")
     assert "asked under version 0 of the benchmark, now 1" in shell.err
 

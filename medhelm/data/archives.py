@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
 import shutil
+import struct
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
 from medhelm.errors import DataError
 
+_ENCRYPTED = 1
+"""The bit of a member's flags that says so."""
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, OverflowError, ValueError),
+)
+"""What the zipfile module raises for archives that are damaged or packed in an unknown way."""
 
-def unpack_folder(archive: Path, folder: str, into: Path) -> None:
+
+def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> None:
     """Write the files that stand directly in a folder of an archive into `into`, which is made.
 
-    `folder` is below the one top folder of the archive. Raises DataError for a file that is no
-    archive and for a folder that it does not have.
+    `folder` is below the one top folder of the archive. Raises DataError for a file that is not an
+    archive, for a folder that it does not have, and for one of more than `max_bytes`.
     """
     wanted = PurePosixPath(folder)
     try:
@@ -22,12 +33,21 @@ def unpack_folder(archive: Path, folder: str, into: Path) -> None:
             members = [m for m in packed.infolist() if not m.is_dir() and _parent(m) == wanted]
             if not members:
                 raise DataError(f"{archive.name} holds no file of the folder {folder}")
+            if any(m.flag_bits & _ENCRYPTED for m in members):
+                raise DataError(f"{archive.name} is encrypted; bring the folder {folder} yourself")
+            if (size := sum(m.file_size for m in members)) > max_bytes:  # no more is ever unpacked
+                raise DataError(
+                    f"{archive.name} holds {size:,} bytes, more than the {max_bytes:,} expected; "
+                    "SourceFile.max_bytes allows more"
+                )
             into.mkdir(mode=0o700)
             for member in members:
                 name = PurePosixPath(member.filename).name
                 with packed.open(member) as source, (into / name).open("xb") as target:
                     shutil.copyfileobj(source, target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as e:
+    except (*DAMAGED, OSError) as e:
+        if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):  # of places and streams
+            raise
         raise DataError(f"{archive.name} is no whole zip archive ({type(e).__name__})") from None
 
 

@@ -32,6 +32,7 @@ from medhelm.data.sources import (
     load_hub,
     record_path,
 )
+from medhelm.data.web import web_opener
 from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
 
@@ -135,12 +136,12 @@ def _fetch_folder(
         raise DataError(
             f"{benchmark.name}: {path} is not as it was published; move it away and run `{command}`"
         )
-    archive = SourceFile(name=f"{source.name}.zip", url=source.url)
+    archive = SourceFile(name=f"{source.name}.zip", url=source.url, max_bytes=source.max_bytes)
     packed, part = file_path(benchmark, archive, root), _part(path)
     _fetch_file(benchmark, archive, root, report, pause_s)
     try:
         shutil.rmtree(part, ignore_errors=True)
-        unpack_folder(packed, source.folder, part)
+        unpack_folder(packed, source.folder, part, source.max_bytes)
         found, expected = hash_file(part), expected_sha256(source, path)
         if expected and found != expected:
             raise DataError(_changed(source, path, found, expected))
@@ -294,8 +295,7 @@ class _Download:
             if self._etag:
                 headers["If-Range"] = self._etag
         request = urllib.request.Request(self._source.url, headers=headers)
-        # urlopen would keep the proxies of the process's first request
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=_ca()))
+        opener = web_opener(self._benchmark)
         try:
             with opener.open(request, timeout=_TIMEOUT_S) as reply:
                 self._receive(reply, file, have)
@@ -327,13 +327,25 @@ class _Download:
         self._etag = "" if etag.startswith("W/") else etag
         length = headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
+        self._check_size(total or have, file)
         self._report(self._source.name, have, total)
         while chunk := reply.read(_CHUNK):
-            file.write(chunk)
             have += len(chunk)
+            self._check_size(have, file)
+            file.write(chunk)
             self._report(self._source.name, have, total)
         if total is not None and have < total:
             raise _Interrupted(f"the connection ended {total - have} bytes early")
+
+    def _check_size(self, size: int, file: BinaryIO) -> None:
+        """Raise DataError, and keep nothing, where more comes than was expected."""
+        if size > self._source.max_bytes:
+            file.truncate(0)
+            self._part.unlink()
+            raise DataError(
+                f"{self._benchmark}: {self._source.url} is longer than the "
+                f"{self._source.max_bytes:,} bytes expected; SourceFile.max_bytes allows more"
+            )
 
     def _refused(self, e: urllib.error.HTTPError, file: BinaryIO) -> None:
         if e.code == 416:  # the part is longer than the file, so it is of another one
@@ -343,22 +355,6 @@ class _Download:
             after = e.headers.get("Retry-After", "")
             raise _Interrupted(f"http {e.code}", float(after) if after.isdigit() else None)
         raise DataError(f"{self._benchmark}: {self._source.url} answers http {e.code}")
-
-
-def _ca() -> ssl.SSLContext | None:
-    """Return a context for the CA file that curl and requests are told of.
-
-    None where SSL_CERT_FILE or SSL_CERT_DIR name one, which Python's default obeys, or nothing does.
-    """
-    environ = os.environ
-    bundle = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
-    if not bundle or environ.get("SSL_CERT_FILE") or environ.get("SSL_CERT_DIR"):
-        return None
-    if Path(bundle).is_dir():
-        return ssl.create_default_context(capath=bundle)
-    if not Path(bundle).is_file():
-        raise DataError(f"the CA file {bundle} that the environment names does not exist")
-    return ssl.create_default_context(cafile=bundle)
 
 
 def _reason(e: object) -> str:

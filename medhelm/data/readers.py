@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from medhelm.data.archives import DAMAGED
 from medhelm.errors import DataError
 
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]
@@ -135,15 +136,20 @@ def read_parquet(path: Path) -> _Rows:
 
 def read_xlsx(path: Path) -> _Rows:
     """Yield the records of the first sheet with every cell as text; a whole number has no point."""
-    from zipfile import BadZipFile
+    from xml.etree.ElementTree import ParseError
 
-    from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, BadZipFile, OSError, KeyError, ValueError) as e:
+        yield from _sheet_rows(path)
+    except (InvalidFileException, ParseError, *DAMAGED, OSError, LookupError, TypeError) as e:
         raise DataError(f"{path.name}: not readable as xlsx ({type(e).__name__})") from None
+
+
+def _sheet_rows(path: Path) -> _Rows:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = [_sheet_cell(cell).strip() for cell in next(rows, ())]
