@@ -45,8 +45,14 @@ _ACTIONS = {
 _FORBIDDEN = {"edit", "eval", "fts3_tokenizer", "load_extension", "readfile", "writefile"}
 _RANDOM = {"random", "randomblob"}
 """Left out because the same query must give the same rows."""
-_CLOCK = {"date": 0, "time": 0, "datetime": 0, "julianday": 0, "unixepoch": 0, "strftime": 1}
-"""Functions that read the clock, and where they take the time."""
+_CLOCK = {
+    **dict.fromkeys(("date", "time", "datetime", "julianday", "unixepoch"), (0,)),
+    "strftime": (1,),
+    "timediff": (0, 1),
+}
+"""Functions that read the clock, and where they take a time."""
+_NO_TIME = ("subsec", "subsecond")
+"""Modifiers that may stand where a time does, and then mean the present."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_COLUMN: 500,
@@ -72,7 +78,7 @@ class _Database:
         self._denied = ""
         self._deadline = 0.0
         self._is_late = False
-        self._connection = _open(path)
+        self._connection = _open(path, settings["now"])
         self._lock_down()
 
     def _lock_down(self) -> None:
@@ -149,10 +155,11 @@ class _Database:
         return {"status": "rows", "rows": rows, "width": width}
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, now: str) -> sqlite3.Connection:
     """Open a database file without any right to write; a .sql file becomes one in memory."""
     if path.suffix == ".sql":
         connection = sqlite3.connect(":memory:", isolation_level=None)
+        _fix_clock(connection, now)  # for what its tables fill in by themselves
         connection.executescript(path.read_text(encoding="utf-8"))
     else:
         where = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -165,23 +172,24 @@ def _fix_clock(connection: sqlite3.Connection, now: str) -> None:
     """Let every function of date and time take `now` for the present."""
     plain = sqlite3.connect(":memory:")
 
-    def at(name: str, place: int) -> Callable[..., Any]:
+    def at(name: str, places: tuple[int, ...]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
-            args = list(given)
-            if len(args) == place:
-                args.append(now)
-            elif len(args) > place and isinstance(args[place], str):
-                text: str = args[place]
-                args[place] = now if text.strip().lower() == "now" else text
+            args = [_as_read(value) for value in given]
+            for place in places:
+                if len(args) == place or (len(args) > place and _lower(args[place]) in _NO_TIME):
+                    args.insert(place, now)  # SQLite takes the present where no time is given
+                elif len(args) > place and _lower(args[place]) == "now":
+                    args[place] = now
             marks = ",".join("?" * len(args))
             return plain.execute(f"SELECT {name}({marks})", args).fetchone()[0]
 
         return call
 
-    for name, place in _CLOCK.items():
+    for name, places in _CLOCK.items():
         with suppress(sqlite3.OperationalError):  # a function that this SQLite does not have
-            plain.execute(f"SELECT {name}({', '.join(['?'] * (place + 1))})", [now] * (place + 1))
-            connection.create_function(name, -1, at(name, place), deterministic=True)
+            count = max(places) + 1
+            plain.execute(f"SELECT {name}({', '.join(['?'] * count)})", [now] * count)
+            connection.create_function(name, -1, at(name, places), deterministic=True)
     for name, function in (
         ("current_date", "date"),
         ("current_time", "time"),
@@ -189,6 +197,17 @@ def _fix_clock(connection: sqlite3.Connection, now: str) -> None:
     ):
         (value,) = plain.execute(f"SELECT {function}(?)", [now]).fetchone()
         connection.create_function(name, 0, lambda value=value: value, deterministic=True)
+
+
+def _as_read(value: Any) -> Any:
+    """Return an argument as SQLite's functions of time read it: a blob is a text, which NUL ends."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return value.partition("\0")[0] if isinstance(value, str) else value
+
+
+def _lower(value: Any) -> str:
+    return value.strip().lower() if isinstance(value, str) else ""
 
 
 def _limit_process(memory_bytes: int) -> None:

@@ -345,3 +345,22 @@ def test_the_smallest_p_is_not_zero(tmp_path: Path) -> None:
     assert "<0.0001" in formats.to_terminal([t], 120) and "&lt;0.0001" in formats.to_markdown(t)
     assert r"\textless{}0.0001" in formats.to_latex(t)
     assert str(t.rows[0]["p"]) in formats.to_csv(t) and "0.0001" not in formats.to_json(t)
+
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_csv_is_a_formula_and_no_number_is_changed(text: str) -> None:
+    made = table([{"model": text, "score": -0.5}, {"model": "a=b"}])
+    first, second = csv.DictReader(io.StringIO(formats.to_csv(made), newline=""))
+    assert (first["model"], first["score"]) == ("'" + text.replace("\r", "\n"), "-0.5")
+    assert (second["model"], second["score"]) == ("a=b", "")
+    assert json.loads(formats.to_json(made))["rows"][0]["model"] == text
+
+
+def test_a_model_named_like_a_formula_goes_out_guarded(tmp_path: Path) -> None:
+    write_run(tmp_path, "quiz", "=HYPERLINK(1)", items([1.0, 0.0]))
+    made = load_results(tmp_path).typed("benchmarks")
+    (row,) = csv.DictReader(io.StringIO(formats.to_csv(made)))
+    assert row["model"] == "'=HYPERLINK(1)"

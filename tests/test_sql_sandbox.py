@@ -232,6 +232,69 @@ def test_the_same_query_gives_the_same_rows_whenever_it_runs(sandbox: Sandbox) -
     )
 
 
+PRESENTS = (
+    *("x'6e6f77'", "x'4e4F57'", "'NoW'", "'n' || 'ow'", "cast(x'6e6f77' AS TEXT)"),
+    *("cast('now' AS BLOB)", "printf('n%sw', 'o')", "char(110, 111, 119)", "lower('NOW')"),
+    *("replace('nXw', 'X', 'o')", "substr('xnow', 2)", "trim(' now ')", "coalesce(NULL, 'now')"),
+    *("json_extract('{\"a\": \"now\"}', '$.a')", "'now' || char(0) || 'x'", "x'6e6f7700'"),
+    *("(SELECT 'now')", "iif(1, 'now', '')", "(SELECT w FROM words WHERE id = 1)"),
+    "(SELECT w FROM words WHERE id = 2)",
+)
+"""Ways to write 'now' in SQL; each is a text or a blob when it reaches the function."""
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    script = tmp_path_factory.mktemp("words") / "words.sql"
+    script.write_text(
+        "CREATE TABLE words (id INTEGER, w, made TEXT DEFAULT CURRENT_TIMESTAMP, "
+        "day TEXT DEFAULT (date('now')));"
+        "INSERT INTO words (id, w) VALUES (1, 'now'), (2, x'6e6f77');"
+    )
+    opened = Sandbox(script, now=NOW)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("present", PRESENTS)
+def test_the_clock_is_fixed_however_the_present_is_written(words: Sandbox, present: str) -> None:
+    calls = (
+        f"date({present}), time({present}), datetime({present}), strftime('%Y', {present}), "
+        f"julianday({present}), date({present}, 'start of year'), datetime({present}, 'localtime')"
+    )
+    assert words.query(f"SELECT {calls}").rows == (
+        (
+            *("2105-12-31", "23:59:00", "2105-12-31 23:59:00", "2105"),
+            *(pytest.approx(2490260.4993055556), "2105-01-01", "2105-12-31 23:59:00"),
+        ),
+    )
+
+
+def test_the_clock_of_what_tables_fill_in_themselves_is_fixed(words: Sandbox) -> None:
+    assert words.query("SELECT DISTINCT made, day FROM words").rows == (
+        ("2105-12-31 23:59:00", "2105-12-31"),
+    )
+
+
+@pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 43), reason="functions of SQLite 3.43")
+def test_the_clock_of_newer_functions_is_fixed(words: Sandbox) -> None:
+    calls = "datetime('subsec'), strftime('%Y', 'subsecond'), timediff('now', '2104-12-31 23:59')"
+    assert words.query(f"SELECT {calls}").rows == (
+        ("2105-12-31 23:59:00.000", "2105", "+0001-00-00 00:00:00.000"),
+    )
+
+
+def test_other_times_are_what_sqlite_says(words: Sandbox) -> None:
+    asked = (
+        "date(0), date(2451545), datetime(x'323030302d30312d3031'), date('nowhere'), date(NULL)",
+        "date('2000-01-31', '+1 month'), strftime('%H', '12:00'), unixepoch('2000-01-01')",
+    )
+    plain = sqlite3.connect(":memory:")
+    for query in asked:
+        assert words.query(f"SELECT {query}").rows == (plain.execute(f"SELECT {query}").fetchone(),)
+    plain.close()
+
+
 @pytest.mark.slow
 def test_threads_share_a_sandbox_and_a_slow_query_holds_up_no_other(sandbox: Sandbox) -> None:
     with ThreadPoolExecutor(8) as pool:

@@ -60,7 +60,7 @@
     if (value === null || value === undefined) return "";
     if (typeof value !== "string") return String(value);
     // A spreadsheet would run a text that begins like a formula.
-    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    const text = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from medhelm.data.fetch import FileStatus, Report, fetch, verify
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import DataError, UsageError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
+from medhelm.tables.spreadsheet import csv_text
 
 _ACTIONS = {
     "fetch": "get the files that are missing or wrong",
@@ -248,7 +248,7 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
                 objects = (dict(zip(header, row, strict=True)) for row in rows)
                 file.writelines(f"{msgspec.json.encode(o).decode()}\n" for o in objects)
             else:
-                csv.writer(file, lineterminator="\n").writerows([header, *rows])
+                file.write(csv_text(header, rows))
     except FileExistsError:
         raise UsageError(
             f"{path} exists already and is left as it is; name another file with --output"

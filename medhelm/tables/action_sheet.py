@@ -13,7 +13,7 @@ from pathlib import Path
 
 from medhelm.noharm.cases import Action, Case
 from medhelm.records import order_key
-from medhelm.tables.spreadsheet import guard, refuse_present, to_csv, write_whole
+from medhelm.tables.spreadsheet import refuse_present, to_csv, write_whole
 
 PAGE_SUFFIX = ".cases.html"
 _COLUMNS = ("case", "specialty", "action", "text", "rating")
@@ -95,9 +95,9 @@ def _line(case: Case, action: Action) -> dict[str, str]:
     text = " ".join(action.text.split())
     return {
         "case": case.code,
-        "specialty": guard(case.specialty),
+        "specialty": case.specialty,
         "action": action.id,
-        "text": guard(text),
+        "text": text,
         "rating": "",
     }
 

@@ -7,7 +7,6 @@ from models' outputs: control characters are taken out and every format is escap
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from medhelm.console import open_console
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
 from medhelm.tables.notes import FLAGS, not_scored
+from medhelm.tables.spreadsheet import csv_text
 from medhelm.tables.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
@@ -121,14 +121,12 @@ def to_json(*tables: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Return every column at full precision; missing is empty. Notes are not in it."""
-    out = io.StringIO()
+    """Return every column at full precision; missing is empty. Notes are not in it.
+
+    A text that a spreadsheet would take for a formula has an apostrophe before it.
+    """
     names = [c.name for c in table.columns]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for row in table.rows:
-        writer.writerow({n: _csv_value(row[n]) for n in names})
-    return out.getvalue()
+    return csv_text(names, ([_csv_value(row[n]) for n in names] for row in table.rows))
 
 
 def _csv_value(value: Value) -> Value:

@@ -23,7 +23,7 @@ from medhelm.schema import Exchange, RunRecord, Scoring
 from medhelm.tables.rated import RunScores, check_one_jury, graded_runs, read_run
 from medhelm.tables.ratings import Key, KeyItem, key_path
 from medhelm.tables.selection import Data, choose_runs, is_ranked
-from medhelm.tables.spreadsheet import guard, refuse_present, to_csv, write_whole
+from medhelm.tables.spreadsheet import refuse_present, to_csv, write_whole
 
 PER_BENCHMARK = 30
 THIRDS = 3
@@ -176,10 +176,10 @@ def _fill(
                 "item": name,
                 "rater": "",
                 "benchmark": run.record.card.title or run.benchmark,
-                "task": guard(run.record.card.instruction),
-                "context": guard(exchange.instance.context),
-                "question": guard(exchange.instance.question),
-                "answer": guard(exchange.response.text),
+                "task": run.record.card.instruction,
+                "context": exchange.instance.context,
+                "question": exchange.instance.question,
+                "answer": exchange.response.text,
                 **{c: "" for c in own},
             }
         )

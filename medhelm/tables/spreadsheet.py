@@ -1,5 +1,5 @@
-"""CSV files that people fill in spreadsheets: no cell is a formula, and whatever separator the
-spreadsheet has put in is read."""
+"""CSV files for spreadsheets: no cell is a formula, and whatever separator a spreadsheet has put
+into a filled one is read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from medhelm.data.readers import read_csv
 from medhelm.durable import AtomicFile, why
 from medhelm.errors import DataError, RecordError, UsageError
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would read as the start of a formula."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a spreadsheet would read as the start of a formula, in some languages in full width too."""
 
 _SEPARATORS = (",", ";", "\t")
 """Spreadsheets write semicolons where the comma is the decimal mark."""
@@ -28,13 +28,28 @@ def guard(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Return a header and lines as CSV, every text guarded; None is an empty cell.
+
+    Lines in a cell end with a newline: a lone carriage return would stay unquoted and end the row.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for line in (columns, *lines):
+        writer.writerow([_cell(value) for value in line])
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return guard(value).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]], absent: str = "") -> bytes:
     """Return a sheet, with a mark by which spreadsheets know UTF-8; `absent` fills what a line lacks."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, restval=absent, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return out.getvalue().encode("utf-8-sig")
+    cells = ([line.get(name, absent) for name in columns] for line in lines)
+    return csv_text(columns, cells).encode("utf-8-sig")
 
 
 def refuse_present(*files: Path) -> None:
