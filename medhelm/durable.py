@@ -33,8 +33,14 @@ def make_private(path: Path) -> None:
 
 
 def lock_file(path: Path) -> BinaryIO:
-    """Return an open file that holds an exclusive lock; the kernel drops it with the process."""
-    handle = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b")
+    """Return an open file that holds an exclusive lock; the kernel drops it with the process.
+
+    Raises RunLocked where another process holds it, RecordError where it cannot be written.
+    """
+    try:
+        handle = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b")
+    except OSError as e:
+        raise RecordError(f"cannot write {path.parent}: {why(e)}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as e:
@@ -85,8 +91,10 @@ class AtomicFile:
                 os.replace(self._temporary, self._path)
                 sync_folder(self._path.parent)
         finally:
-            self._handle.close()
-            self._temporary.unlink(missing_ok=True)
+            try:
+                self._handle.close()  # writes what is left, which a full disk refuses
+            finally:
+                self._temporary.unlink(missing_ok=True)
 
 
 def _remove_unless_held(left: Path) -> None:
@@ -120,6 +128,14 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(fd)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a path leads to a file; one that is too long, or out of reach, leads to none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def why(e: OSError) -> str:

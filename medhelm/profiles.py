@@ -15,6 +15,7 @@ import yaml
 
 from medhelm.config import NotEmpty, convert
 from medhelm.errors import UnknownName, UsageError
+from medhelm.yaml_bounds import refuse_many
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -147,6 +148,7 @@ class _WrongKey(Exception):
 
 
 def _load(content: bytes, where: str) -> Any:
+    refuse_many(content, where)
     try:
         return yaml.load(content.decode("utf-8-sig"), _StrictLoader)
     except _WrongKey as e:

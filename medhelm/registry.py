@@ -27,6 +27,7 @@ import pluggy
 
 from medhelm import hookspecs
 from medhelm.bertscore import bertscore_metric, is_bertscore
+from medhelm.durable import is_file
 from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.metric import default_jury
@@ -146,8 +147,8 @@ class _Loader:
         plugin = f"{_owner(point)} ({point.value})"
         try:
             added = self._add_module(point.load())
-        except (Exception, SystemExit) as e:  # the border to plugins: what they raise is theirs
-            if _is_built_in(point):
+        except BaseException as e:  # the border to plugins: what they raise is theirs
+            if _is_built_in(point) or isinstance(e, KeyboardInterrupt):
                 raise
             reason = str(e) if isinstance(e, MedhelmError) else _describe(e)
             self._broken.append(Broken(plugin, reason))
@@ -157,7 +158,7 @@ class _Loader:
 
     def add_file(self, path: Path) -> None:
         """Add a file that the user named; raises PluginError if it cannot be used."""
-        if not path.is_file():
+        if not is_file(path):
             raise PluginError(f"plugin file {path} does not exist; plugins=[PATH.py] takes files")
         try:
             if path.suffix in (".yaml", ".yml"):
@@ -165,9 +166,9 @@ class _Loader:
             else:
                 module = _import_file(path)
                 self._add_values(_call_hooks(module, str(path)))
-        except MedhelmError:
+        except (MedhelmError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as e:  # the border to plugins
+        except BaseException as e:  # the border to plugins
             raise PluginError(f"plugin {path}: {_describe(e)}") from None
 
     def _add_module(self, module: ModuleType) -> list[str]:

@@ -22,6 +22,7 @@ from medhelm.schema import (
     Row,
     SourceFile,
 )
+from medhelm.yaml_bounds import refuse_many
 
 
 class _Dataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,7 +115,9 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, wh
 def read_yaml_benchmark(path: Path) -> Benchmark:
     """Return the benchmark that a YAML file declares; raises PluginError naming file and key."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
+        refuse_many(text, str(path))
+        values = yaml.load(text, _Loader)
         parsed = msgspec.convert(values, _Yaml)
     except msgspec.ValidationError as e:
         raise PluginError(f"{path}: {_nearest(str(e))}") from None

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "medhelm"
 
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
-    1: {"config", "console", "durable", "exact_sum", "schema", "seals"},
+    1: {"config", "console", "durable", "exact_sum", "schema", "seals", "yaml_bounds"},
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
     | {
         "agreement",

@@ -38,6 +38,9 @@ COMMANDS = {
     "new": "write a benchmark or metric to start from",
 }
 
+_LONG = 200
+"""Letters of a path that are shown."""
+
 
 def run_command(argv: Sequence[str]) -> int:
     """Return the exit code of one command; errors go to stderr as one line."""
@@ -58,11 +61,18 @@ def run_command(argv: Sequence[str]) -> int:
         if e.errno in OUT_OF_FILES:
             print(f"medhelm: {why(e)}", file=sys.stderr)
             return RecordError.exit_code
+        if e.errno not in FULL and isinstance(e.filename, str):
+            print(f"medhelm: cannot use {_short(e.filename)}: {why(e)}", file=sys.stderr)
+            return RecordError.exit_code
         if e.errno not in FULL:
             raise
         drop_output()
         print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)
         return RecordError.exit_code
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONG else f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from medhelm.config import BenchmarkChoice, Job, field_names
 from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
+from medhelm.yaml_bounds import refuse_many
 
 _CONFIG = "pkg://medhelm.conf"
 _SEARCH_PATH = "hydra.searchpath="
@@ -62,6 +63,8 @@ def _sweep(
 
     version.setbase("1.3")
     config_path = asked.config_path or _CONFIG
+    for path in (p for folder in own_folders(asked) for p in folder.rglob("*.yaml")):
+        refuse_many(path.read_bytes(), str(path))
     search_path = create_automatic_config_search_path(None, __name__, config_path)
     if asked.config_dir is not None:
         folder = Path(asked.config_dir).absolute()

@@ -94,7 +94,7 @@ class Dataset:
             raise _Fault(f"there is no column {e.args[0]!r}") from None
         except DataError as e:
             raise _Fault(str(e)) from None
-        except Exception as e:  # the border to a plugin; its text could hold clinical text
+        except (Exception, SystemExit) as e:  # of a plugin; its text could be clinical
             raise _Fault(f"to_instance failed: {_blame(self.benchmark, e)}") from None
 
 
@@ -275,7 +275,7 @@ def _hash64(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
-def _blame(benchmark: Benchmark, e: Exception) -> str:
+def _blame(benchmark: Benchmark, e: BaseException) -> str:
     """Return what an exception of a plugin is and where it arose, without its text."""
     if isinstance(e, UnicodeDecodeError):
         return f"not UTF-8 at byte {e.start}"
@@ -392,7 +392,7 @@ def _guard(
             yield f"row {n}", row
     except MedhelmError as e:
         raise DataError(f"{benchmark.name}: {e}") from None
-    except Exception as e:  # the border to a plugin
+    except (Exception, SystemExit) as e:  # the border to a plugin
         names = ", ".join(p.name for p in paths)
         raise DataError(
             f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(benchmark, e)}"

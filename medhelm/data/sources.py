@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.config import data_root
+from medhelm.durable import why
 from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
 
@@ -108,7 +109,10 @@ def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
         fixes = [f"run `{command}`" if source.url else f"put {path.name} into {path.parent}"]
         fixes += filter(None, [first_step(benchmark)])
         raise DataError(f"{benchmark.name}: {path} is missing; {'; '.join(fixes)}")
-    expected, found = expected_sha256(source, path), file_sha256(path)
+    try:
+        expected, found = expected_sha256(source, path), file_sha256(path)
+    except OSError as e:
+        raise DataError(f"{benchmark.name}: cannot read {path}: {why(e)}") from None
     if expected and found != expected:
         fix = f"run `{command}` to replace it" if source.url else "put the right file there"
         if not source.sha256:

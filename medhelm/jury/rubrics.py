@@ -14,6 +14,7 @@ import yaml
 
 from medhelm.errors import PluginError, UnknownName
 from medhelm.schema import Benchmark, Criterion, Instance, Rubric
+from medhelm.yaml_bounds import refuse_many
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -48,6 +49,7 @@ def _packaged() -> dict[str, Traversable]:
 
 def read_rubric(text: str, where: str) -> Rubric:
     """Return the rubric of a YAML text; raises PluginError naming what is wrong with it."""
+    refuse_many(text, where)
     try:
         values: Any = yaml.safe_load(text)
         rubric = msgspec.convert(values, Rubric)

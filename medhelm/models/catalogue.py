@@ -15,6 +15,7 @@ import yaml
 from medhelm.durable import why
 from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.schema import ModelSpec, Price, Sampling
+from medhelm.yaml_bounds import refuse_many
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
@@ -84,6 +85,7 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
 
 
 def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
+    refuse_many(text, place)
     try:
         values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
