@@ -1,0 +1,163 @@
+"""Flips single bits in every kind of file of finished runs, and counts wrong numbers without a word.
+
+    python perf/bit_flips.py [--flips 300] [--seed 1] [--write]
+
+The runs: a benchmark of choices and one that three judges have rated, by baselines and a server on
+loopback. After each flip the files are read as the commands read them: `tables` after a flip in
+summary.json or scores.parquet; `score`, then `tables`, after one in spec.json, the log or a judge's
+log. A number is wrong in silence where it differs and neither an error, a note nor a flag of its
+row says that something is amiss. `--write` puts the figures into docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from reliability_page import show  # noqa: E402
+
+from medhelm.errors import MedhelmError  # noqa: E402
+from medhelm.registry import Registry, load_registry  # noqa: E402
+from medhelm.regrading import regrade  # noqa: E402
+from medhelm.tables.results import load_results  # noqa: E402
+from medhelm.tables.table import Settings  # noqa: E402
+from tests.quiz import PLUGIN, medhelm, write_quiz  # noqa: E402
+from tests.server import serve_in_thread  # noqa: E402
+
+ESSAY = ROOT / "tests" / "plugins" / "essay.py"
+VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
+TABLES = ("benchmarks", "jury", "cost", "overall", "pairs", "mde")
+KINDS = {
+    "summary.json": "*/*/*/gradings/*/summary.json",
+    "scores.parquet": "*/*/*/gradings/*/scores.parquet",
+    "spec.json": "*/*/*/spec.json",
+    "responses.jsonl (log)": "*/*/*/responses.jsonl",
+    "grades.jsonl (a judge's log)": "*/*/*/judges/*/grades.jsonl",
+}
+GRADED_AGAIN = ("spec", "responses", "grades")
+
+
+def make_runs(folder: Path) -> None:
+    """Make the runs with the commands that users type."""
+    write_quiz(folder, 60)
+    where = [f"data_dir={folder / 'data'}", f"results_dir={folder / 'results'}"]
+    quiz = ("model=baseline/majority,baseline/random,baseline/oracle", "benchmark=quiz")
+    _check(medhelm("run", "-m", *quiz, "data=full", f"plugins=[{PLUGIN}]", *where))
+
+    def verdict(prompt: str) -> str:
+        rng = random.Random(len(prompt))
+        return json.dumps({n: v | {"score": rng.randint(1, 5)} for n, v in VERDICT.items()})
+
+    with serve_in_thread(verdict) as server:
+        common = {"base_url": server.base_url, "endpoint_class": "local"}
+        judges = [{"name": f"j/{n}", "model": n, **common} for n in "abc"]
+        jury = folder / "conf" / "jury" / "house.yaml"
+        jury.parent.mkdir(parents=True)
+        jury.write_text(json.dumps({"name": "house", "judges": judges}))
+        essay = ("model=baseline/lead,baseline/oracle", "benchmark=essay", "data=sample")
+        argv = ("run", "-m", "--config-dir", jury.parents[1], *essay, "jury=house")
+        _check(medhelm(*argv, f"plugins=[{ESSAY}]", where[1]))
+
+
+def _check(done: Any) -> None:
+    if done.returncode != 0:
+        raise SystemExit(done.stderr)
+
+
+def read(results: Path, data: Path, registry: Registry, is_graded_again: bool) -> dict[str, Any]:
+    """Return what a user is shown: rows, flags and notes, or the error."""
+    said: list[str] = []
+    failed: list[str] = []
+    try:
+        if is_graded_again:
+            failed = [r.reason for r in regrade(results, registry, root=data) if r.reason]
+        rows: dict[str, Any] = {}
+        for kind in ("full", "sample"):
+            loaded = load_results(results, data=kind)  # type: ignore[arg-type]
+            said += loaded.notes
+            for name in TABLES:
+                table = loaded.typed(name, Settings(draws=50))
+                rows[f"{kind} {name}"] = table.rows
+                said += table.notes
+    except MedhelmError as e:
+        return {"error": str(e)}
+    flags = [str(row.get("flags")) for own in rows.values() for row in own]
+    return {"rows": rows, "said": sorted(said), "flags": flags, "failed": failed}
+
+
+def outcome(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Return what came of a flip."""
+    if "error" in after or after["failed"]:
+        return "refused"
+    if any(note.startswith("Left out, damaged") for note in after["said"]):
+        return "refused"
+    if after["rows"] == before["rows"]:
+        return "same"
+    is_told = after["said"] != before["said"] or after["flags"] != before["flags"]
+    return "shown" if is_told else "silent"
+
+
+def flip(path: Path, rng: random.Random) -> str:
+    """Flip one random bit of a file and return where."""
+    content = bytearray(path.read_bytes())
+    place, bit = rng.randrange(len(content)), rng.randrange(8)
+    content[place] ^= 1 << bit
+    path.write_bytes(content)
+    return f"{path.name} byte {place} bit {bit}"
+
+
+def measure(flips: int, seed: int, folder: Path) -> list[Sequence[object]]:
+    """Return the rows of the table."""
+    make_runs(folder)
+    clean, work = folder / "results", folder / "work"
+    registry = load_registry([str(PLUGIN), str(ESSAY)])
+    rng = random.Random(seed)
+    rows: list[Sequence[object]] = []
+    for kind, pattern in KINDS.items():
+        is_graded_again = kind.startswith(GRADED_AGAIN)
+        found: Counter[str] = Counter()
+        shutil.copytree(clean, work)
+        before = read(work, folder / "data", registry, is_graded_again)
+        for _ in range(flips):
+            shutil.rmtree(work)
+            shutil.copytree(clean, work)
+            path = rng.choice(sorted((work / "runs").glob(pattern)))
+            where = flip(path, rng)
+            try:
+                ended = outcome(before, read(work, folder / "data", registry, is_graded_again))
+            except Exception as e:  # a traceback on the user's screen
+                ended = "traceback"
+                print(f"{where}: {type(e).__name__}: {e}", file=sys.stderr)
+            if ended == "silent":
+                print(f"{where}: a wrong number without a word", file=sys.stderr)
+            found[ended] += 1
+        shutil.rmtree(work)
+        counts = (found[name] for name in ("refused", "shown", "same", "traceback", "silent"))
+        rows.append((f"a bit of `{kind}` flipped", flips, *counts))
+    return rows
+
+
+def main() -> None:
+    """Print, and write where asked, the table of flipped bits."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flips", type=int, default=300, help="in each kind of file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        show("bit flips", measure(args.flips, args.seed, Path(name)), write=args.write)
+
+
+if __name__ == "__main__":
+    main()
