@@ -84,7 +84,7 @@ def read(results: Path, data: Path, registry: Registry, is_graded_again: bool) -
             failed = [r.reason for r in regrade(results, registry, root=data) if r.reason]
         rows: dict[str, Any] = {}
         for kind in ("full", "sample"):
-            loaded = load_results(results, data=kind)  # type: ignore[arg-type]
+            loaded = load_results(results, data=kind)
             said += loaded.notes
             for name in TABLES:
                 table = loaded.typed(name, Settings(draws=50))

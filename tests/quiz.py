@@ -64,7 +64,7 @@ def command(*argv: str | Path) -> list[str]:
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment without keys, and with a wide terminal."""
     kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
-    return kept | {"COLUMNS": "200", "OPENAI_API_KEY": "test-key"} | (more or {})
+    return kept | {"COLUMNS": "200", "OPENAI_API_KEY": "test-key"} | dict(more or {})
 
 
 def record_of(folder: Path) -> RunRecord:
