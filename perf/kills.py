@@ -170,9 +170,9 @@ def kill_scores(folder: Path, times: int, rng: random.Random) -> Sequence[object
     before = results_of(results)
     argv = ("score", "--results-dir", results, "--plugin", PLUGIN)
     whole = finish(argv)
-    kills = lost = 0
-    for _ in range(times):
-        kills += kill_after(argv, rng.uniform(0.3, 1.0) * whole)
+    kills = lost = tries = 0
+    while kills < times and (tries := tries + 1) <= 3 * times:  # some end before they are killed
+        kills += kill_after(argv, rng.uniform(0.3, 0.9) * whole)
         lost += results_of(results) != before
     finish(argv)
     lost += (results_of(results) != before) + left_behind(folder)
@@ -187,9 +187,9 @@ def kill_builds(folder: Path, times: int, rng: random.Random) -> Sequence[object
     for model in ("random", "majority", "oracle"):
         finish(("run", f"model=baseline/{model}", "benchmark=quiz", "data=full", *where))
     whole = finish(_build(results, folder / "clean"))
-    kills = lost = 0
-    for _ in range(times):
-        kills += kill_after(_build(results, folder / "site"), rng.uniform(0.3, 1.0) * whole)
+    kills = lost = tries = 0
+    while kills < times and (tries := tries + 1) <= 3 * times:
+        kills += kill_after(_build(results, folder / "site"), rng.uniform(0.3, 0.9) * whole)
         if rng.random() < 0.3:
             finish(_build(results, folder / "site"))
             lost += _pages(folder / "site") != _pages(folder / "clean")

@@ -195,7 +195,7 @@ def test_scores_and_summary_of_different_gradings_are_not_read_together(tmp_path
     (grading / "summary.json").unlink()
     evaluate(tmp_path, "baseline/oracle")
     (grading / "scores.parquet").write_bytes(old)
-    with pytest.raises(UsageError, match="not of the same grading as its summary"):
+    with pytest.raises(UsageError, match="not that of its summary"):
         medhelm.load_results(tmp_path / "results")
 
 
