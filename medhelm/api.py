@@ -25,7 +25,6 @@ from medhelm.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.planning import Run, jury_note, paid_models, plan_runs
-from medhelm.records import run_path
 from medhelm.registry import Registry, load_registry
 from medhelm.regrading import regrade
 from medhelm.runner import SweepEnd, run_sweep
@@ -158,7 +157,7 @@ def score(
     Only runs of `benchmarks` and `models`, where names are given. A run that cannot be graded is
     a warning, the others are graded. Raises UsageError where there is no run or none is graded.
     """
-    graded: list[RunRecord] = []
+    graded: list[Path] = []
     found = regrade(
         Path(results_dir),
         _registry(plugins),
@@ -169,16 +168,13 @@ def score(
         root=data_root(data_dir),
     )
     for run in found:
-        if run.record is not None:
-            graded.append(run.record)
+        if run.record is not None and run.path is not None:
+            graded.append(run.path / "gradings" / run.record.grading_hash)
         if run.problem:
             warnings.warn(run.problem, stacklevel=2)
     if not graded:
         raise UsageError(f"score: no run below {results_dir} could be graded")
-    paths = [run_path(Path(results_dir), record.spec) for record in graded]
-    return load_gradings(
-        [path / "gradings" / r.grading_hash for path, r in zip(paths, graded, strict=True)]
-    )
+    return load_gradings(graded)
 
 
 def fetch_data(

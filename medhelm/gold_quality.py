@@ -40,7 +40,7 @@ from medhelm.models import ModelPool, check_model, is_instance_model
 from medhelm.models.baselines import open_baseline
 from medhelm.prompts import render_prompt
 from medhelm.protocols import completion, judging
-from medhelm.records import judge_hash, order_key, write_struct
+from medhelm.records import judge_hash, order_key, spelt_judge_hash, write_struct
 from medhelm.schema import (
     Benchmark,
     Criterion,
@@ -163,10 +163,16 @@ class GoldReview:
             dataset_sha256=dataset.sha256,
             terms=self._terms,
         )
-        decides = (judge_hash(judge, self._terms), dataset.data, dataset.split, dataset.sha256)
-        name = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:16]
-        self.folder = results / FOLDER / dataset.benchmark.name / name
+        hashes = (judge_hash(judge, self._terms), spelt_judge_hash(judge, self._terms))
+        new, older = (self._folder(results, one) for one in hashes)
+        self.folder = older if older.exists() and not new.exists() else new
         self._cut = self._find_cut(max_instances)
+
+    def _folder(self, results: Path, judge: str) -> Path:
+        data = self._dataset
+        decides = "\0".join((judge, data.data, data.split, data.sha256))
+        name = hashlib.sha256(decides.encode()).hexdigest()[:16]
+        return results / FOLDER / data.benchmark.name / name
 
     def _find_cut(self, wanted: int | None) -> int | None:
         """Return the last `order_key` that is taken, as a run with seed 0 takes them; None: all."""

@@ -63,7 +63,7 @@ class Run:
     @property
     def request_hash(self) -> str:
         """Return the name of the run's folder."""
-        return request_hash(self.spec)
+        return self.path.name
 
     @property
     def grading_hash(self) -> str:
@@ -99,7 +99,7 @@ def plan_runs(
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
     without: dict[str, DataError] = {}
-    runs: dict[Path, Run] = {}
+    runs: dict[tuple[str, str], Run] = {}
     for job in jobs:
         check_model(job.model, environ)
         for choice in job.benchmarks:
@@ -124,7 +124,7 @@ def plan_runs(
                 continue
             jury = _jury(job, benchmark, registry, environ, refused)
             run = _run(job, benchmark, datasets[key], registry, jury)
-            _refuse_other(runs.setdefault(run.path, run), run)
+            _refuse_other(runs.setdefault((run.spec.benchmark, request_hash(run.spec)), run), run)
     if without:
         raise _all_without(without, registry)
     return tuple(runs.values())
@@ -233,6 +233,7 @@ def _run(
     names = metric_names(benchmark, job.scoring)
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
     prompt = resolve_prompt(benchmark)
+    model = as_asked(benchmark, job.model)
     spec = RunSpec(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -241,9 +242,9 @@ def _run(
         dataset_sha256=dataset.sha256,
         prompt_name=prompt.name,
         prompt_version=prompt.version,
-        prompt_sha256=prompt_sha256(benchmark, job.model.system_prompt),
-        model=as_asked(benchmark, job.model),
-        max_output_tokens=output_budget(benchmark, job.model),
+        prompt_sha256=prompt_sha256(benchmark, model.system_prompt),
+        model=model,
+        max_output_tokens=output_budget(benchmark, model),
         repeats=job.repeats,
         seed=job.seed,
         max_instances=job.max_instances,

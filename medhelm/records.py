@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -25,6 +26,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import RecordError
+from medhelm.models.identity import READS_PROMPT, as_spelt, identity, without_unused
 from medhelm.schema import (
     SCHEMA,
     GradingSpec,
@@ -46,18 +48,6 @@ _DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
-_MODEL_FIELDS = (
-    "provider",
-    "model",
-    "base_url",
-    "reasoning",
-    "system_prompt",
-    "sampling",
-    "token_limit_field",
-    "send_seed",
-    "extra_body",
-    "context_window",
-)
 _SPEC_FIELDS = (
     "benchmark",
     "benchmark_version",
@@ -88,16 +78,24 @@ def request_hash(spec: RunSpec) -> str:
     Left out on purpose: the number of instances (growing it reuses every response), the
     model's display name, prices, time-outs and limits on concurrency.
     """
-    decides: dict[str, Any] = {f: getattr(spec, f) for f in _SPEC_FIELDS}
-    decides["model"] = model_identity(spec.model)
+    plain = one_spelling(spec)
+    decides: dict[str, Any] = {f: getattr(plain, f) for f in _SPEC_FIELDS}
+    decides["model"] = identity(spec.model)
     if spec.model.json_schema:  # only then, so that runs without it keep their name
         decides["model"]["json_schema"] = True
     return _digest(decides)
 
 
-def model_identity(model: ModelSpec) -> dict[str, Any]:
-    """Return what of a model decides its answers: all but names, prices and limits."""
-    return {field: getattr(model, field) for field in _MODEL_FIELDS}
+def one_spelling(spec: RunSpec) -> RunSpec:
+    """Return a spec whose model is spelt as all equal ones are; its name, price and limits stay."""
+    plain = without_unused(spec.model)
+    decides = {name: identity(plain)[name] for name in ("model", "base_url")}
+    spec = msgspec.structs.replace(spec, model=msgspec.structs.replace(plain, **decides))
+    if spec.model.provider in READS_PROMPT:
+        return spec
+    return msgspec.structs.replace(
+        spec, prompt_name="", prompt_version="", prompt_sha256="", max_output_tokens=0
+    )
 
 
 def bare_name(model: str) -> str:
@@ -129,20 +127,52 @@ def grading_hash(grading: GradingSpec) -> str:
 def stored_jury(run: Path) -> JurySpec | None:
     """Return the jury of a run's newest grading by one; None where there is none."""
     found: list[tuple[float, JurySpec]] = []
+    for record in _stored_records(run):
+        if record.grading.jury is not None:
+            stamp = record.provenance.get(STAMP, "0").split()[0]
+            found.append((float(stamp), record.grading.jury.jury))
+    return max(found, key=itemgetter(0))[1] if found else None
+
+
+def _stored_records(run: Path) -> Iterator[RunRecord]:
+    """Yield the records of a run's gradings that can be read."""
     for path in (run / "gradings").glob("*"):
         with suppress(RecordError):
-            record = read_record(path)
-            if record.grading.jury is not None:
-                stamp = record.provenance.get(STAMP, "0").split()[0]
-                found.append((float(stamp), record.grading.jury.jury))
-    return max(found, key=itemgetter(0))[1] if found else None
+            yield read_record(path)
 
 
 def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
     """Return 16 hex digits over all that decides what one judge is asked: itself, rubric, prompt."""
+    return _judge_digest(identity(judge), judge, terms)
+
+
+def spelt_judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
+    """Return the hash that an earlier medhelm made of a judge's settings as they are spelt."""
+    return _judge_digest(as_spelt(judge), judge, terms)
+
+
+def stored_judge(run: Path, judge: ModelSpec, terms: JuryTerms) -> Path:
+    """Return the folder of a judge's verdicts in a run folder.
+
+    They may lie under the name of an earlier medhelm: of the judge as it is spelt now, or as it is
+    in a grading that is there.
+    """
+    folder = run / "judges" / judge_hash(judge, terms)
+    if folder.exists() or not folder.parent.exists():
+        return folder
+    spelt = [(judge, terms)]
+    for record in _stored_records(run):
+        if (then := record.grading.jury) is not None:
+            alike = (j for j in then.jury.judges if judge_hash(j, then) == folder.name)
+            spelt += [(one, then) for one in alike]
+    older = (folder.with_name(spelt_judge_hash(one, then)) for one, then in spelt)
+    return next((path for path in older if path.exists()), folder)
+
+
+def _judge_digest(model: dict[str, Any], judge: ModelSpec, terms: JuryTerms) -> str:
     return _digest(
         {
-            "model": model_identity(judge),
+            "model": model,
             "rubric": terms.rubric,
             "version": terms.version,
             "instruction": terms.instruction,
@@ -185,7 +215,26 @@ def cluster_key(instance_id: str, cluster: str | None) -> int:
 
 
 def run_path(results: Path, spec: RunSpec) -> Path:
-    """Return the folder of a run."""
+    """Return the folder of a run: the one that holds its answers, else where it is to be begun.
+
+    A run is the same under another name of its model. It may lie under the name that an earlier
+    medhelm made of its settings as they were spelt; such a folder keeps its name.
+    """
+    new = _new_path(results, spec)
+    if (new / "spec.json").is_file():
+        return new
+    name = new.name
+    found = sorted(new.parents[1].glob("*/*/spec.json"), key=lambda path: path.parent.name != name)
+    for path in found:
+        if path.parent.name == name:
+            return path.parent
+        with suppress(RecordError):
+            if request_hash(read_plan(path.parent).spec) == name:
+                return path.parent
+    return new
+
+
+def _new_path(results: Path, spec: RunSpec) -> Path:
     model = quote(spec.model.name.replace("/", "__"), safe="-_.+@=,")
     if model.startswith("."):  # '..' would leave the folder
         model = "%2E" + model[1:]

@@ -12,7 +12,7 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import OFFLINE, jury_terms
 from medhelm.planning import benchmark_card, grading_metrics, grading_spec, metric_names
-from medhelm.records import Plan, find_runs, judge_hash, read_plan, stored_jury
+from medhelm.records import Plan, find_runs, read_plan, stored_judge, stored_jury
 from medhelm.registry import Registry
 from medhelm.schema import JuryTerms, RunRecord, Scoring
 from medhelm.scoring import score_run
@@ -25,6 +25,8 @@ class Regraded:
     where: str
     """Benchmark, model and folder, for people; empty where the reason names the folder."""
     record: RunRecord | None = None
+    path: Path | None = None
+    """The run's folder; None where the run could not be read."""
     reason: str = ""
     is_skipped: bool = False
     """Whether it was passed over (its benchmark is not installed) and did not fail."""
@@ -78,7 +80,7 @@ def regrade(
         except MedhelmError as e:
             yield Regraded(where=where, reason=str(e))
             continue
-        yield Regraded(where=where, record=record, note=note)
+        yield Regraded(where=where, record=record, path=path, note=note)
 
 
 def _read(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
@@ -123,7 +125,7 @@ def _refuse_other_judges(path: Path, terms: JuryTerms | None) -> None:
     there = {folder.name for folder in (path / "judges").glob("*")}
     if terms is None or not there:
         return
-    wanted = {judge_hash(judge, terms) for judge in terms.jury.judges}
+    wanted = {stored_judge(path, judge, terms).name for judge in terms.jury.judges}
     if not wanted & there:
         raise RecordError(
             f"the judgements in {path / 'judges'} are not of the jury, rubric and prompt of today; "

@@ -12,6 +12,7 @@ import asyncio
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from medhelm.protocols import build_request, completion
 from medhelm.records import (
     Plan,
     is_same_model,
+    one_spelling,
     order_key,
     read_plan,
     read_record,
@@ -215,12 +217,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         sweep.progress.planned(run, total, total)
         return finished
     selection = await _selection(run, sweep)
-    plan = Plan(
-        spec=run.spec,
-        request_hash=run.request_hash,
-        instances=selection.instances,
-        cut=selection.cut,
-    )
+    plan = _plan(run, selection)
     folder = RunFolder(run.path)
     scan = await opened(folder, folder.open)
     sweep.logs[folder] = asyncio.current_task()
@@ -259,6 +256,23 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         folder.close()
 
 
+def _plan(run: Run, selection: Selection) -> Plan:
+    """Return the plan of a run: the stored one where only the spelling of settings differs."""
+    plan = Plan(
+        spec=run.spec,
+        request_hash=run.request_hash,
+        instances=selection.instances,
+        cut=selection.cut,
+    )
+    with suppress(RecordError):
+        stored = read_plan(run.path)
+        if msgspec.structs.replace(
+            stored, spec=one_spelling(stored.spec)
+        ) == msgspec.structs.replace(plan, spec=one_spelling(plan.spec)):
+            return stored
+    return plan
+
+
 async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
     """Return the record of what the log holds; raises RecordError where the log is gone."""
     sweep.logs.pop(folder, None)  # from here on `close` looks after it
@@ -290,7 +304,8 @@ def read_finished(run: Run) -> RunRecord | None:
         record = read_record(run.path / "gradings" / run.grading_hash)
     except MedhelmError:
         return None
-    is_same = plan.spec == record.spec == run.spec and record.card == run.card
+    is_same = plan.spec == record.spec and one_spelling(plan.spec) == one_spelling(run.spec)
+    is_same = is_same and record.card == run.card
     is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_judged = record.provenance.get("not_judged", "0") == "0"

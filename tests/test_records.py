@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from medhelm import records, runlog
 from medhelm.durable import AtomicFile
 from medhelm.errors import RecordError, RunLocked
+from medhelm.models.identity import identity
 from medhelm.records import Plan, request_hash
 from medhelm.runlog import RunFolder, encode_line, exchange_keys
 from medhelm.schema import (
@@ -430,7 +431,7 @@ def test_keys_of_instances_clusters_and_places_are_apart_and_follow_their_names(
 
 def test_a_judge_is_the_same_whatever_its_config_says_of_schemas() -> None:
     held = msgspec.structs.replace(MODEL, json_schema=True)
-    assert records.model_identity(held) == records.model_identity(MODEL)
+    assert identity(held) == identity(MODEL)
 
 
 def test_growing_the_number_of_instances_only_adds(tmp_path: Path) -> None:

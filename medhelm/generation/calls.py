@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from medhelm.feeding import Seat
 from medhelm.generation.guideline import Guideline
 from medhelm.generation.prompts import fenced
 from medhelm.models import ModelPool, is_instance_model
+from medhelm.models.identity import as_spelt, identity
 from medhelm.protocols import completion
-from medhelm.records import model_identity
 from medhelm.runlog import ANSWERED, AppendLog, mend_log, with_checksum, without_checksum
 from medhelm.schema import Instance, Message, Model, ModelSpec, Request, Response
 
@@ -159,8 +159,9 @@ class Caller:
         `is_stored`: only from the log.
         """
         messages = tuple(self._shortened(m) for m in request.messages)
-        key = call_key(spec, msgspec.structs.replace(request, messages=messages))
-        stored = self._log.find(key)
+        sent = msgspec.structs.replace(request, messages=messages)
+        key, older = call_key(identity(spec), sent), call_key(as_spelt(spec), sent)
+        stored = self._log.find(key) or self._log.find(older)
         if stored is not None:
             return stored
         if self.stopped or is_stored:
@@ -242,11 +243,10 @@ class Caller:
                 self.stop(e)
 
 
-def call_key(spec: ModelSpec, request: Request) -> str:
-    """Return 32 hex digits over all that decides a reply: the model and what it is sent.
+def call_key(model: Mapping[str, Any], request: Request) -> str:
+    """Return 32 hex digits over all that decides a reply: the model's settings and what it is sent.
 
     The guideline may be there by its hash.
     """
-    decides: dict[str, Any] = {"model": model_identity(spec), "request": request}
-    encoded = msgspec.json.encode(decides, order="sorted")
+    encoded = msgspec.json.encode({"model": model, "request": request}, order="sorted")
     return hashlib.sha256(encoded).hexdigest()[:32]

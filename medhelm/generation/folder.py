@@ -29,7 +29,8 @@ from medhelm.generation.prompts import PROMPT_VERSION
 from medhelm.interrupts import Interrupts
 from medhelm.models import ModelPool
 from medhelm.noharm.casefile import write_cases
-from medhelm.records import is_same_model, model_identity, read_plan
+from medhelm.models.identity import identity
+from medhelm.records import is_same_model, read_plan
 from medhelm.schema import ModelSpec
 
 SCHEMA = "medhelm.generation/1"
@@ -168,7 +169,7 @@ def _check_same(series: Series, before: SeriesSpec, folder: Path) -> None:
 def _identity(model: ModelSpec) -> dict[str, Any]:
     """Return all of a model that decides what it is sent: a change would ask for every case again."""
     more = {"json_schema": model.json_schema, "max_output_tokens": model.max_output_tokens}
-    return model_identity(model) | more
+    return identity(model) | more
 
 
 def _write(folder: Path, ends: Sequence[CaseEnd]) -> None:

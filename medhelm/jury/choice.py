@@ -15,7 +15,7 @@ from medhelm.jury.terms import OFFLINE
 from medhelm.models import check_model
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
-from medhelm.records import model_identity
+from medhelm.models.identity import identity
 from medhelm.schema import JurySpec, ModelSpec
 
 DEFAULT = "medhelm_2026_11"
@@ -77,7 +77,7 @@ def _resolve(
     if twice := [n for n in names if names.count(n) > 1]:
         raise UsageError(f"{where}: judge {twice[0]} stands twice")
     for one, other in combinations(judges, 2):
-        if model_identity(one) == model_identity(other):
+        if identity(one) == identity(other):
             raise UsageError(f"{where}: {one.name} and {other.name} are the same model")
     if judges and choice.quorum > len(judges):
         raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")

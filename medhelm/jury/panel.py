@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medhelm.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.jury.verdicts import Verdict
-from medhelm.records import judge_budget, judge_hash
+from medhelm.records import judge_budget, stored_judge
 from medhelm.schema import Instance, JudgeTotals, JuryTerms, Response, UsageTotals
 
 NOT_ASKED = "not asked"
@@ -19,7 +19,7 @@ _Said = tuple[tuple[int, ...] | None, str]
 
 def judge_folder(run: Path, terms: JuryTerms, place: int) -> Path:
     """Return the folder of a jury's judge (by its place) in a run folder."""
-    return run / "judges" / judge_hash(terms.jury.judges[place], terms)
+    return stored_judge(run, terms.jury.judges[place], terms)
 
 
 class StoredPanel:

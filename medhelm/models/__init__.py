@@ -14,6 +14,7 @@ from medhelm.errors import UnknownName
 from medhelm.models.access import SERVICES, check_settings, resolve_access
 from medhelm.models.baselines import open_baseline
 from medhelm.models.extras import require_packages
+from medhelm.models.identity import USES
 from medhelm.models.scripted import open_scripted
 from medhelm.schema import InstanceModel, Model, ModelSpec
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from medhelm.models.endpoint import Endpoint, Host
 
-PROVIDERS = (*SERVICES, "hf", "baseline", "scripted")
+PROVIDERS = tuple(USES)
 
 
 def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:

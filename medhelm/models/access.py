@@ -24,15 +24,26 @@ class Service:
     """What every address ends in."""
     dropped: tuple[str, ...] = ()
     """Endings of other protocols at the same address, which the SDK replaces by its own."""
+    uses: tuple[str, ...] = ()
+    """Settings of a spec, besides provider and model, that can change what it answers."""
 
 
+_USED = ("base_url", "reasoning", "system_prompt", "sampling", "extra_body", "context_window")
 SERVICES: Mapping[str, Service] = {
-    "openai": Service("https://api.openai.com/v1", "OPENAI_API_KEY", "/chat/completions"),
-    "anthropic": Service("https://api.anthropic.com", "ANTHROPIC_API_KEY", dropped=("/v1",)),
+    "openai": Service(
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "/chat/completions",
+        uses=(*_USED, "send_seed", "token_limit_field"),
+    ),
+    "anthropic": Service(
+        "https://api.anthropic.com", "ANTHROPIC_API_KEY", dropped=("/v1",), uses=_USED
+    ),
     "google": Service(
         "https://generativelanguage.googleapis.com",
         "GEMINI_API_KEY",
         dropped=("/openai", "/v1beta", "/v1"),
+        uses=(*_USED, "send_seed"),
     ),
 }
 """Providers that are reached over a network."""
@@ -108,6 +119,8 @@ _SECRET_PARAMETER = re.compile(
 _SECRET_VALUE = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9+/_=~]{24,}")
 """A value that only a machine writes, whatever its name is; versions and deployments have dashes."""
 _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
+_OWN_PORT = {"http": 80, "https": 443}
+_SLASHES = re.compile("/{2,}")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GIVE_KEY = "take it out, put it into an environment variable and name that in model.api_key_env"
 
@@ -268,10 +281,39 @@ def _server_url(name: str, service: Service, base: str) -> str:
             f"model {name!r}: base_url is no http or https address; give one"
             " like http://localhost:8000/v1"
         )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    parts = urlsplit(_base_address(service, base))
+    return urlunsplit(parts._replace(path=parts.path + service.path))
+
+
+def service_address(provider: str, base_url: str | None) -> str | None:
+    """Return the one form of a `base_url` that all its spellings share.
+
+    None where it is the service's own address. A text that is no address is returned as it is.
+    """
+    service = SERVICES[provider]
+    if base_url is None:
+        return None
+    try:
+        plain = _base_address(service, base_url.strip())
+    except ValueError:
+        return base_url
+    return None if plain == service.base_url else plain
+
+
+def _base_address(service: Service, base: str) -> str:
+    """Return an address without what its spellings differ in; raises ValueError.
+
+    That is the case of scheme and host, a port that is the scheme's own, doubled and trailing
+    slashes, a fragment, and the endings that every address gets or loses.
+    """
+    parts = urlsplit(base)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    port = "" if parts.port in (None, _OWN_PORT.get(parts.scheme)) else f":{parts.port}"
+    login, at, _ = parts.netloc.rpartition("@")
+    path = _SLASHES.sub("/", parts.path).rstrip("/").removesuffix("/chat/completions")
     for ending in service.dropped:
         path = path.removesuffix(ending)
-    return urlunsplit(parts._replace(path=path + service.path, fragment=""))
+    return urlunsplit((parts.scheme, login + at + host + port, path, parts.query, ""))
 
 
 def _read_key(name: str, key_env: str, environ: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from medhelm.models.identity import without_unused
 from medhelm.protocols import action_labels, completion
 from medhelm.schema import Benchmark, Instance, ModelSpec, Request, RunSpec
 
@@ -24,8 +25,9 @@ def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repea
 def as_asked(benchmark: Benchmark, model: ModelSpec) -> ModelSpec:
     """Return a model as the benchmark's protocol asks it: without what its requests never carry.
 
-    So a setting makes another run only of those benchmarks whose requests it changes.
+    So a setting makes another run only of those benchmarks and models whose requests it changes.
     """
+    model = without_unused(model)
     if not model.json_schema or benchmark.answer in _SENDS_SCHEMA:
         return model
     return msgspec.structs.replace(model, json_schema=False)
