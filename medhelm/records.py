@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -46,6 +47,8 @@ SCORES_HASH = "scores_sha256"
 _DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 """Of a model's state: `gpt-4o-2024-08-06`."""
 
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `([^`]*)`")
+
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 _SPEC_FIELDS = (
@@ -61,7 +64,7 @@ _SPEC_FIELDS = (
 )
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec.json`: a run and the instances that it is to ask."""
 
     schema: int = SCHEMA
@@ -288,7 +291,18 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise RecordError(f"{path} is not a record of medhelm: {e}") from None
+        raise RecordError(f"{path} is not a record of medhelm: {unknown_key(e) or e}") from None
+
+
+def unknown_key(e: Exception) -> str:
+    """Return what to say of a key that a record may not have; empty for any other error."""
+    key = _UNKNOWN_KEY.match(str(e))
+    if key is None:
+        return ""
+    return (
+        f"it holds {key[1]!r}, which this version does not know and would leave out; use the "
+        "version that wrote it"
+    )
 
 
 def find_runs(results: Path) -> list[Path]:
@@ -299,3 +313,47 @@ def find_runs(results: Path) -> list[Path]:
 def find_gradings(results: Path) -> list[Path]:
     """Return every grading folder that has a summary below a results folder, sorted."""
     return sorted(p.parent for p in (results / "runs").glob("*/*/*/gradings/*/summary.json"))
+
+
+def find_unreadable(results: Path) -> list[tuple[Path, str]]:
+    """Return every place below a results folder that may hide a run or a grading, and why.
+
+    `find_runs` and `find_gradings` cannot see what is in a folder that may not be entered, or that
+    has lost the file that makes it one; whoever shows runs names it.
+    """
+    found: list[tuple[Path, str]] = []
+    places = [results / "runs"]
+    for _ in ("benchmark", "model", "run"):
+        places = [below for place in places for below in _folders(place, found)]
+    for run in places:
+        is_shown = _has(run / "spec.json", found)
+        for grading in _folders(run / "gradings", found):
+            if _has(grading / "summary.json", found):
+                is_shown = True
+            elif _has(grading / "scores.parquet", found):
+                found.append((grading, "summary.json is missing, `medhelm score` writes it"))
+        if not is_shown and _has(run / "responses.jsonl", found):
+            found.append((run, "spec.json is missing"))
+    return list(dict.fromkeys(found))
+
+
+def _folders(place: Path, found: list[tuple[Path, str]]) -> list[Path]:
+    try:
+        with os.scandir(place) as entries:
+            return sorted(Path(entry) for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as e:
+        found.append((place, f"cannot be read ({why(e)})"))
+        return []
+
+
+def _has(path: Path, found: list[tuple[Path, str]]) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as e:
+        found.append((path.parent, f"cannot be read ({why(e)})"))
+        return True  # who knows
+    return True

@@ -12,7 +12,7 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.terms import OFFLINE, jury_terms
 from medhelm.planning import benchmark_card, grading_metrics, grading_spec, metric_names
-from medhelm.records import Plan, find_runs, read_plan, stored_judge, stored_jury
+from medhelm.records import Plan, find_runs, find_unreadable, read_plan, stored_judge, stored_jury
 from medhelm.registry import Registry
 from medhelm.schema import JuryTerms, RunRecord, Scoring
 from medhelm.scoring import score_run
@@ -86,9 +86,15 @@ def regrade(
 def _read(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
     """Return the runs below a results folder, and those that cannot be read."""
     paths = find_runs(results)
+    hidden = [Regraded(where=str(path), reason=why) for path, why in find_unreadable(results)]
+    # a grading without its summary is what grading again mends
+    hidden = [run for run in hidden if "`medhelm score`" not in run.reason]
     if not paths:
-        raise UsageError(f"there is no run below {results}; --results-dir DIR names another folder")
-    plans, unread = [], []
+        seen = f" ({hidden[0].problem})" if hidden else ""
+        raise UsageError(
+            f"there is no run below {results}{seen}; --results-dir DIR names another folder"
+        )
+    plans, unread = [], hidden
     for path in paths:
         try:
             plans.append((path, read_plan(path)))

@@ -21,7 +21,7 @@ import msgspec
 
 from medhelm.durable import AtomicFile, lock_file, make_private, remove_temporary, sync_folder, why
 from medhelm.errors import RecordError
-from medhelm.records import Plan, order_key
+from medhelm.records import Plan, order_key, unknown_key
 from medhelm.schema import SCHEMA, Exchange, Finish, Instance, Usage
 
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
@@ -325,12 +325,11 @@ def move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end:
 def read_log(run: Path) -> Iterator[Exchange]:
     """Yield every exchange of a log that can be read, in its order; of several of one instance and
     repeat the last one counts."""
-    decode = msgspec.json.Decoder(Exchange).decode
     try:
         with open(run / "responses.jsonl", "rb") as lines:
-            for line in lines:
+            for number, line in enumerate(lines, 1):
                 if (body := without_checksum(line)) is not None:
-                    yield decode(body)
+                    yield _decode_exchange(body, run, number)
     except FileNotFoundError:
         return
 
@@ -345,15 +344,27 @@ def read_exchanges(run: Path, plan: Plan) -> Iterator[Exchange]:
     if not log.exists():
         return
     superseded = _superseded(log)
-    decode = msgspec.json.Decoder(Exchange).decode
     with open(log, "rb") as lines:
         for number, line in enumerate(lines):
             body = without_checksum(line)
             if body is None or number in superseded:
                 continue
-            exchange: Exchange = decode(body)
+            exchange = _decode_exchange(body, run, number + 1)
             if plan.cut is None or order_key(plan.spec.seed, exchange.instance.id) <= plan.cut:
                 yield exchange
+
+
+_EXCHANGES = msgspec.json.Decoder(Exchange)
+
+
+def _decode_exchange(body: bytes, run: Path, number: int) -> Exchange:
+    """Return the exchange of a whole line; raises RecordError where it is of another version."""
+    try:
+        return _EXCHANGES.decode(body)
+    except msgspec.ValidationError as e:
+        raise RecordError(
+            f"{run / 'responses.jsonl'} line {number} is not of this medhelm: {unknown_key(e) or e}"
+        ) from None
 
 
 def _superseded(log: Path) -> set[int]:

@@ -97,7 +97,9 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     maximum: int = 5
 
 
-class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Instance(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """One item of a benchmark.
 
     Its JSON leaves defaults out, so that a field added later changes no stored instance.
@@ -127,7 +129,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Actions that are labelled one by one: id -> text; the question shows them."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One turn of a conversation."""
 
     role: Literal["system", "user", "assistant"]
@@ -157,7 +159,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     None: free text."""
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tokens as the endpoint counted them; None where it did not say.
 
     `cached_tokens` are part of `input_tokens`, `reasoning_tokens` part of `output_tokens`.
@@ -169,7 +171,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_tokens: int | None = None
 
 
-class Response(msgspec.Struct, frozen=True, kw_only=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came back for one request."""
 
     instance_id: str
@@ -191,7 +193,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     """Unix time; provenance only."""
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line of `responses.jsonl`: an instance, what was sent, what came back."""
 
     schema: int = SCHEMA
@@ -429,7 +431,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What `medhelm list models` says of the config (`unverified`, `retired 2026-10-23`)."""
 
 
-class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that decides one run: benchmark x model x settings."""
 
     benchmark: str
@@ -449,7 +451,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """First N by a seeded hash of the ids; not part of the request hash."""
 
 
-class MetricRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MetricRef(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A metric as tables need it: everything but its code."""
 
     name: str
@@ -478,7 +482,7 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reasoning_output_tokens: int = 8192
 
 
-class JuryTerms(msgspec.Struct, frozen=True, kw_only=True):
+class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who rates, what, and by which version of the judges' prompt (or of the offline graders)."""
 
     jury: JurySpec
@@ -488,7 +492,9 @@ class JuryTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the model was told to do, as the judges are shown it."""
 
 
-class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GradingSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """All that decides how stored responses are graded. The first metric is the main one."""
 
     scoring: Scoring
@@ -499,7 +505,7 @@ class GradingSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """None where no metric needs one."""
 
 
-class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
+class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One metric over one run; the interval is computed by the tables.
 
     Counts are of instances x repeats.
@@ -516,7 +522,7 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the scored ones ended at the output budget; None: graded before it was counted."""
 
 
-class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sums over a run. `unknown` counts answered requests whose usage was not reported."""
 
     requests: int = 0
@@ -530,7 +536,7 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
 
 
-class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one judge used over a run, repairs and repeated tries included."""
 
     judge: ModelSpec
@@ -540,7 +546,7 @@ class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True):
     served_models: dict[str, int]
 
 
-class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What reporting needs of a benchmark without loading its plugin."""
 
     name: str
@@ -562,7 +568,7 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True):
     """File that declares the benchmark, with the start of its sha256."""
 
 
-class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`summary.json`: one graded run."""
 
     schema: int = SCHEMA

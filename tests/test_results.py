@@ -224,7 +224,9 @@ def store(
 ) -> None:
     """Write a run that was asked and never graded."""
     grading = write_run(results / "graded", benchmark, model, items([1.0]), data=data)
-    spec = msgspec.structs.replace(read_record(grading).spec, seed=7)
+    graded = read_record(grading).spec
+    asked = msgspec.structs.replace(graded.model, model=model)  # else it is one run of two names
+    spec = msgspec.structs.replace(graded, seed=7, model=asked)
     write_struct(
         run_path(results, spec) / "spec.json", Plan(spec=spec, request_hash="h", instances=1)
     )

@@ -28,8 +28,8 @@ from medhelm.generation.pipeline import CaseEnd, Series, make_series
 from medhelm.generation.prompts import PROMPT_VERSION
 from medhelm.interrupts import Interrupts
 from medhelm.models import ModelPool
-from medhelm.noharm.casefile import write_cases
 from medhelm.models.identity import identity
+from medhelm.noharm.casefile import write_cases
 from medhelm.records import is_same_model, read_plan
 from medhelm.schema import ModelSpec
 

@@ -15,7 +15,7 @@ from typing import get_args
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.leaderboard import publish
 from medhelm.leaderboard.pages import Problem
-from medhelm.records import find_gradings, find_runs, read_plan, read_record
+from medhelm.records import find_gradings, find_runs, find_unreadable, read_plan, read_record
 from medhelm.schema import DataClass, Scoring
 from medhelm.tables.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.results import read_scores, record_fault
@@ -86,6 +86,8 @@ def _kind(runs: Sequence[GradedRun]) -> Data:
 def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
     """Return every grading that can be read, under the strictest class of its benchmark's data."""
     runs: list[GradedRun] = []
+    for path, why in find_unreadable(wanted.results):
+        _name_unread(wanted, path.relative_to(wanted.results).as_posix(), why, problems)
     for path in find_gradings(wanted.results):
         folder = path.relative_to(wanted.results).as_posix()
         try:
@@ -100,7 +102,7 @@ def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
 
 def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:
     """Say that a folder is damaged; where runs are chosen, name only what surely was chosen."""
-    if wanted.benchmarks and folder.split("/")[1] not in wanted.benchmarks:
+    if wanted.benchmarks and folder.split("/")[1:2] not in [[], *([b] for b in wanted.benchmarks)]:
         return
     is_chosen = not (wanted.access or wanted.models)  # nobody can tell of what class or model it is
     problems.append(Problem(where=folder if is_chosen else "a run", what=what))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from medhelm.bertscore import is_bertscore
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, closest
 from medhelm.jury.metric import NAME as JURY
-from medhelm.records import find_gradings, instance_key, read_record
+from medhelm.records import find_gradings, find_unreadable, instance_key, read_record
 from medhelm.schema import JurySpec, JuryTerms, Scoring
 from medhelm.stats import Floats, Ints
 from medhelm.tables.arrow import codes, numbers
@@ -156,6 +156,7 @@ def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
             runs.append(GradedRun(path, str(path.relative_to(results_dir)), read_record(path)))
         except RecordError as e:
             damaged.append(str(e))
+    damaged += [f"{path}: {why}" for path, why in find_unreadable(results_dir)]
     if damaged and not runs:
         raise RecordError(damaged[0])
     if not runs:

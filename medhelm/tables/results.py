@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Literal
 from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.profiles import Profile, read_profile
-from medhelm.records import SCORES_HASH, STAMP, find_gradings, find_runs, read_plan, read_record
+from medhelm.records import (
+    SCORES_HASH,
+    STAMP,
+    find_gradings,
+    find_runs,
+    find_unreadable,
+    read_plan,
+    read_record,
+)
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import ModelSpec, RunRecord, RunSpec, Scoring
 from medhelm.stats import AGGREGATIONS
@@ -228,6 +236,7 @@ def load_results(
     runs, damaged = _records(find_gradings(folder))
     stored, unreadable = _ungraded(folder, runs, scoring)
     damaged += unreadable
+    damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
     stored = [
         s
         for s in stored
@@ -347,7 +356,9 @@ def record_fault(record: RunRecord) -> str:
 
 def _damage(damaged: list[str]) -> list[str]:
     more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
-    return [f"Left out, damaged: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
+    return (
+        [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
+    )
 
 
 def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
