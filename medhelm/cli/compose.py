@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.hydra_app import call_hydra, first_line, own_folders, unreadable
+from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.catalogue import find_model, load_models
@@ -41,6 +42,7 @@ def compose(
     from hydra_plugins.medhelm_launcher import collected_jobs
 
     asked = read_options(argv)
+    refuse_lists(own_folders(asked))
     overrides = [] if asked.hydra_help else asked.overrides  # its help knows no config of ours
     if other_launcher(overrides):
         overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
@@ -175,6 +177,8 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         if override.startswith("="):
             raise UsageError(unreadable(override))
     asked.overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
+    if not asked.shell_completion:
+        asked.overrides = [as_meant(o) for o in asked.overrides]
     _refuse_twice([] if asked.shell_completion else asked.overrides)
     return asked
 

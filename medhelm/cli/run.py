@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from medhelm.cli.compose import compose, launch, listed, other_launcher, plain, plugin_files
 from medhelm.cli.options import open_registry
-from medhelm.config import Job, convert
+from medhelm.config import Job, JuryChoice, convert
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.registry import Registry
 
@@ -93,6 +95,7 @@ def to_job(config: Mapping[str, Any]) -> Job:
     for ours in ("hydra", "plugins", "experiment"):
         values.pop(ours, None)
     benchmark, suite = values.pop("benchmark"), values.pop("suite")
+    _refuse_alone(benchmark, values)
     if not values["jury"]["name"]:
         del values["jury"]
     chosen = [benchmark] if benchmark["name"] else []
@@ -109,6 +112,18 @@ def to_job(config: Mapping[str, Any]) -> Job:
         )
     job: Job = convert(values | {"benchmarks": chosen}, Job, "config")
     return job
+
+
+def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse settings that have no effect without another one."""
+    if benchmark["split"] and not benchmark["name"]:
+        raise UsageError("benchmark.split goes with benchmark=NAME; a suite takes default splits")
+    if not values["jury"]["name"]:
+        unset = JuryChoice(name="offline")
+        for key, value in values["jury"].items():
+            given = tuple(value) if isinstance(value, list) else value
+            if key != "name" and given != getattr(unset, key):
+                raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")
 
 
 def _command(argv: Sequence[str]) -> str:
