@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.data.readers import READERS
-from medhelm.data.sources import file_path, hub_folder, is_there
+from medhelm.data.sources import file_path, hub_files, is_there
 from medhelm.prompts import letter_choices, render_prompt
 from medhelm.schema import Benchmark, HubDataset, Instance, Metric
 
@@ -161,7 +160,4 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
     if not isinstance(dataset, HubDataset):
         sources = dataset.needed(split or dataset.splits[0])
         return all(is_there(source, file_path(benchmark, source, root)) for source in sources)
-    named = re.compile(rf"{re.escape(split or dataset.splits[0])}(?![a-z0-9])")
-    folders = (hub_folder(benchmark, dataset, root), root / benchmark.name)
-    found = [p for folder in folders for p in folder.glob("*") if p.suffix in READERS]
-    return any(len(dataset.splits) == 1 or named.match(p.stem) for p in found)
+    return bool(hub_files(benchmark, dataset, split or dataset.splits[0], root)[0])

@@ -18,6 +18,7 @@ from pathlib import Path
 from medhelm import privacy
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.instance_ids import copies_note
 from medhelm.data.sources import can_fetch
 from medhelm.errors import DataError, PrivacyRefused, UsageError
 from medhelm.grading import metric_ref
@@ -82,6 +83,8 @@ class Selection:
     """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
     made: Mapping[str, int]
     """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
+    copies: str = ""
+    """What to say of rows that repeat others; empty where none does."""
 
 
 def plan_runs(
@@ -171,6 +174,11 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
 def _refuse_other(first: Run, second: Run) -> None:
     """Refuse two jobs of one sweep that share a run folder but want different things of it."""
     where = f"{first.spec.benchmark} x {first.spec.model.name}"
+    if first.spec.model.name != second.spec.model.name:
+        raise UsageError(
+            f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
+            "with the same requests; leave one out"
+        )
     if first.grading.jury != second.grading.jury:
         raise UsageError(
             f"{where} is asked for with two juries; run one after the other, answers are reused"
@@ -183,7 +191,7 @@ def _refuse_other(first: Run, second: Run) -> None:
     if first.spec != second.spec:
         raise UsageError(
             f"{where} is asked for twice with the same requests but other settings "
-            "(max_instances, price or name); run one after the other, answers are reused"
+            "(max_instances or price); run one after the other, answers are reused"
         )
 
 
@@ -342,9 +350,10 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     there is no instance.
     """
     made: Counter[str] = Counter()
+    copies: Counter[str] = Counter()
 
     def keys() -> Iterator[int]:
-        for instance in dataset.instances():
+        for instance in dataset.instances(copies):
             if makers := instance.metadata.get(MADE_BY):
                 made.update(makers.split(", "))
             yield order_key(spec.seed, instance.id)
@@ -361,4 +370,5 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     size = max(_PART, -(-wanted // _PARTS))
     ends = [*range(size - 1, wanted - 1, size), wanted - 1]
     cut = ordered[wanted - 1] if wanted < len(ordered) else None
-    return Selection(wanted, cut, tuple(ordered[end] for end in ends), dict(made))
+    parts = tuple(ordered[end] for end in ends)
+    return Selection(wanted, cut, parts, dict(made), copies_note(copies))

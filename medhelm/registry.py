@@ -9,11 +9,11 @@ A third-party plugin that fails is reported and left out, the others work.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import importlib
 import importlib.util
 import pkgutil
-import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,14 +26,13 @@ from typing import Any
 import pluggy
 
 from medhelm import hookspecs
+from medhelm.benchmark_checks import check_benchmark, check_metrics, check_published
 from medhelm.bertscore import bertscore_metric, is_bertscore
 from medhelm.durable import is_file
 from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
 from medhelm.jury.metric import NAME as JURY
 from medhelm.jury.metric import default_jury
-from medhelm.jury.rubrics import load_rubric
 from medhelm.models.catalogue import load_models
-from medhelm.prompts import resolve_prompt
 from medhelm.schema import Benchmark, Metric, ModelSpec, Scoring
 from medhelm.taxonomy import Taxonomy, load_taxonomy
 from medhelm.yaml_benchmark import read_yaml_benchmark
@@ -41,7 +40,7 @@ from medhelm.yaml_benchmark import read_yaml_benchmark
 GROUP = "medhelm"
 _BUILT_IN = "medhelm"
 _HOOKS = ("medhelm_benchmarks", "medhelm_metrics", "medhelm_models")
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(_HOOKS)}"
 
 
 @dataclass(frozen=True)
@@ -162,10 +161,12 @@ class _Loader:
             raise PluginError(f"plugin file {path} does not exist; plugins=[PATH.py] takes files")
         try:
             if path.suffix in (".yaml", ".yml"):
-                self._add_values(_Found(benchmarks=[read_yaml_benchmark(path)]))
+                found = _Found(benchmarks=[read_yaml_benchmark(path)])
             else:
-                module = _import_file(path)
-                self._add_values(_call_hooks(module, str(path)))
+                found = _call_hooks(_import_file(path), str(path))
+            self._add_values(found)
+            if not found:
+                raise PluginError(f"plugin {path} adds nothing; {_ADD}")
         except (MedhelmError, KeyboardInterrupt):
             raise
         except BaseException as e:  # the border to plugins
@@ -179,6 +180,8 @@ class _Loader:
             else:
                 found.extend(_call_hooks(part, origin))
         self._add_values(found)
+        if not found:
+            raise PluginError(f"it adds nothing; {_ADD}")
         return [b.name for b in found.benchmarks]
 
     def _add_values(self, found: _Found) -> None:
@@ -187,7 +190,7 @@ class _Loader:
         metrics = dict(self._metrics)
         models = dict(self._models)
         for benchmark in found.benchmarks:
-            _check_benchmark(benchmark, self._taxonomy)
+            check_benchmark(benchmark, self._taxonomy)
             _refuse_second("benchmark", benchmark.name, benchmark.origin, benchmarks, _origin)
             benchmarks[benchmark.name] = benchmark
         for metric, origin in found.metrics:
@@ -205,8 +208,8 @@ class _Loader:
         names = {name for name, _ in self._metrics}
         for benchmark in list(self._benchmarks.values()):
             try:
-                _check_metrics(benchmark, names)
-                _check_published(benchmark, self._metrics)
+                check_metrics(benchmark, names)
+                check_published(benchmark, self._metrics)
             except PluginError as e:
                 if benchmark.name not in self._third_party:
                     raise
@@ -227,6 +230,9 @@ class _Found:
     metrics: list[tuple[Metric, str]] = dataclasses.field(default_factory=list)
     models: list[tuple[ModelSpec, str]] = dataclasses.field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        return bool(self.benchmarks or self.metrics or self.models)
+
     def extend(self, other: _Found) -> None:
         self.benchmarks += other.benchmarks
         self.metrics += other.metrics
@@ -241,7 +247,7 @@ def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
         for name in names:
             part = importlib.import_module(f"{module.__name__}.{name}")
             yield part, _file_of(part)
-        for path in sorted(folder.glob("*.yaml")):
+        for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
             yield path, str(path)
 
 
@@ -278,12 +284,27 @@ def _call_hooks(module: ModuleType, origin: str) -> _Found:
         nearest = closest(unknown[0], _HOOKS)
         did = f"; did you mean {nearest[0]!r}?" if nearest else f"; hooks are {', '.join(_HOOKS)}"
         raise PluginError(f"plugin {origin}: unknown hook {unknown[0]!r}{did}")
+    _refuse_unmarked(module, origin)
     found = _Found()
     for benchmark in _values(manager.hook.medhelm_benchmarks(), Benchmark, origin):
         found.benchmarks.append(_with_origin(benchmark, origin))
     found.metrics += [(m, origin) for m in _values(manager.hook.medhelm_metrics(), Metric, origin)]
     found.models += [(m, origin) for m in _values(manager.hook.medhelm_models(), ModelSpec, origin)]
     return found
+
+
+def _refuse_unmarked(module: ModuleType, origin: str) -> None:
+    """Refuse a function named as a hook but not marked as one, which nothing would ever call."""
+    for name, value in vars(module).items():
+        is_own = callable(value) and getattr(value, "__module__", "") == module.__name__
+        if name.startswith("medhelm_") and is_own and not hasattr(value, "medhelm_impl"):
+            near = difflib.get_close_matches(name, _HOOKS, n=1, cutoff=0.9)
+            if name in _HOOKS or near:
+                as_what = "" if name in _HOOKS else f" (as {near[0]!r})"
+                raise PluginError(
+                    f"plugin {origin}: {name} is not marked as a hook, so it would not be read; "
+                    f"write @hookimpl above it{as_what}, from `from medhelm import hookimpl`"
+                )
 
 
 def _values(returned: list[Any], kind: type[Any], origin: str) -> Iterator[Any]:
@@ -303,61 +324,6 @@ def _with_origin(benchmark: Benchmark, origin: str) -> Benchmark:
     beside = Path(origin).parent / "samples" / f"{benchmark.name}.jsonl"
     samples = benchmark.samples or (beside if beside.is_file() else None)
     return dataclasses.replace(benchmark, origin=origin, samples=samples)
-
-
-def _check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
-    where = f"benchmark {benchmark.name!r} in {benchmark.origin}"
-    if not _NAME.fullmatch(benchmark.name):
-        raise PluginError(f"{where}: a name is snake_case: a-z, 0-9 and _")
-    try:
-        subcategory = taxonomy.subcategory(benchmark.subcategory)
-        resolve_prompt(benchmark)
-        if benchmark.rubric or JURY in benchmark.metrics:
-            load_rubric(benchmark)
-    except UnknownName as e:
-        raise PluginError(f"{where}: {e}") from None
-    tasks = {task.id for task in subcategory.tasks}
-    for task in benchmark.tasks:
-        if task not in tasks:
-            raise PluginError(f"{where}: {UnknownName('task', task, tasks)}")
-    if not benchmark.metrics or isinstance(benchmark.metrics, str):
-        raise PluginError(f"{where}: metrics must be a list of at least one name")
-    if benchmark.metrics[0].startswith("evaluate:"):
-        raise PluginError(f"{where}: an evaluate metric may be secondary only, not the first")
-    if is_bertscore(benchmark.metrics[0]):
-        raise PluginError(f"{where}: BERTScore may be secondary only, not the first")
-    if benchmark.max_output_tokens < 1 or benchmark.reasoning_output_tokens < 1:
-        raise PluginError(f"{where}: output budgets must be at least 1 token")
-
-
-def _check_metrics(benchmark: Benchmark, names: set[str]) -> None:
-    for metric in benchmark.metrics:
-        is_made = metric.startswith("evaluate:") or is_bertscore(metric)
-        if metric not in names and not is_made:
-            raise PluginError(
-                f"benchmark {benchmark.name!r} in {benchmark.origin}: "
-                f"{UnknownName('metric', metric, names)}"
-            )
-
-
-def _check_published(
-    benchmark: Benchmark, metrics: Mapping[tuple[str, Scoring], tuple[Metric, str]]
-) -> None:
-    """Refuse a `published_metric` that is not among the metrics or has no published form."""
-    name = benchmark.published_metric
-    if not name:
-        return
-    where = f"benchmark {benchmark.name!r} in {benchmark.origin}"
-    if name not in benchmark.metrics:
-        raise PluginError(
-            f"{where}: published_metric: {UnknownName('metric', name, benchmark.metrics)}"
-        )
-    fixed = metrics.get((name, "fixed"))
-    if (name, "helm") not in metrics and not (fixed is not None and fixed[0].is_as_published):
-        raise PluginError(
-            f"{where}: published_metric {name!r} has no published form; write one with "
-            'scoring="helm", or leave published_metric out'
-        )
 
 
 def _refuse_second(

@@ -319,10 +319,14 @@ def read_finished(run: Run) -> RunRecord | None:
 async def _selection(run: Run, sweep: Sweep) -> Selection:
     """Return the selection, made once for all models that are asked the same instances."""
     key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
-    if key not in sweep.selections:
+    is_first = key not in sweep.selections
+    if is_first:
         made = asyncio.to_thread(select, run.dataset, run.spec)
         sweep.selections[key] = asyncio.ensure_future(made)
-    return await asyncio.shield(sweep.selections[key])
+    selection = await asyncio.shield(sweep.selections[key])
+    if is_first and selection.copies:
+        sweep.progress.message(f"{run.spec.benchmark}: {selection.copies}")
+    return selection
 
 
 def _count_answered(run: Run, plan: Plan, answered: set[int]) -> int:

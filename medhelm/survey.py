@@ -28,6 +28,8 @@ class Survey:
     most_choices: int = 0
     golds: Counter[str] = field(default_factory=Counter)
     """Short golds; rare ones are dropped as the table grows."""
+    copies: Counter[str] = field(default_factory=Counter)
+    """How many rows without ids repeat the one of an id."""
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""
@@ -39,7 +41,7 @@ def survey(dataset: Dataset) -> Survey:
     """Return what one reading of all instances tells."""
     found = Survey()
     digest = hashlib.sha256()
-    for instance in dataset.instances():
+    for instance in dataset.instances(found.copies):
         found.instances += 1
         found.most_choices = max(found.most_choices, len(instance.choices))
         digest.update(msgspec.json.encode(instance))

@@ -34,6 +34,7 @@ from medhelm.checks import (
     shown_text,
 )
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError
 from medhelm.grading import grade, in_parts, metric_ref
 from medhelm.jury.checks import jury_fault
@@ -207,6 +208,8 @@ def _check_counts(
 ) -> None:
     for name in find_duplicate_ids(dataset)[:SHOWN]:
         findings.add("failure", "ids", "the id stands more than once in the data", instance=name)
+    if note := copies_note(known.copies):
+        findings.add("warning", "ids", note)
     if dataset.data == "sample":
         return
     is_own = bool(benchmark.columns)  # how many rows a user's own file has, nobody can declare

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medhelm.checks import is_data_present
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.fetch import verify
+from medhelm.data.instance_ids import SmallHashSet, copies_note
 from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
@@ -306,16 +310,14 @@ def test_duplicate_ids_are_found(tmp_path: Path) -> None:
 def test_equal_hashes_of_different_ids_are_no_duplicates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medhelm.data.dataset._hash64", lambda data: len(data))
+    monkeypatch.setattr("medhelm.data.dataset.hash64", lambda data: len(data))
     rows = ({"id": n, "context": "x"} for n in ("aa", "bb", "c", "aa"))
     assert find_duplicate_ids(jsonl(tmp_path, *rows)) == ["aa"]
 
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=3000))
 def test_the_table_of_hashes_is_a_set(keys: list[int]) -> None:
-    from medhelm.data.dataset import _Hashes
-
-    table, seen = _Hashes(), set[int]()
+    table, seen = SmallHashSet(), set[int]()
     for key in keys:
         assert table.add(key) == (key not in seen and not (key == 0 and 1 in seen))
         seen |= {key, key or 1}
@@ -478,6 +480,39 @@ def test_a_hub_data_set_from_files_brought_by_hand(tmp_path: Path) -> None:
     assert [i.context for i in first.instances()] == ["by hand"]
     put(tmp_path, "test-00000-of-00001.jsonl", '{"context": "other"}\n')
     assert open_dataset(hub, "full", root=tmp_path).sha256 != first.sha256
+
+
+def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:
+    hub = benchmark(dataset=HUB)
+    assert not is_data_present(hub, tmp_path)
+    assert [(s.name, s.status) for s in verify(hub, tmp_path)] == [("test.parquet", "missing")]
+    first = put(tmp_path, "test-00000-of-00002.jsonl", '{"context": "one"}\n')
+    second = put(tmp_path, "test-00001-of-00002.jsonl", '{"context": "two"}\n')
+    assert is_data_present(hub, tmp_path) and not is_data_present(hub, tmp_path, "dev")
+    assert len(list(open_dataset(hub, "full", root=tmp_path).instances())) == 2
+    found = verify(hub, tmp_path)
+    assert [(s.path, s.status) for s in found] == [(first, "unpinned"), (second, "unpinned")]
+    assert found[0].sha256 == hashlib.sha256(first.read_bytes()).hexdigest()
+    dev = put(tmp_path, "dev.csv", "context\nthree\n")
+    assert is_data_present(hub, tmp_path, "dev") and verify(hub, tmp_path)[2].path == dev
+    # what was fetched comes before what a user put beside it, for all of them
+    fetched = put(tmp_path, "abc123/test.jsonl", '{"context": "fetched"}\n')
+    (only,) = [s.path for s in verify(hub, tmp_path) if s.path != dev]
+    (instance,) = open_dataset(hub, "full", root=tmp_path).instances()
+    assert (only, instance.context) == (fetched, "fetched")
+
+
+def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None:
+    rows = [{"context": c} for c in ("a", "b", "a", "a", "c", "c")]
+    put(tmp_path, "test.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
+    dataset = open_dataset(benchmark("test.jsonl"), "full", root=tmp_path)
+    copies: Counter[str] = Counter()
+    ids = [i.id for i in dataset.instances(copies)]
+    assert len(set(ids)) == 6 and ids[2:4] == [f"{ids[0]}-2", f"{ids[0]}-3"]
+    assert copies == {ids[0]: 2, ids[4]: 1}
+    note = copies_note(copies)
+    assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
+    assert copies_note(Counter()) == ""
 
 
 @pytest.mark.slow

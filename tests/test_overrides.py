@@ -87,7 +87,9 @@ def test_several_options_in_a_config_file_are_refused(
     )
     typed = names[group].strip("[]").replace(" ", "")
     base = tuple(b for b in BASE if not b.startswith(group))
-    with pytest.raises(UsageError, match=f"one {group}; write {group}={typed} on the command line"):
+    with pytest.raises(
+        UsageError, match=f"both.yaml chooses .* one {group}; .* write {group}={typed} on"
+    ):
         jobs_of(registry, "experiment=both", "--config-dir", str(tmp_path), base=base)
 
 

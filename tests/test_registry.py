@@ -210,6 +210,98 @@ def test_a_metric_and_a_model_may_not_be_defined_twice(tmp_path: Path) -> None:
     assert "model 'baseline/random' is defined twice" in refusal(write(tmp_path, "model.py", text))
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("medhelm_benchmarks", "medhelm_benchmarks is not marked as a hook"),
+        ("medhelm_models", "write @hookimpl above it, from `from medhelm import hookimpl`"),
+        ("medhelm_metric", "write @hookimpl above it (as 'medhelm_metrics')"),
+    ],
+)
+def test_a_hook_that_is_not_marked_is_refused(name: str, said: str, tmp_path: Path) -> None:
+    text = f"""
+        from medhelm import hookimpl
+
+        @hookimpl
+        def medhelm_models():
+            return []
+
+        def {name}():
+            return []
+        """
+    if name == "medhelm_models":
+        text = "def medhelm_models():\n    return []\n"
+    assert said in refusal(write(tmp_path, "unmarked.py", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\n",
+        "from medhelm.hookspecs import medhelm_models\n",
+        "from medhelm import hookimpl\n@hookimpl\ndef medhelm_models():\n    return []\n",
+    ],
+)
+def test_a_plugin_that_adds_nothing_is_refused(text: str, tmp_path: Path) -> None:
+    assert "adds nothing; a plugin returns" in refusal(write(tmp_path, "idle.py", text))
+
+
+def test_a_function_of_a_plugin_may_have_any_other_name(tmp_path: Path) -> None:
+    text = """
+        from medhelm import ModelSpec, hookimpl
+
+        def medhelm_window():
+            return 4
+
+        @hookimpl
+        def medhelm_models():
+            return [ModelSpec(name="mine/one", provider="baseline", model="lead")]
+        """
+    assert "mine/one" in load_registry([str(write(tmp_path, "fine.py", text))]).models
+
+
+@pytest.mark.parametrize(
+    "revision", ["main", "v1.0", "refs/convert/parquet", "0" * 39, "0" * 41, "A" * 40, ""]
+)
+@pytest.mark.parametrize("form", ["py", "yaml"])
+def test_a_revision_that_can_move_is_no_pin(revision: str, form: str, tmp_path: Path) -> None:
+    if form == "py":
+        text = MINIMAL.replace("DATASET", f"HubDataset('owner/name', revision={revision!r})")
+    else:
+        text = f"""
+            name: own
+            subcategory: planning_treatments
+            dataset: {{hub: owner/name, revision: '{revision}'}}
+            instance: {{context: a, choices: [b, c], gold_index: d}}
+            prompt: multiple_choice
+            metrics: [exact_match]
+            """
+    said = refusal(write(tmp_path, f"own.{form}", text))
+    assert "pin" in said
+    if revision:
+        assert "give the commit, 40 digits" in said and repr(revision) in said
+    good = write(tmp_path, f"own.{form}", text.replace(f"'{revision}'", f"'{'0a' * 20}'"))
+    assert "own" in load_registry([str(good)]).benchmarks
+
+
+MINIMAL = """
+from medhelm import Benchmark, HubDataset, Instance, hookimpl
+
+
+@hookimpl
+def medhelm_benchmarks():
+    return [
+        Benchmark(
+            name="own",
+            subcategory="planning_treatments",
+            dataset=DATASET,
+            to_instance=lambda row: Instance(context=row["a"]),
+            metrics=["exact_match"],
+        )
+    ]
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "reason"),

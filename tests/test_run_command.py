@@ -495,7 +495,7 @@ def test_the_ranking_is_what_stays_on_the_screen(
 def own(here: Path) -> Path:
     """A folder laid out like `conf/`."""
     files: dict[str, str | bytes] = {
-        "model/mine.yaml": "provider: baseline\nmodel: lead\nendpoint_class: local\n",
+        "model/mine.yaml": "provider: baseline\nmodel: lexical\nendpoint_class: local\n",
         "model/house/lead.yaml": "{provider: baseline, model: lead, name: house/first}\n",
         "model/house/random.yaml": "{provider: baseline, model: random}\n",
         "model/bad.yaml": "{provider: baseline, modle: lead}\n",

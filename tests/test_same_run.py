@@ -183,7 +183,7 @@ def test_another_name_asks_nothing_and_is_what_is_shown(here: Path, server: Faul
 
 
 def test_one_model_under_two_names_is_not_billed_twice(here: Path, server: FaultServer) -> None:
-    with pytest.raises(UsageError, match="asked for twice with the same requests"):
+    with pytest.raises(UsageError, match="openai/test and renamed are one model under two names"):
         ask(here, served(server.base_url), served(server.base_url + "/", name="renamed"))
     assert server.requests == 0
 

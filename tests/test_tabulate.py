@@ -677,6 +677,22 @@ def test_mde_by_hand(tmp_path: Path) -> None:
     assert row["pairs_above"] == sum(d >= np.mean(each) for d in (1 / 6, 3 / 6, 2 / 6))
 
 
+def test_an_mde_is_never_more_than_a_score_can_differ(tmp_path: Path) -> None:
+    # differences 1 and -1: SD sqrt(2), error 1, so that 2.80 would be needed where 1 is the most
+    for benchmark, scores in (("x", [1.0, 0.0]), ("y", [1.0, 0.0] * 20)):
+        write_run(tmp_path, benchmark, "openai/a", items(scores))
+        write_run(tmp_path, benchmark, "openai/b", items([1 - s for s in scores]))
+    for scale in ("range", "paper"):
+        table = load_results(tmp_path).typed("mde", Settings(draws=50, mde=scale))
+        x, y = cell(table, benchmark="x"), cell(table, benchmark="y")
+        shown = [x[name] for name in ("mde", "mde_sd", "mde_median")]
+        assert shown == [None, None, None] and x["is_beyond_range"] and x["pairs"] == 1
+        assert x["pairs_above"] == 0
+        assert 0.4 < y["mde"] < 0.5 and not y["is_beyond_range"]
+        assert [n for n in table.notes if n.startswith("The MDE is more than the range on x:")]
+        assert not any("No MDE" in note for note in table.notes)
+
+
 def test_the_papers_mde_by_hand(tmp_path: Path) -> None:
     jury = metric(name="jury", minimum=1.0, maximum=5.0, floor=1.0)
     one, two = [5.0, 4.0, 3.0, 5.0], [4.0, 4.0, 1.0, 5.0]

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from medhelm.cli.compose import compose, launch, listed, other_launcher, plain, plugin_files
 from medhelm.cli.options import open_registry
 from medhelm.config import Job, JuryChoice, convert

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
-from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.data.readers import READERS, read_cells, read_file, read_jsonl, with_cells
-from medhelm.data.sources import check_file, file_path, file_sha256, hub_folder, load_hub
+from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
+from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.sources import (
+    check_file,
+    file_path,
+    file_sha256,
+    hub_files,
+    load_hub,
+    of_split,
+)
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.jury.rubrics import check_criteria
 from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
@@ -50,16 +58,17 @@ class Dataset:
         for _, row in self.read():
             yield row
 
-    def instances(self) -> Iterator[Instance]:
+    def instances(self, copies: Counter[str] | None = None) -> Iterator[Instance]:
         """Yield checked instances, ids filled, in the order of the file.
 
         An instance without an id gets 16 hex digits of the sha256 of context, question,
-        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ...
+        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ... and
+        are counted in `copies` under the first one's id.
         Raises DataError naming benchmark, place and field for an instance that cannot be
         asked or scored, and where there is none at all. Ids that repeat are left to
         `find_duplicate_ids`.
         """
-        names = _ContentIds()
+        names = ContentIds()
         rows, is_empty = 0, True
         for rows, (place, row) in enumerate(self.read(), 1):  # noqa: B007 - used below
             try:
@@ -70,7 +79,11 @@ class Dataset:
             except _Fault as e:
                 raise DataError(f"{self.benchmark.name}: {place}: {e}") from None
             if not instance.id:
-                instance = msgspec.structs.replace(instance, id=names.name(instance))
+                name, is_copy = names.name(instance)
+                if is_copy and copies is not None:
+                    copies[name] += 1
+                own = f"{name}-{is_copy + 1}" if is_copy else name
+                instance = msgspec.structs.replace(instance, id=own)
             is_empty = False
             yield instance
         if is_empty:
@@ -147,14 +160,14 @@ def find_duplicate_ids(dataset: Dataset) -> list[str]:
     Takes 10 to 20 bytes an instance: 64-bit hashes first, then, only if some repeat, a
     second reading that compares the ids themselves.
     """
-    hashes = _Hashes()
-    repeated = {h for i in dataset.instances() if not hashes.add(h := _hash64(i.id.encode()))}
+    hashes = SmallHashSet()
+    repeated = {h for i in dataset.instances() if not hashes.add(h := hash64(i.id.encode()))}
     if not repeated:
         return []
     seen: set[str] = set()
     twice: dict[str, None] = {}
     for instance in dataset.instances():
-        if _hash64(instance.id.encode()) not in repeated:
+        if hash64(instance.id.encode()) not in repeated:
             continue
         if instance.id in seen:
             twice[instance.id] = None
@@ -217,64 +230,6 @@ def _check_choices(instance: Instance) -> None:
         raise _Fault(f"references: not a letter of the {n} options")
 
 
-class _Hashes:
-    """A set of 64-bit hashes in an open-addressing table: 10 to 20 bytes a member."""
-
-    def __init__(self) -> None:
-        self._table = array("Q", [0]) * 1024
-        self._used = 0
-
-    def add(self, key: int) -> bool:
-        """Add a hash; return False if it was there."""
-        key = key or 1  # 0 marks a free place
-        if self._used * 5 > len(self._table) * 4:
-            self._grow()
-        place = self._place(key)
-        if self._table[place] == key:
-            return False
-        self._table[place] = key
-        self._used += 1
-        return True
-
-    def _place(self, key: int) -> int:
-        table, mask = self._table, len(self._table) - 1
-        place = key & mask
-        while table[place] not in (0, key):
-            place = (place + 1) & mask
-        return place
-
-    def _grow(self) -> None:
-        old = self._table
-        self._table = array("Q", [0]) * (2 * len(old))
-        for key in old:
-            if key:
-                self._table[self._place(key)] = key
-
-
-class _ContentIds:
-    """Names instances by their content; remembers only hashes and what repeated."""
-
-    def __init__(self) -> None:
-        self._seen = _Hashes()
-        self._copies: dict[str, int] = {}
-
-    def name(self, instance: Instance) -> str:
-        digest = hashlib.sha256()
-        parts = (instance.context, instance.question, *instance.choices)
-        for part in (str(len(instance.choices)), *parts, *instance.references):
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-        name = digest.hexdigest()[:16]
-        if self._seen.add(int(name, 16)):
-            return name
-        self._copies[name] = self._copies.get(name, 1) + 1
-        return f"{name}-{self._copies[name]}"
-
-
-def _hash64(data: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
-
-
 def _blame(benchmark: Benchmark, e: BaseException) -> str:
     """Return what an exception of a plugin is and where it arose, without its text."""
     if isinstance(e, UnicodeDecodeError):
@@ -319,7 +274,7 @@ def _open_files(
             return _guard(benchmark, own, paths, split)
     else:
         is_named = all(s.splits for s in sources)
-        chosen = paths if is_named else _of_split(paths, split, dataset.splits)
+        chosen = paths if is_named else of_split(paths, split, dataset.splits)
         if not chosen:
             raise PluginError(
                 f"benchmark {benchmark.name!r}: no file of split {split!r}; "
@@ -342,28 +297,17 @@ def _open_hub(
     """Read fetched files, else files brought by hand, else what the hub or its cache has."""
     identity = f"{dataset.repo}\n{dataset.revision}\n{dataset.config or ''}\n{split}\n"
     digest = hashlib.sha256(identity.encode())
-    fetched = _of_split(_data_files(hub_folder(benchmark, dataset, root)), split, dataset.splits)
-    paths = fetched or _of_split(_data_files(root / benchmark.name), split, dataset.splits)
+    paths, is_fetched = hub_files(benchmark, dataset, split, root)
     if not paths:
         rows = load_hub(benchmark, dataset, split, root)
         return digest.hexdigest(), lambda: ((f"row {n}", row) for n, row in enumerate(rows, 1))
     for path in paths:
-        if fetched:
+        if is_fetched:
             name = f"{path.parent.name}/{path.name}"
             check_file(benchmark, SourceFile(name=name, url=dataset.repo), root)
         else:  # nothing says which revision they are of: their bytes decide
             digest.update(f"{file_sha256(path)}  {path.name}\n".encode())
     return digest.hexdigest(), lambda: _locate(benchmark, paths, read_file)
-
-
-def _data_files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.glob("*") if p.suffix in READERS)
-
-
-def _of_split(paths: Sequence[Path], split: str, splits: Sequence[str]) -> list[Path]:
-    """Return the files named after the split; of a data set with one split, else all."""
-    named = [p for p in paths if re.match(rf"{re.escape(split)}(?![a-z0-9])", p.stem)]
-    return named if named or len(splits) > 1 else list(paths)
 
 
 def _locate(

@@ -27,6 +27,7 @@ from medhelm.data.sources import (
     fetch_command,
     file_path,
     hash_file,
+    hub_files,
     hub_folder,
     is_there,
     load_hub,
@@ -75,15 +76,26 @@ class _Interrupted(Exception):
 def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
     """Return how each source file stands; every file is read anew."""
     if isinstance(benchmark.dataset, HubDataset):
-        folder = hub_folder(benchmark, benchmark.dataset, root)
-        splits = benchmark.dataset.splits
-        sources = [(SourceFile(name=f"{s}.parquet"), folder / f"{s}.parquet") for s in splits]
+        first, *others = benchmark.dataset.splits
+        sources = _hub_sources(benchmark, benchmark.dataset, first, root)
+        for split in others:  # without the others nothing is wrong
+            found = _hub_sources(benchmark, benchmark.dataset, split, root)
+            sources += [(source, path) for source, path in found if path.exists()]
     else:
         dataset = benchmark.dataset
         default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
         found = [(s, file_path(benchmark, s, root)) for s in dataset.files]
         sources = [(s, path) for s, path in found if s in default or is_there(s, path)]
     return [_status(source, path) for source, path in sources]
+
+
+def _hub_sources(
+    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
+) -> list[tuple[SourceFile, Path]]:
+    """Return the files of a split, those that a user put there included; else what is fetched."""
+    paths, _ = hub_files(benchmark, dataset, split, root)
+    paths = paths or [hub_folder(benchmark, dataset, root) / f"{split}.parquet"]
+    return [(SourceFile(name=path.name), path) for path in paths]
 
 
 def fetch(
@@ -157,20 +169,22 @@ def _fetch_folder(
 
 
 def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Report) -> None:
-    for status in verify(benchmark, root):
-        if status.status in ("ok", "unpinned"):
+    for split in dataset.splits:
+        found = [_status(*source) for source in _hub_sources(benchmark, dataset, split, root)]
+        if all(status.status in ("ok", "unpinned") for status in found):
             continue
-        rows = load_hub(benchmark, dataset, status.path.stem, root)
-        part = _part(status.path)
-        with _disk_errors(benchmark.name, status.path):
-            status.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = hub_folder(benchmark, dataset, root) / f"{split}.parquet"
+        rows = load_hub(benchmark, dataset, split, root)
+        part = _part(path)
+        with _disk_errors(benchmark.name, path):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             rows.to_parquet(str(part))
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
-            os.replace(part, status.path)
-            _record(status.path, hash_file(status.path))
-        size = status.path.stat().st_size
-        report(status.name, size, size)
+            os.replace(part, path)
+            _record(path, hash_file(path))
+        size = path.stat().st_size
+        report(path.name, size, size)
 
 
 def _status(source: SourceFile, path: Path) -> FileStatus:

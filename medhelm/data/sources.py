@@ -11,12 +11,13 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from medhelm.config import data_root
+from medhelm.data.readers import READERS
 from medhelm.durable import why
 from medhelm.errors import DataError, PluginError
 from medhelm.schema import Benchmark, HubDataset, SourceFile
@@ -143,6 +144,27 @@ def record_path(path: Path) -> Path:
 def hub_folder(benchmark: Benchmark, dataset: HubDataset, root: Path) -> Path:
     """Return where the fetched splits of a hub data set stand."""
     return root / benchmark.name / re.sub(r"[^\w.-]", "_", dataset.revision)
+
+
+def hub_files(
+    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
+) -> tuple[list[Path], bool]:
+    """Return the files of a split of a hub data set, and whether `data fetch` brought them.
+
+    Files that a user put into the benchmark's folder count where none was fetched. Whoever asks
+    whether the data are there asks here.
+    """
+    for folder in (hub_folder(benchmark, dataset, root), root / benchmark.name):
+        files = sorted(p for p in folder.glob("*") if p.suffix in READERS and p.is_file())
+        if paths := of_split(files, split, dataset.splits):
+            return paths, folder != root / benchmark.name
+    return [], False
+
+
+def of_split(paths: Sequence[Path], split: str, splits: Sequence[str]) -> list[Path]:
+    """Return the files named after the split; of a data set with one split, else all."""
+    named = [p for p in paths if re.match(rf"{re.escape(split)}(?![a-z0-9])", p.stem)]
+    return named if named or len(splits) > 1 else list(paths)
 
 
 def load_hub(benchmark: Benchmark, dataset: HubDataset, split: str, root: Path) -> Any:

@@ -269,6 +269,10 @@ MDE = (
         digits=3,
     ),
     number("observed_largest", "largest observed difference", "normalised", "largest", digits=3),
+    yes(
+        "is_beyond_range",
+        "whether an MDE is larger than any difference can be: it is missing then",
+    ),
     count("pairs_above", "pairs whose observed difference is at least the MDE", "above"),
     text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
 )

@@ -15,13 +15,27 @@ from medhelm.tables.columns import MDE
 from medhelm.tables.study import Panel, Study
 from medhelm.tables.table import Row, Table, make_table
 
+_BEYOND = (
+    "The MDE is more than the range on {}: with so few instances no difference of two models, not "
+    "even the largest possible, is sure to be seen."
+)
+
 
 def mde(study: Study) -> Table:
     """Return one row per benchmark: what difference of two ranked models it can detect."""
     rows = [_mde_row(study, benchmark) for benchmark in study.panels]
     without = [str(row["benchmark"]) for row in rows if not row["pairs"]]
     why = f"No MDE on {', '.join(without)}: it needs two ranked models and two instances in common."
-    equal = [str(row["benchmark"]) for row in rows if row["pairs"] and "mde" not in row]
+    beyond = [
+        f"{row['benchmark']}{' (clustered)' * ('mde' in row)}"
+        for row in rows
+        if row.get("is_beyond_range")
+    ]
+    equal = [
+        str(row["benchmark"])
+        for row in rows
+        if row["pairs"] and not row.keys() & {"mde", "is_beyond_range"}
+    ]
     flat = (
         f"No MDE on {', '.join(equal)}: the ranked models differ by the same on every instance, "
         "which says nothing of a difference that could be seen."
@@ -37,6 +51,7 @@ def mde(study: Study) -> Table:
             *notes.ranking(study),
             *([why] if without else []),
             *([flat] if equal else []),
+            *([_BEYOND.format(", ".join(beyond))] if beyond else []),
             *_scale(study),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
@@ -97,15 +112,24 @@ def _mde_row(study: Study, benchmark: str) -> Row:
     if len(gaps):
         row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
     if effects.max(initial=0.0) > TIE:  # without any spread nothing tells of power
-        row |= {
-            "mde": effects.mean(),
-            "mde_sd": stats.sample_sd(effects, stats.MDE_SD_DDOF),
-            "mde_median": np.median(effects),
-            "pairs_above": int((gaps >= effects.mean() - TIE).sum()),
-        }
+        largest = (panel.metric.maximum - panel.metric.minimum) / whole
+        row["pairs_above"] = int((gaps >= effects.mean() - TIE).sum())
+        row |= _within(
+            largest,
+            mde=effects.mean(),
+            mde_sd=stats.sample_sd(effects, stats.MDE_SD_DDOF),
+            mde_median=np.median(effects),
+        )
         if is_mean and is_clustered:
-            row["mde_clustered"] = _effects(clustered, study).mean()
+            row |= _within(largest, mde_clustered=_effects(clustered, study).mean())
     return row
+
+
+def _within(largest: float, **found: float) -> Row:
+    """Return detectable effects, or that the first is larger than any difference can be."""
+    if next(iter(found.values())) > largest + TIE:
+        return {"is_beyond_range": True}
+    return {name: value for name, value in found.items() if not value > largest + TIE}
 
 
 def _values(panel: Panel, model: str) -> Floats:
