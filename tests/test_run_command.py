@@ -765,6 +765,33 @@ def server() -> Iterator[FaultServer]:
         yield running
 
 
+@pytest.mark.slow
+def test_a_window_that_fits_no_request_fails_with_the_reason(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 5)
+    done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": 64}))
+    assert (done.returncode, server.requests) == (6, 0)
+    reason = r"\(about \d+ tokens of prompt and 256 of answer exceed the window of 64\)"
+    said = rf"medhelm: quiz x openai/test: 5 request\(s\) do not fit .* in no mean {reason}; lower"
+    assert re.search(said, done.stderr), done.stderr
+    assert "none fits the model's window" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_window_that_fits_some_requests_says_how_many_it_does_not(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 3)
+    write_long = (tmp_path / "data" / "quiz" / "quiz.jsonl").read_text().replace(
+        "Case 1.", "Case 1. " + "word " * 900
+    )
+    (tmp_path / "data" / "quiz" / "quiz.jsonl").write_text(write_long)
+    done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": 600}))
+    assert (done.returncode, server.requests) == (0, 2)
+    assert "quiz x openai/test: 1 request(s) do not fit the model's window" in done.stderr
+
+
 def test_a_cap_is_refused_where_processes_cannot_share_it(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,8 @@ class Display:
         }
         self._started = self._shown = time.monotonic()
         self._new = 0
+        self._oversize: dict[str, Counter[str]] = {}
+        """Reasons by benchmark and model."""
         self._live = Live(
             console=self._console,
             get_renderable=self._render,
@@ -80,6 +82,9 @@ class Display:
         line.finishes[response.finish] += 1
         if response.finish == "error":
             line.errors[response.error or "unknown"] += 1
+        if response.finish == "oversize":
+            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
+            self._oversize.setdefault(cell, Counter())[response.error or "http 413"] += 1
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if exchange.messages and line.usd is not None:
@@ -105,6 +110,15 @@ class Display:
             + "); the same command asks them again"
             for name, line in self._lines.items()
             if line.errors
+        ]
+
+    def oversize(self) -> list[str]:
+        """Return a line for each run of which requests do not fit the model's window, and why."""
+        return [
+            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
+            f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
+            "model.max_output_tokens, or take a model with a larger window"
+            for cell, reasons in self._oversize.items()
         ]
 
     def _render(self) -> Group:

@@ -183,7 +183,7 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
             "same command asks it again",
             file=sys.stderr,
         )
-    for line in errors:
+    for line in (*errors, *display.oversize()):
         print(f"medhelm: {line}", file=sys.stderr)
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
     if end.stopped or failed or partial or errors:
@@ -199,8 +199,10 @@ def _error(ending: Ending, display: Display) -> MedhelmError | None:
     if ending.error is not None or ending.record is None:
         return ending.error
     outcomes = ending.record.results[0].outcomes
-    if set(outcomes) != {"error"} or ending.record.state == "partial":
+    if not set(outcomes) <= {"error", "oversize"} or ending.record.state == "partial":
         return None
+    if set(outcomes) == {"oversize"}:
+        return ModelError("no request was answered, none fits the model's window")
     return ModelError("no request was answered")
 
 

@@ -20,6 +20,8 @@ from medhelm.models.decoding import Draws, Endings, Generated, Row
 from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_CPU_IS_FULL = re.compile(r"DefaultCPUAllocator|not enough memory|Cannot allocate memory")
+"""What torch says where the machine has no more memory: on a CPU it has no error of its own."""
 _HUB_FILE = re.compile(r"\w[\w.-]*/\w[\w.-]*/\w.*\.gguf")
 
 
@@ -233,8 +235,11 @@ class Weights:
 
         try:
             return self._run(batch)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, MemoryError):
             torch.cuda.empty_cache()
+        except RuntimeError as error:
+            if not _CPU_IS_FULL.search(str(error)):
+                raise
         if len(batch) == 1:
             return [Generated(finish="error", error="out of memory")]
         middle = len(batch) // 2

@@ -371,6 +371,28 @@ def test_too_large_a_batch_is_halved(tiny: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.extra
+@pytest.mark.parametrize("is_python", [False, True])
+def test_too_large_a_batch_is_halved_on_a_cpu_too(
+    is_python: bool, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    run, sizes = Weights._run, []
+
+    def short_of_memory(self: Weights, batch: Sequence[Any]) -> list[Generated]:
+        sizes.append(len(batch))
+        if len(batch) > 2:  # torch's own words, where no machine has so much
+            bytearray(2**62) if is_python else torch.empty(2**62, dtype=torch.uint8, device="cpu")
+        return run(self, batch)
+
+    expected = [r.text for r in converse(tiny, various())]
+    monkeypatch.setattr(Weights, "_run", short_of_memory)
+    responses = converse(tiny, various())
+    assert max(sizes) > 2 and [r.error for r in responses] == [""] * len(LENGTHS)
+    assert [r.text for r in responses] == expected
+
+
+@pytest.mark.extra
 def test_a_fault_of_the_library_is_an_error_without_its_text(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
