@@ -783,8 +783,10 @@ def test_a_window_that_fits_some_requests_says_how_many_it_does_not(
     tmp_path: Path, server: FaultServer
 ) -> None:
     write_quiz(tmp_path, 3)
-    write_long = (tmp_path / "data" / "quiz" / "quiz.jsonl").read_text().replace(
-        "Case 1.", "Case 1. " + "word " * 900
+    write_long = (
+        (tmp_path / "data" / "quiz" / "quiz.jsonl")
+        .read_text()
+        .replace("Case 1.", "Case 1. " + "word " * 900)
     )
     (tmp_path / "data" / "quiz" / "quiz.jsonl").write_text(write_long)
     done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": 600}))

@@ -1,23 +1,19 @@
 """`medhelm run`: a Hydra application whose jobs all run in this process.
 
-Launchers with processes of their own (submitit, Ray) get `run_one` instead, once for each job.
+Jobs of launchers with processes of their own (submitit, Ray) are in `elsewhere`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from medhelm.cli.compose import compose, launch, listed, other_launcher, plain, plugin_files
+from medhelm.cli.compose import compose, other_launcher, plugin_files
 from medhelm.cli.options import open_registry
 from medhelm.config import Job, JuryChoice, convert
-from medhelm.errors import MedhelmError, UsageError
+from medhelm.errors import UsageError
 from medhelm.registry import Registry
 
 DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
@@ -48,7 +44,9 @@ def run(argv: list[str]) -> int:
 
         print_help(registry)
     elif launcher := other_launcher(argv):
-        _run_elsewhere(argv, registry, launcher)
+        from medhelm.cli.elsewhere import run_elsewhere
+
+        run_elsewhere(argv, registry, launcher)
     else:
         compose(argv, registry, lambda configs: execute(configs, registry, argv))
         if is_demo:
@@ -68,23 +66,7 @@ def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> 
     """Run the composed jobs together and show the tables; raises the gravest error of a run."""
     from medhelm.cli.sweep import run_jobs
 
-    run_jobs([to_job(config) for config in configs], registry, _command(argv))
-
-
-def run_one(config: Any) -> None:
-    """Run one job in a process of its own: what launchers other than ours call.
-
-    Its errors go back to the process that launched it, so they must survive pickling.
-    """
-    from medhelm.cli.sweep import run_alone
-
-    values = plain(config)
-    try:
-        run_alone(to_job(values), open_registry(listed(values["plugins"])))
-    except MedhelmError as e:
-        sent = MedhelmError(str(e))
-        sent.exit_code = e.exit_code
-        raise sent from None
+    run_jobs([to_job(config) for config in configs], registry, command(argv))
 
 
 def to_job(config: Mapping[str, Any]) -> Job:
@@ -124,7 +106,8 @@ def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> No
                 raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")
 
 
-def _command(argv: Sequence[str]) -> str:
+def command(argv: Sequence[str]) -> str:
+    """Return the command line as a shell takes it."""
     return "medhelm run " + shlex.join(argv)
 
 
@@ -153,52 +136,3 @@ def _refuse_keys(argv: Sequence[str]) -> None:
 def _is_env_name(value: str) -> bool:
     has_both = re.search("[a-z]", value) and re.search("[0-9]", value)
     return _ENV_NAME.fullmatch(value) is not None and not (len(value) > _LONG and has_both)
-
-
-# Launchers with processes of their own -----------------------------------------------------
-
-
-def _run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
-    """Check all jobs here, let the launcher run each in its process, show what came of them.
-
-    The jobs write the same run folders; results_dir must lie where all of them reach it.
-    """
-    from medhelm.cli.sweep import failed_error, show_tables
-    from medhelm.durable import make_private
-    from medhelm.estimation import without_keys
-    from medhelm.planning import plan_runs
-
-    jobs: list[Job] = []
-    compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
-    if not jobs:  # --cfg and the like
-        return
-    if any(job.budget_usd is not None or job.budget_tokens is not None for job in jobs):
-        raise UsageError(
-            f"a cap on the whole sweep needs one process, hydra/launcher={launcher} starts one "
-            "for each job: leave out budget_usd and budget_tokens, or the launcher"
-        )
-    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs))
-    results = Path(jobs[0].results_dir)
-    make_private(results / "jobs")  # what hydra.sweep.dir names: the launcher's own files
-    print(
-        f"{len(jobs)} job(s) go to hydra/launcher={launcher}; it keeps its files in "
-        f"{results / 'jobs'}",
-        file=sys.stderr,
-    )
-    gradings = [run.path / "gradings" / run.grading_hash for run in runs]
-    go_on = f"To go on where it stopped: {_command(argv)}"
-    try:
-        failed = launch(argv, registry, launcher, run_one)
-    except UsageError:  # nothing was started
-        raise
-    except MedhelmError:
-        print(go_on, file=sys.stderr)
-        raise
-    show_tables([path for path in gradings if (path / "summary.json").exists()], results)
-    for reason, n in Counter(reason for _, reason, _ in failed).most_common():
-        first = next(job for job, why, _ in failed if why == reason)
-        more = f" and {n - 1} more job(s)" if n > 1 else ""
-        print(f"medhelm: {first}{more}: {reason}", file=sys.stderr)
-    if failed:
-        print(go_on, file=sys.stderr)
-        raise failed_error(failed[0][2], len(failed), len(jobs))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import sys
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,12 @@ def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     _raise_worst(end, display, command)
 
 
-def run_alone(job: Job, registry: Registry) -> None:
-    """Run one job of a sweep whose tables another process shows; raises its first error."""
-    _, end = _run([job], registry)
+def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
+    """Run one job of a sweep whose tables another process shows; raises its first error.
+
+    `at_once`: how many jobs of the sweep may ask an endpoint at once.
+    """
+    _, end = _run([job], registry, at_once)
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
@@ -58,6 +60,7 @@ def run_alone(job: Job, registry: Registry) -> None:
 
 def show_tables(gradings: Sequence[Path], results: Path) -> None:
     """Print the tables of finished runs and where all of it lies."""
+    from medhelm.cli.again import tables_command
     from medhelm.tables.formats import print_tables
     from medhelm.tables.jury import brief
     from medhelm.tables.results import load_gradings
@@ -79,7 +82,7 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
                 "(results_dir=...).\n"
             )
     print(f"Runs: {results.resolve() / 'runs'}")
-    print(f"Tables again: medhelm tables --results-dir {shlex.quote(str(results))}")
+    print(f"Tables again: {tables_command(gradings, results)}")
 
 
 def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
@@ -116,24 +119,31 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
     return flat
 
 
-def _run(jobs: Sequence[Job], registry: Registry) -> tuple[Display, SweepEnd]:
+def refuse_swept(jobs: Sequence[Job]) -> None:
+    """Refuse several values of what holds for a whole sweep."""
     for key in ("results_dir", "budget_usd", "budget_tokens"):
         if len({getattr(job, key) for job in jobs}) > 1:
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
             )
+
+
+def _run(
+    jobs: Sequence[Job], registry: Registry, at_once: Mapping[str, int] | None = None
+) -> tuple[Display, SweepEnd]:
+    refuse_swept(jobs)
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)
-    _make_folder(Path(jobs[0].results_dir))
+    make_results(Path(jobs[0].results_dir))
     with Display(runs) as display:
-        sweep = run_sweep(runs, ledger, display, ModelPool(os.environ))
+        sweep = run_sweep(runs, ledger, display, ModelPool(os.environ, at_once))
         return display, asyncio.run(_sweep(sweep))
 
 
-def _make_folder(results: Path) -> None:
+def make_results(results: Path) -> None:
     """Make the folder that all runs need; raises one RecordError instead of one for each run."""
     try:
         make_private(results / "runs")

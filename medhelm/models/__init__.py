@@ -14,7 +14,7 @@ from medhelm.errors import UnknownName
 from medhelm.models.access import SERVICES, check_settings, resolve_access
 from medhelm.models.baselines import open_baseline
 from medhelm.models.extras import require_packages
-from medhelm.models.identity import USES
+from medhelm.models.identity import USES, endpoint_of
 from medhelm.models.scripted import open_scripted
 from medhelm.schema import InstanceModel, Model, ModelSpec
 
@@ -52,8 +52,12 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
 class ModelPool:
     """The models of a sweep; those of one server and key, or of the same weights, share these."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, at_once: Mapping[str, int] | None = None
+    ) -> None:
+        """`at_once`: how many pools in other processes share each endpoint's `max_concurrency`."""
         self._environ = os.environ if environ is None else environ
+        self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
@@ -68,7 +72,7 @@ class ModelPool:
         host = self._hosts.get(key)
         if host is None:
             host = self._hosts[key] = open_host()
-        host.lower(spec.max_concurrency)
+        host.lower(max(1, spec.max_concurrency // self._at_once.get(endpoint_of(spec), 1)))
         return host.open_model(spec, owns_host=False)
 
     def end(self) -> None:

@@ -71,6 +71,13 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     return found
 
 
+def endpoint_of(spec: ModelSpec) -> str:
+    """Return the address that a model is asked at, in one spelling; empty where it is asked here."""
+    if spec.provider not in SERVICES:
+        return ""
+    return service_address(spec.provider, spec.base_url) or SERVICES[spec.provider].base_url
+
+
 def as_spelt(spec: ModelSpec) -> dict[str, Any]:
     """Return the settings as an earlier medhelm hashed them: all of them, letter by letter."""
     return {name: getattr(spec, name) for name in DECIDING}

@@ -1,0 +1,54 @@
+"""The command that shows a sweep's tables again, from whatever folder it is typed in."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from medhelm.errors import MedhelmError
+from medhelm.records import read_record
+from medhelm.tables.rated import graded_runs
+from medhelm.tables.selection import choose_runs
+
+
+def tables_command(gradings: Sequence[Path], results: Path) -> str:
+    """Return the shortest `medhelm tables` that shows these gradings.
+
+    A results folder may hold runs that do not stand beside them: of other settings, of older data.
+    """
+    folder = results.resolve()
+    start = ["medhelm", "tables", "--results-dir", str(folder)]
+    specs = [(record.spec, record.grading.scoring) for record in map(read_record, gradings)]
+    if not specs:
+        return shlex.join(start)
+    chosen: dict[str, Any] = {"data": specs[0][0].data, "scoring": specs[0][1]}
+    start += ["--data", "sample"] * (chosen["data"] == "sample")
+    start += ["--scoring", "helm"] * (chosen["scoring"] == "helm")
+    try:
+        runs, _ = graded_runs(folder)
+    except MedhelmError:
+        return shlex.join(start)
+    for further in _choices(specs):
+        try:
+            choose_runs(runs, **chosen, **further)
+        except MedhelmError:
+            continue
+        words = ["--latest"] * further.get("latest", False)
+        for option in ("benchmarks", "models"):
+            words += [f"--{option[:-1]}", *further[option]] if option in further else []
+        return shlex.join([*start, *words])
+    return shlex.join([*start, "--latest"])
+
+
+def _choices(specs: Sequence[tuple[Any, str]]) -> Iterator[dict[str, Any]]:
+    """Yield what `medhelm tables` may be given, least first."""
+    names = {
+        "benchmarks": sorted({spec.benchmark for spec, _ in specs}),
+        "models": sorted({spec.model.name for spec, _ in specs}),
+    }
+    yield {}
+    yield {"latest": True}
+    yield {"latest": True, "benchmarks": names["benchmarks"]}
+    yield {"latest": True, **names}

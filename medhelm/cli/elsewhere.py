@@ -1,0 +1,233 @@
+"""Jobs of a sweep in other processes: launchers such as submitit and Ray, which know no event loop.
+
+All that the jobs share is the results folder: each writes its runs there, and the command that
+started them shows what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.cli.compose import compose, launch, listed, plain, plugin_files
+from medhelm.cli.options import open_registry
+from medhelm.cli.run import command, to_job
+from medhelm.config import Job
+from medhelm.durable import lock_file, make_private, why
+from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
+from medhelm.models.identity import endpoint_of
+from medhelm.planning import Run, plan_runs
+from medhelm.records import read_plan
+from medhelm.registry import Registry
+
+_SWEEP = "MEDHELM_SWEEP"
+"""Environment variable of a job: the name of the file that its sweep has put into the results."""
+_AT_ONCE = ("hydra.launcher.array_parallelism=", "hydra.launcher.n_jobs=")
+_PATHS = ("results_dir", "data_dir", "plugins")
+
+_Failed = tuple[str, str, int]
+"""A job or run, why it failed, and the exit code."""
+
+
+class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a sweep leaves for its jobs in the results folder, by which they know that they see it."""
+
+    at_once: dict[str, int]
+    """How many jobs may ask an endpoint at once; each takes its part of `max_concurrency`."""
+
+
+def run_one(config: Any) -> None:
+    """Run one job in a process of its own: what launchers other than ours call.
+
+    Its errors go back to the process that launched it, so they must survive pickling.
+    """
+    from medhelm.cli.sweep import run_alone
+
+    values = plain(config)
+    try:
+        job = to_job(values)
+        note = _read_note(Path(job.results_dir))
+        run_alone(job, open_registry(listed(values["plugins"])), note.at_once)
+    except MedhelmError as e:
+        sent = MedhelmError(str(e))
+        sent.exit_code = e.exit_code
+        raise sent from None
+
+
+def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
+    """Check all jobs here, let the launcher run each in its process, show what came of them."""
+    from medhelm.cli.sweep import failed_error, make_results, refuse_swept, show_tables
+    from medhelm.estimation import without_keys
+
+    jobs: list[Job] = []
+    compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
+    if not jobs:  # --cfg and the like
+        return
+    if any(job.budget_usd is not None or job.budget_tokens is not None for job in jobs):
+        raise UsageError(
+            f"a cap on the whole sweep needs one process, hydra/launcher={launcher} starts one "
+            "for each job: leave out budget_usd and budget_tokens, or the launcher"
+        )
+    refuse_swept(jobs)
+    results = Path(os.path.abspath(jobs[0].results_dir))
+    jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs))
+    at_once = _at_once(argv, jobs, runs, launcher)
+    make_results(results)
+    make_private(results / "jobs")  # what hydra.sweep.dir names: the launcher's own files
+    print(
+        f"{len(jobs)} job(s) go to hydra/launcher={launcher}; it keeps its files in "
+        f"{results / 'jobs'}",
+        file=sys.stderr,
+    )
+    go_on = f"To go on where it stopped: {command(argv)}"
+    try:
+        with _noted(results, SweepNote(at_once)) as note:
+            failed = launch(_placed(argv, jobs[0], note), registry, launcher, run_one)
+    except UsageError:  # nothing was started
+        raise
+    except (KeyboardInterrupt, MedhelmError) as e:
+        _grade(runs)
+        show_tables(_graded(runs), results)
+        print(
+            f"Jobs that hydra/launcher={launcher} has started may still be at work; what they "
+            "answer is kept.",
+            file=sys.stderr,
+        )
+        print(go_on, file=sys.stderr)
+        if isinstance(e, MedhelmError):
+            raise
+        raise Interrupted("interrupted") from None
+    show_tables(_graded(runs), results)
+    lost = _lost(runs, failed)
+    for reason, n in Counter(reason for _, reason, _ in failed).most_common():
+        first = next(job for job, why, _ in failed if why == reason)
+        more = f" and {n - 1} more job(s)" if n > 1 else ""
+        print(f"medhelm: {first}{more}: {reason}", file=sys.stderr)
+    for name, reason, _ in lost:
+        print(f"medhelm: {name}: {reason}", file=sys.stderr)
+    if failed or lost:
+        print(go_on, file=sys.stderr)
+        total = len(jobs) if failed else len(runs)
+        raise failed_error((failed or lost)[0][2], len(failed or lost), total)
+
+
+def _placed(argv: Sequence[str], job: Job, note: str) -> list[str]:
+    """Return the command line for jobs in other folders: with absolute paths, and its sweep."""
+    kept = [a for a in argv if a.lstrip("+").partition("=")[0] not in _PATHS]
+    kept.append(f"results_dir={_quoted(job.results_dir)}")
+    if job.data_dir is not None:
+        kept.append(f"data_dir={_quoted(os.path.abspath(Path(job.data_dir).expanduser()))}")
+    if files := plugin_files(argv):
+        kept.append(f"plugins=[{','.join(_quoted(os.path.abspath(f)) for f in files)}]")
+    return [*kept, f"+hydra.job.env_set.{_SWEEP}={note}"]
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "\\'") + "'"
+
+
+@contextmanager
+def _noted(results: Path, note: SweepNote) -> Iterator[str]:
+    """Put a note into the results folder while the jobs run; give its name."""
+    path = results / "jobs" / f"sweep-{secrets.token_hex(8)}.json"
+    try:
+        path.write_bytes(msgspec.json.encode(note))
+        yield path.name
+    except OSError as e:
+        raise RecordError(f"cannot write {path}: {why(e)}") from None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _read_note(results: Path) -> SweepNote:
+    """Return what the sweep has left for this job; raises RecordError where it is not here."""
+    name = os.environ.get(_SWEEP, "")
+    path = results / "jobs" / name
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=SweepNote)
+    except (OSError, msgspec.DecodeError):
+        raise RecordError(
+            f"results_dir={results} on {os.uname().nodename} is not the folder of the command that "
+            "started this job, its answers would be lost; name a folder that all workers share"
+        ) from None
+
+
+def _at_once(
+    argv: Sequence[str], jobs: Sequence[Job], runs: Sequence[Run], launcher: str
+) -> dict[str, int]:
+    """Return how many jobs may ask each endpoint at once; raises UsageError where it is too many.
+
+    `max_concurrency` holds for the sweep: each of these jobs takes its part of it.
+    """
+    bounds = [a.partition("=")[2] for a in argv if a.startswith(_AT_ONCE)]
+    bound = min((int(b) for b in bounds if b.isdigit() and int(b)), default=len(jobs))
+    asking: Counter[str] = Counter()
+    limit: dict[str, int] = {}
+    for job in jobs:
+        names = {choice.name for choice in job.benchmarks}
+        own = [r for r in runs if r.spec.benchmark in names]
+        own = [r for r in own if r.spec.model.name == job.model.name]
+        judges = [j for r in own if r.grading.jury for j in r.grading.jury.jury.judges]
+        specs = {endpoint_of(s): s for s in (job.model, *judges) if endpoint_of(s)}
+        asking.update(specs.keys())
+        for key, spec in specs.items():
+            limit[key] = min(limit.get(key, spec.max_concurrency), spec.max_concurrency)
+    found = {key: min(n, bound) for key, n in asking.items()}
+    for key, n in found.items():
+        if n > limit[key]:
+            raise UsageError(
+                f"hydra/launcher={launcher} may run {n} jobs at once that ask {key}, each at least "
+                f"one request, and max_concurrency={limit[key]} holds for all of them: give "
+                f"hydra.launcher.array_parallelism={limit[key]} where the launcher takes it, raise "
+                "model.max_concurrency, or leave the launcher out"
+            )
+    return found
+
+
+def _graded(runs: Sequence[Run]) -> list[Path]:
+    gradings = (run.path / "gradings" / run.grading_hash for run in runs)
+    return [path for path in gradings if (path / "summary.json").exists()]
+
+
+def _grade(runs: Sequence[Run]) -> None:
+    """Grade what stopped jobs have answered; those that are still at work are left alone."""
+    from medhelm.scoring import score_run
+
+    for run in runs:
+        with suppress(MedhelmError, OSError):
+            plan = read_plan(run.path)
+            with lock_file(run.path / "lock"):
+                score_run(run.path, plan, run.grading, run.metrics, run.card)
+
+
+def _lost(runs: Sequence[Run], failed: Sequence[_Failed]) -> list[_Failed]:
+    """Return the runs without a summary although no error was reported of their job."""
+    reported = [set(job.split()) for job, *_ in failed]
+    lost: list[_Failed] = []
+    for run in runs:
+        spec, path = run.spec, run.path / "gradings" / run.grading_hash / "summary.json"
+        names: Mapping[str, str] = {"model": spec.model.name, "benchmark": spec.benchmark}
+        is_reported = any(
+            all(
+                f"{k}={v}" in job
+                for k, v in names.items()
+                if any(w.startswith(f"{k}=") for w in job)
+            )
+            for job in reported
+        )
+        if not path.exists() and not is_reported:
+            reason = (
+                f"its job ended without an error and left no {path}; results_dir must be a folder "
+                "that all workers share"
+            )
+            lost.append((f"{spec.benchmark} x {spec.model.name}", reason, RecordError.exit_code))
+    return lost
