@@ -24,7 +24,6 @@ import os, pickle, subprocess, sys
 import cloudpickle
 from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.plugins import Plugins
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
@@ -74,7 +73,6 @@ def register():
     node = {"_target_": "hydra_plugins.away.AwayLauncher", "place": "/", "at_end": "",
             "array_parallelism": 0}
     ConfigStore.instance().store(group="hydra/launcher", name="away", node=node, provider="away")
-    Plugins.instance().register(AwayLauncher)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from medhelm.cli.options import open_registry
 from medhelm.cli.run import command, to_job
 from medhelm.config import Job
 from medhelm.durable import lock_file, make_private, why
-from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
+from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError
 from medhelm.models.identity import endpoint_of
 from medhelm.planning import Run, plan_runs
 from medhelm.records import read_plan
@@ -32,6 +33,9 @@ _SWEEP = "MEDHELM_SWEEP"
 """Environment variable of a job: the name of the file that its sweep has put into the results."""
 _AT_ONCE = ("hydra.launcher.array_parallelism=", "hydra.launcher.n_jobs=")
 _PATHS = ("results_dir", "data_dir", "plugins")
+
+_ENDING_S = 12.0
+"""How long interrupted jobs are waited for: they give requests in flight ten seconds."""
 
 _Failed = tuple[str, str, int]
 """A job or run, why it failed, and the exit code."""
@@ -199,14 +203,29 @@ def _graded(runs: Sequence[Run]) -> list[Path]:
 
 
 def _grade(runs: Sequence[Run]) -> None:
-    """Grade what stopped jobs have answered; those that are still at work are left alone."""
+    """Grade what stopped jobs have answered; those that stay at work are left alone.
+
+    A job that was interrupted, too, may take some seconds to end.
+    """
     from medhelm.scoring import score_run
 
+    until = time.monotonic() + _ENDING_S
     for run in runs:
-        with suppress(MedhelmError, OSError):
-            plan = read_plan(run.path)
-            with lock_file(run.path / "lock"):
-                score_run(run.path, plan, run.grading, run.metrics, run.card)
+        if not (run.path / "spec.json").exists():
+            continue
+        while True:
+            try:
+                plan = read_plan(run.path)
+                with lock_file(run.path / "lock"):
+                    score_run(run.path, plan, run.grading, run.metrics, run.card)
+            except RunLocked as e:
+                if time.monotonic() < until:
+                    time.sleep(0.1)
+                    continue
+                print(f"medhelm: not graded: {e}", file=sys.stderr)
+            except MedhelmError as e:
+                print(f"medhelm: not graded: {e}", file=sys.stderr)
+            break
 
 
 def _lost(runs: Sequence[Run], failed: Sequence[_Failed]) -> list[_Failed]:

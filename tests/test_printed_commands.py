@@ -1,0 +1,105 @@
+"""Commands that a run prints are typed into a shell as printed, and do what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.quiz import arguments, environment, medhelm, write_quiz
+from tests.server import FaultServer, serve_in_thread
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread() as running:
+        yield running
+
+
+def type_in(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Give a shell the line as it was printed, in a folder."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment({"PATH": path}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def printed(text: str, start: str) -> str:
+    (line,) = re.findall(f"^{start}: (.*)$", text, re.MULTILINE)
+    return str(line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "now", "options"),
+    [
+        ({}, {}, ""),
+        ({"model.sampling.temperature": 0.5}, {}, "--latest"),
+        ({"seed": 1, "model.max_output_tokens": 9}, {"scoring": "helm"}, "--scoring helm"),
+    ],
+)
+def test_tables_again_shows_the_same_from_another_folder(
+    before: dict[str, object],
+    now: dict[str, object],
+    options: str,
+    tmp_path: Path,
+    server: FaultServer,
+) -> None:
+    write_quiz(tmp_path, 4)
+    work = tmp_path / "my work"
+    work.mkdir()
+    for settings in (before, now):
+        argv = arguments(tmp_path, server.base_url, results_dir="results", **settings)
+        done = medhelm(*argv, cwd=work)
+        assert done.returncode == 0, done.stderr
+    line = printed(done.stdout, "Tables again")
+    assert line == f"medhelm tables --results-dir '{work}/results' {options}".rstrip()
+    again = type_in(line, Path("/"))
+    assert again.returncode == 0, again.stderr
+    for text in (done.stdout, again.stdout):
+        assert re.search(r"openai/test .*n?", text)
+    (macro,) = set(re.findall(r"openai/test +\S+ +(\d\.\d\d \[[^]]*\])", again.stdout))
+    assert macro in done.stdout
+
+
+@pytest.mark.slow
+def test_a_baseline_beside_a_model_with_settings_of_its_own_needs_no_option(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    """The fault: settings that a baseline ignores made a second run of it, and tables failed."""
+    write_quiz(tmp_path, 4)
+    for temperature in (0.0, 0.7):
+        models = f"openai/t{int(temperature * 10)},baseline/lead"
+        given = {"model": models, "model.sampling.temperature": temperature}
+        done = medhelm(*arguments(tmp_path, server.base_url, **given), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    line = printed(done.stdout, "Tables again")
+    assert line == f"medhelm tables --results-dir {tmp_path / 'results'}"
+    again = type_in(line, Path("/"))
+    assert again.returncode == 0, again.stderr
+    assert all(name in again.stdout for name in ("openai/t0", "openai/t7", "baseline/lead"))
+
+
+@pytest.mark.slow
+def test_the_command_to_go_on_goes_on(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 6)
+    argv = arguments(
+        tmp_path, server.base_url, **{"budget_tokens": 350, "model.system_prompt": "'It is so.'"}
+    )
+    done = medhelm(*argv, cwd=tmp_path)
+    assert done.returncode == 7, done.stderr
+    asked = server.requests
+    assert 0 < asked < 6
+    again = type_in(printed(done.stderr, "To go on where it stopped"), tmp_path)
+    assert again.returncode == 7 and server.requests > asked, again.stderr
+    assert server.duplicates == 0
