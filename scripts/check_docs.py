@@ -33,7 +33,7 @@ from medhelm import records, schema
 from medhelm.cli import COMMANDS
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
-from medhelm.models import baselines
+from medhelm.models import baselines, identity
 from medhelm.models.catalogue import load_models
 from medhelm.schema import ModelSpec, Outcome, Sampling
 from medhelm.tables import columns, jury_columns
@@ -321,7 +321,7 @@ def check_lists() -> Iterator[str]:
                 yield f"docs/statistics.md: the column {column.name} ({name}) is not defined"
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     named = set(spans(design))
-    for word in (*get_args(Outcome), *records._SPEC_FIELDS, *records._MODEL_FIELDS):
+    for word in (*get_args(Outcome), *records._SPEC_FIELDS, *identity.DECIDING):
         if word not in named:
             yield f"docs/design.md: {word} is not named"
     models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")

@@ -102,4 +102,4 @@ def test_the_command_to_go_on_goes_on(tmp_path: Path, server: FaultServer) -> No
     assert 0 < asked < 6
     again = type_in(printed(done.stderr, "To go on where it stopped"), tmp_path)
     assert again.returncode == 7 and server.requests > asked, again.stderr
-    assert server.duplicates == 0
+    assert not server.duplicates
