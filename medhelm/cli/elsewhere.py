@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.compose import compose, launch, listed, plain, plugin_files
+from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
-from medhelm.cli.run import command, to_job
 from medhelm.config import Job
 from medhelm.durable import lock_file, make_private, why
 from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
-    from medhelm.cli.run import to_job
+    from medhelm.cli.jobs import to_job
 
     jobs = [to_job(config) for config in configs]
     refused: list[PrivacyRefused] = []

@@ -6,13 +6,12 @@ Jobs of launchers with processes of their own (submitit, Ray) are in `elsewhere`
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from medhelm.cli.compose import compose, other_launcher, plugin_files
+from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
-from medhelm.config import Job, JuryChoice, convert
 from medhelm.errors import UsageError
 from medhelm.registry import Registry
 
@@ -67,48 +66,6 @@ def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> 
     from medhelm.cli.sweep import run_jobs
 
     run_jobs([to_job(config) for config in configs], registry, command(argv))
-
-
-def to_job(config: Mapping[str, Any]) -> Job:
-    """Return the job that a composed config asks for; raises UsageError naming what is missing."""
-    values = dict(config)
-    for ours in ("hydra", "plugins", "experiment"):
-        values.pop(ours, None)
-    benchmark, suite = values.pop("benchmark"), values.pop("suite")
-    _refuse_alone(benchmark, values)
-    if not values["jury"]["name"]:
-        del values["jury"]
-    chosen = [benchmark] if benchmark["name"] else []
-    chosen += [{"name": name} for name in suite["benchmarks"]]
-    if not values["model"]["name"]:
-        raise UsageError(
-            "the model is missing: add model=NAME (`medhelm list models`), "
-            "for example model=openai/gpt-4o"
-        )
-    if not chosen:
-        raise UsageError(
-            "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
-            "'benchmark=glob(*)' or suite=NAME"
-        )
-    job: Job = convert(values | {"benchmarks": chosen}, Job, "config")
-    return job
-
-
-def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Refuse settings that have no effect without another one."""
-    if benchmark["split"] and not benchmark["name"]:
-        raise UsageError("benchmark.split goes with benchmark=NAME; a suite takes default splits")
-    if not values["jury"]["name"]:
-        unset = JuryChoice(name="offline")
-        for key, value in values["jury"].items():
-            given = tuple(value) if isinstance(value, list) else value
-            if key != "name" and given != getattr(unset, key):
-                raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")
-
-
-def command(argv: Sequence[str]) -> str:
-    """Return the command line as a shell takes it."""
-    return "medhelm run " + shlex.join(argv)
 
 
 def _refuse_keys(argv: Sequence[str]) -> None:
