@@ -25,6 +25,7 @@ from medhelm.config import Job
 from medhelm.durable import lock_file, make_private, why
 from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError
 from medhelm.models.identity import endpoint_of
+from medhelm.models.limits import CEILING
 from medhelm.planning import Run, plan_runs
 from medhelm.records import read_plan
 from medhelm.registry import Registry
@@ -184,7 +185,7 @@ def _at_once(
         specs = {endpoint_of(s): s for s in (job.model, *judges) if endpoint_of(s)}
         asking.update(specs.keys())
         for key, spec in specs.items():
-            limit[key] = min(limit.get(key, spec.max_concurrency), spec.max_concurrency)
+            limit[key] = min(limit.get(key, CEILING), spec.max_concurrency or CEILING)
     found = {key: min(n, bound) for key, n in asking.items()}
     for key, n in found.items():
         if n > limit[key]:

@@ -72,8 +72,17 @@ class ModelPool:
         host = self._hosts.get(key)
         if host is None:
             host = self._hosts[key] = open_host()
-        host.lower(max(1, spec.max_concurrency // self._at_once.get(endpoint_of(spec), 1)))
+        host.lower(self._share(spec))
         return host.open_model(spec, owns_host=False)
+
+    def _share(self, spec: ModelSpec) -> int | None:
+        """Return how many requests this pool may have in flight at an endpoint; None: no bound set."""
+        pools = self._at_once.get(endpoint_of(spec), 1)
+        if pools == 1:
+            return spec.max_concurrency
+        from medhelm.models.limits import CEILING
+
+        return max(1, (spec.max_concurrency or CEILING) // pools)
 
     def end(self) -> None:
         """Let requests in flight finish and try none of them again."""

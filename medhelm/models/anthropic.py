@@ -15,7 +15,13 @@ from medhelm.models.access import Access
 from medhelm.models.body import ENCODINGS, BadBody, read_body
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.limits import retry_after
-from medhelm.models.network import connect_s, find_proxy, read_network_error, tls_context, unreachable
+from medhelm.models.network import (
+    connect_s,
+    find_proxy,
+    read_network_error,
+    tls_context,
+    unreachable,
+)
 from medhelm.models.wire import (
     SCHEMA_FIELDS,
     Answer,
