@@ -10,10 +10,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+UNCUT = 10_000
+"""The width of what goes into a file or a pipe: nothing is left out of it."""
+
+
 def open_console(**options: Any) -> Console:
     """Return a rich console that raises BrokenPipeError where its reader has gone.
 
-    Rich's own ends the process with exit code 1 instead, which of a gate means FAIL.
+    Rich's own ends the process with exit code 1 instead, which of a gate means FAIL. In a file or a
+    pipe, lines are as long as they need to be unless COLUMNS is set: rich would take the width of
+    the terminal that the command was typed in.
     """
     from rich.console import Console
 
@@ -21,7 +27,15 @@ def open_console(**options: Any) -> Console:
         def on_broken_pipe(self) -> None:
             raise  # the error that rich is handling
 
-    return Piped(**options)
+    console = Piped(**options)
+    is_set = "width" in options or os.environ.get("COLUMNS", "").isdigit() or console.is_terminal
+    return console if is_set else Piped(**options, width=UNCUT)
+
+
+def open_uncut_console() -> Console:
+    """Return a console for what is no table of results: in a pipe it leaves COLUMNS aside."""
+    console = open_console()
+    return console if console.is_terminal else open_console(width=UNCUT)
 
 
 def drop_output() -> None:

@@ -1,4 +1,4 @@
-"""`medhelm describe NAME`: all facts of one benchmark, metric, model, rubric or profile."""
+"""`medhelm describe NAME`: all facts of one thing that has a name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from medhelm.bertscore import BertScore, is_bertscore
-from medhelm.cli.list import profile_entry
+from medhelm.cli.list import LISTS, jury_entry, profile_entry
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
@@ -22,10 +22,12 @@ from medhelm.cli.options import (
     open_registry,
     print_json,
 )
+from medhelm.config import packaged_suites
 from medhelm.data.dataset import open_dataset
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.grading import AS_FIXED
+from medhelm.jury.choice import jury_names, packaged_jury
 from medhelm.jury.prompt import judge_messages
 from medhelm.jury.rubrics import known_rubrics
 from medhelm.models.catalogue import find_model
@@ -37,12 +39,12 @@ from medhelm.schema import Benchmark, HubDataset, Instance, Metric, ModelSpec, R
 
 Facts = dict[str, Any]
 
+_KINDS = "benchmark, metric, model, suite, jury, rubric or profile"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "name", metavar="NAME", help="a benchmark, metric, model, rubric or profile"
-    )
+    parser.add_argument("name", metavar="NAME", help=f"a {_KINDS}")
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -77,15 +79,18 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
         return "model", describe_model(find_model(name, registry.models))
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))
+    if name in jury_names():
+        return "jury", jury_entry(packaged_jury(name))
+    suites = packaged_suites()
+    if name in suites:
+        return "suite", {"name": name, "benchmarks": suites[name]}
     rubrics = known_rubrics(registry.benchmarks.values())
     if name in rubrics:
         return "rubric", describe_rubric(rubrics[name], registry)
-    known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models}
-    what, hint = (
-        "benchmark, metric, model, rubric or profile",
-        "`medhelm list` shows what there is.",
-    )
-    raise UnknownName(what, name, {*known, *rubrics, *profile_names()}, hint)
+    known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models, *rubrics}
+    known |= {*profile_names(), *jury_names(), *suites}
+    hint = f"`medhelm list WHAT` shows what there is ({', '.join(LISTS)})."
+    raise UnknownName(_KINDS, name, known, hint)
 
 
 def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:

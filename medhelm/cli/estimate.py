@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medhelm.cli.options import add_format, make_console, print_json
+from medhelm.cli.options import add_format, print_json, print_rows
 from medhelm.errors import PrivacyRefused
 from medhelm.estimation import (
     JudgeEstimate,
@@ -66,17 +66,15 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
 
 
 def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("model", "benchmark"):
-        table.add_column(name, overflow="fold")
-    for name in ("n", "to ask", "in", "out exp.", "out max", "USD exp.", "USD max"):
-        table.add_column(name, justify="right")
-    for e in estimates:
-        table.add_row(e.model, e.benchmark, f"{e.instances:,}", *_numbers(e))
-    table.add_row("total", "", "", *_numbers(totals), style="bold")
-    make_console().print(table)
+    numbers = [*map(_numbers, estimates), _numbers(totals)]
+    columns = {
+        "model": [*(e.model for e in estimates), "total"],
+        "benchmark": [*(e.benchmark for e in estimates), ""],
+        "n": [*(f"{e.instances:,}" for e in estimates), ""],
+        **_by_heading(("to ask", "in", "out exp.", "out max", "USD exp.", "USD max"), numbers),
+    }
+    leaving = ("n", "in", "out max", "out exp.", "to ask")
+    print_rows(columns, numbers=tuple(columns)[2:], leaving=leaving)
     if totals.judge_calls:
         _print_judges(estimates, totals)
     if any(e.jury is not None and not e.judges for e in estimates):
@@ -104,18 +102,15 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
 
 def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     """Print one row per judge, summed over the runs, and what answers and judges cost together."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("judge", overflow="fold")
-    for name in ("calls", "in exp.", "in max", "out exp.", "out max", "USD exp.", "USD max"):
-        table.add_column(name, justify="right")
     judges = [j for e in estimates for j in e.judges if j.calls]
-    for name in dict.fromkeys(j.judge for j in judges):
-        table.add_row(name, *_judge_numbers([j for j in judges if j.judge == name]))
-    table.add_row("total", *_judge_numbers(judges), style="bold")
+    names = [*dict.fromkeys(j.judge for j in judges)]
+    numbers = [_judge_numbers([j for j in judges if j.judge == name]) for name in names]
+    numbers.append(_judge_numbers(judges))
+    headings = ("calls", "in exp.", "in max", "out exp.", "out max", "USD exp.", "USD max")
+    columns = {"judge": [*names, "total"], **_by_heading(headings, numbers)}
     print()
-    make_console().print(table)
+    leaving = ("in max", "in exp.", "out max", "out exp.", "calls")
+    print_rows(columns, numbers=headings, leaving=leaving)
     print(
         f"Judges: {totals.judge_calls:,} calls, one for each judge and answer that is not rated; "
         f"max: {totals.judge_calls_limit:,} calls, each reply at its budget and with every repair."
@@ -124,6 +119,11 @@ def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         f"Answers and judges together: {_usd(totals.total_usd_expected)} USD expected, "
         f"{_usd(totals.total_usd_limit)} at most."
     )
+
+
+def _by_heading(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the columns of rows."""
+    return dict(zip(headings, zip(*rows, strict=True), strict=True))
 
 
 def _judge_numbers(judges: Sequence[JudgeEstimate]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm import privacy
-from medhelm.cli.options import add_format, add_plugins, make_console, open_registry, print_json
+from medhelm.cli.options import add_format, add_plugins, open_registry, print_json, print_rows
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.costs import Ledger, estimate_tokens
 from medhelm.errors import PrivacyRefused, UsageError
@@ -289,21 +289,19 @@ def _show_forecast(stages: Sequence[Forecast], args: argparse.Namespace) -> int:
     if args.format == "json":
         print_json("generate-estimate", {"stages": [dataclasses.asdict(s) for s in stages]})
         return 0
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("stage", "model"):
-        table.add_column(name, overflow="fold")
-    for name in ("requests", "tokens in", "out", "USD", "at most in", "out", "USD"):
-        table.add_column(name, justify="right")
-    for s in stages:
-        numbers = (s.input_expected, s.output_expected, s.input_limit, s.output_limit)
-        first, second, third, fourth = (f"{n:,}" for n in numbers)
-        costs = (_usd(s.usd_expected), _usd(s.usd_limit))
-        table.add_row(
-            s.stage, s.model, f"{s.requests:,}", first, second, costs[0], third, fourth, costs[1]
-        )
-    make_console().print(table)
+    columns = {
+        "stage": [s.stage for s in stages],
+        "model": [s.model for s in stages],
+        "requests": [f"{s.requests:,}" for s in stages],
+        "tokens in": [f"{s.input_expected:,}" for s in stages],
+        "out": [f"{s.output_expected:,}" for s in stages],
+        "USD": [_usd(s.usd_expected) for s in stages],
+        "at most in": [f"{s.input_limit:,}" for s in stages],
+        "at most out": [f"{s.output_limit:,}" for s in stages],
+        "at most USD": [_usd(s.usd_limit) for s in stages],
+    }
+    leaving = ("at most in", "at most out", "tokens in", "out")
+    print_rows(columns, numbers=tuple(columns)[2:], leaving=leaving)
     for what, each in (
         ("expected", [s.usd_expected for s in stages]),
         ("at most", [s.usd_limit for s in stages]),
@@ -322,24 +320,20 @@ def _usd(value: float | None) -> str:
 
 
 def _print_stages(uses: Sequence[StageUse]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("stage", "model"):
-        table.add_column(name, overflow="fold")
-    for name in ("requests", "repairs", "failed", "tokens in", "out", "USD"):
-        table.add_column(name, justify="right")
-    for use in uses:
-        unknown = f" (+{use.unknown} unknown)" if use.unknown else ""
-        lost = f" (+{use.lost} lost)" if use.lost else ""
-        table.add_row(
-            use.stage,
-            use.model,
-            f"{use.requests:,}{lost}",
-            f"{use.repairs:,}",
-            f"{use.failed:,}",
-            f"{use.input_tokens:,}{unknown}",
-            f"{use.output_tokens:,}",
-            _usd(use.usd),
-        )
-    make_console().print(table)
+    columns = {
+        "stage": [use.stage for use in uses],
+        "model": [use.model for use in uses],
+        "requests": [
+            f"{use.requests:,}{f' (+{use.lost} lost)' if use.lost else ''}" for use in uses
+        ],
+        "repairs": [f"{use.repairs:,}" for use in uses],
+        "failed": [f"{use.failed:,}" for use in uses],
+        "tokens in": [
+            f"{use.input_tokens:,}{f' (+{use.unknown} unknown)' if use.unknown else ''}"
+            for use in uses
+        ],
+        "out": [f"{use.output_tokens:,}" for use in uses],
+        "USD": [_usd(use.usd) for use in uses],
+    }
+    leaving = ("repairs", "tokens in", "out", "failed")
+    print_rows(columns, numbers=tuple(columns)[2:], leaving=leaving)

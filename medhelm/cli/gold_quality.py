@@ -14,9 +14,9 @@ from medhelm.cli.options import (
     add_format,
     add_plugins,
     data_folder,
-    make_console,
     open_registry,
     print_json,
+    print_rows,
 )
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.costs import Ledger
@@ -127,23 +127,20 @@ def _print(report: GoldReport, ledger: Ledger) -> None:
 
 
 def _print_models(report: GoldReport) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(f"mean {report.metric}", overflow="fold")
-    for name in ("flagged", "n", "accepted", "n", "rank", "rank without flagged"):
-        table.add_column(name, justify="right")
-    for m in report.models:
-        table.add_row(
-            m.model,
-            _number(m.flagged),
-            str(m.flagged_n),
-            _number(m.accepted),
-            str(m.accepted_n),
-            "not ranked" if m.rank is None else str(m.rank),
-            "" if m.rank_without_flagged is None else str(m.rank_without_flagged),
-        )
-    make_console().print(table)
+    models = report.models
+    columns = {
+        f"mean {report.metric}": [m.model for m in models],
+        "flagged": [_number(m.flagged) for m in models],
+        "flagged n": [str(m.flagged_n) for m in models],
+        "accepted": [_number(m.accepted) for m in models],
+        "accepted n": [str(m.accepted_n) for m in models],
+        "rank": ["not ranked" if m.rank is None else str(m.rank) for m in models],
+        "rank without flagged": [
+            "" if m.rank_without_flagged is None else str(m.rank_without_flagged) for m in models
+        ],
+    }
+    numbers = tuple(columns)[1:]
+    print_rows(columns, numbers=numbers, leaving=("flagged n", "accepted n", "rank"))
     tau = "undefined" if report.tau is None else f"{report.tau:.3f}"
     print(
         f"Kendall's tau of the ranks: {tau} ({report.compared} instances in common, "

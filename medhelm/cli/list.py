@@ -16,13 +16,15 @@ from medhelm.cli.options import (
     add_format,
     add_plugins,
     data_folder,
-    make_console,
     open_registry,
     print_json,
+    print_rows,
 )
-from medhelm.config import packaged_suites
+from medhelm.config import JuryChoice, packaged_suites
+from medhelm.console import open_uncut_console
 from medhelm.errors import UnknownName
 from medhelm.grading import AS_FIXED
+from medhelm.jury.choice import DEFAULT, jury_names, packaged_jury
 from medhelm.profiles import Profile, packaged_profiles
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark, ModelSpec, Price
@@ -32,7 +34,7 @@ Entry = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("what", nargs="?", default="benchmarks", help=", ".join(_LISTS))
+    parser.add_argument("what", nargs="?", default="benchmarks", help=", ".join(LISTS))
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -40,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0."""
-    if args.what not in _LISTS:
-        raise UnknownName("list", args.what, _LISTS, f"There are {', '.join(_LISTS)}.")
-    entries_of, show = _LISTS[args.what]
+    if args.what not in LISTS:
+        raise UnknownName("list", args.what, LISTS, f"There are {', '.join(LISTS)}.")
+    entries_of, show = LISTS[args.what]
     entries = entries_of(open_registry(args.plugin), data_folder(args))
     if args.format == "json":
         print_json("list", {"what": args.what, args.what: entries})
@@ -117,6 +119,18 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
 
 def _suites(registry: Registry, root: Path) -> list[Entry]:
     return [{"name": name, "benchmarks": own} for name, own in packaged_suites().items()]
+
+
+def _juries(registry: Registry, root: Path) -> list[Entry]:
+    return [jury_entry(packaged_jury(name)) for name in jury_names()]
+
+
+def jury_entry(jury: JuryChoice) -> Entry:
+    """Return all facts of a jury; one without judges has no quorum, and asks nothing."""
+    facts: Entry = msgspec.to_builtins(jury)
+    if not jury.judges:
+        facts = {"name": jury.name, "judges": [], "quorum": None}
+    return facts | {"is_default": jury.name == DEFAULT}
 
 
 def _profiles(registry: Registry, root: Path) -> list[Entry]:
@@ -195,64 +209,49 @@ def _covered(name: str, subcategories: Sequence[Entry]) -> Entry:
 # Showing -----------------------------------------------------------------------------------
 
 
-def _show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for n, name in enumerate(columns):
-        table.add_column(name, no_wrap=n == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    make_console().print(table)
-
-
 def _show_benchmarks(entries: Sequence[Entry]) -> None:
-    rows = [
-        (
-            e["name"],
-            e["title"],
-            e["subcategory"],
-            e["access"],
-            "?" if e["instances"] is None else str(e["instances"]),
-            ", ".join(e["metrics"]),
-            "full" if e["has_full_data"] else "samples" if e["has_samples"] else "none",
-        )
-        for e in entries
-    ]
-    _show_table(("name", "title", "subcategory", "access", "n", "metrics", "data here"), rows)
+    columns = {
+        "name": [e["name"] for e in entries],
+        "title": [e["title"] for e in entries],
+        "subcategory": [e["subcategory"] for e in entries],
+        "access": [e["access"] for e in entries],
+        "n": ["?" if e["instances"] is None else str(e["instances"]) for e in entries],
+        "metrics": [", ".join(e["metrics"]) for e in entries],
+        "data here": [
+            "full" if e["has_full_data"] else "samples" if e["has_samples"] else "none"
+            for e in entries
+        ],
+    }
+    leaving = ("title", "metrics", "subcategory", "access")
+    print_rows(columns, numbers=("n",), keys=("name",), leaving=leaving)
 
 
 def _show_models(entries: Sequence[Entry]) -> None:
-    rows = [
-        (
-            e["name"],
-            e["provider"],
-            e["endpoint_class"],
-            "none" if e["provider"] == "baseline" else price_text(e["price"]),
-            e["note"],
-        )
-        for e in entries
-    ]
-    _show_table(("name", "provider", "endpoint", "USD per million tokens", "note"), rows)
+    price = "USD per million tokens"
+    columns = {
+        "name": [e["name"] for e in entries],
+        "provider": [e["provider"] for e in entries],
+        "endpoint": [e["endpoint_class"] for e in entries],
+        price: ["none" if e["provider"] == "baseline" else price_text(e["price"]) for e in entries],
+        "note": [e["note"] for e in entries],
+    }
+    print_rows(columns, numbers=(price,), keys=("name",), leaving=("note", "provider", "endpoint"))
     print("Any model of an OpenAI-protocol endpoint: model=openai/ITS-NAME model.base_url=URL")
 
 
 def _show_metrics(entries: Sequence[Entry]) -> None:
-    rows = [
-        (
-            e["name"],
-            e["scoring"],
-            f"{e['minimum']:g} to {e['maximum']:g}",
-            "none" if e["floor"] is None else f"{e['floor']:g}",
-            "higher" if e["higher_is_better"] else "lower",
-            e["aggregation"],
-            str(e["benchmarks"]),
-        )
-        for e in entries
-    ]
-    columns = ("name", "scoring", "range", "floor", "better", "aggregation", "benchmarks")
-    _show_table(columns, rows)
+    columns = {
+        "name": [e["name"] for e in entries],
+        "scoring": [e["scoring"] for e in entries],
+        "range": [f"{e['minimum']:g} to {e['maximum']:g}" for e in entries],
+        "floor": ["none" if e["floor"] is None else f"{e['floor']:g}" for e in entries],
+        "better": ["higher" if e["higher_is_better"] else "lower" for e in entries],
+        "aggregation": [e["aggregation"] for e in entries],
+        "benchmarks": [str(e["benchmarks"]) for e in entries],
+    }
+    leaving = ("aggregation", "benchmarks", "floor", "better")
+    numbers = ("range", "floor", "benchmarks")
+    print_rows(columns, numbers=numbers, keys=("name",), leaving=leaving)
     print("By name, as secondary metrics:")
     print("  bertscore, bertscore:MODEL@LAYER#precision|#recall: BERTScore (extra bertscore)")
     print("  evaluate:NAME: any metric of the evaluate library")
@@ -262,20 +261,34 @@ def _show_metrics(entries: Sequence[Entry]) -> None:
 
 
 def _show_suites(entries: Sequence[Entry]) -> None:
-    _show_table(("name", "benchmarks"), [(e["name"], ", ".join(e["benchmarks"])) for e in entries])
+    columns = {
+        "name": [e["name"] for e in entries],
+        "benchmarks": [", ".join(e["benchmarks"]) for e in entries],
+    }
+    print_rows(columns, keys=("name",))
+    print("`medhelm run suite=NAME` asks them all.")
+
+
+def _show_juries(entries: Sequence[Entry]) -> None:
+    columns = {
+        "name": [e["name"] for e in entries],
+        "quorum": ["–" if e["quorum"] is None else str(e["quorum"]) for e in entries],
+        "judges": [", ".join(e["judges"]) or "no model: graders by rule" for e in entries],
+    }
+    print_rows(columns, numbers=("quorum",), keys=("name",))
+    print("`medhelm run jury=NAME` lets them rate free text; `medhelm describe NAME` says more.")
 
 
 def _show_profiles(entries: Sequence[Entry]) -> None:
-    rows = [
-        (
-            e["name"],
-            str(len(e["thresholds"])),
-            ", ".join(dict.fromkeys(t["benchmark"] for t in e["thresholds"])),
-            e["description"],
-        )
-        for e in entries
-    ]
-    _show_table(("name", "thresholds", "benchmarks", "description"), rows)
+    columns = {
+        "name": [e["name"] for e in entries],
+        "thresholds": [str(len(e["thresholds"])) for e in entries],
+        "benchmarks": [
+            ", ".join(dict.fromkeys(t["benchmark"] for t in e["thresholds"])) for e in entries
+        ],
+        "description": [e["description"] for e in entries],
+    }
+    print_rows(columns, numbers=("thresholds",), keys=("name",), leaving=("description",))
     print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
 
 
@@ -296,30 +309,30 @@ def _show_taxonomy(entries: Sequence[Entry]) -> None:
             for task in sub["tasks"]:
                 own = ", ".join(task["benchmarks"])
                 twig.add(f"[dim]{task['name']}[/dim]" + (f" [green]{own}[/green]" if own else ""))
-    make_console().print(root, highlight=False)
+    open_uncut_console().print(root, highlight=False)
 
 
 def _show_coverage(entries: Sequence[Entry]) -> None:
-    rows = [
-        (
-            e["name"],
-            f"{e['subcategories_covered']} of {e['subcategories']}",
-            f"{e['tasks_covered']} of {e['tasks']}",
-            str(e["benchmarks"]),
-        )
-        for e in entries
-    ]
-    _show_table(("category", "subcategories covered", "tasks covered", "benchmarks"), rows)
+    columns = {
+        "category": [e["name"] for e in entries],
+        "subcategories covered": [
+            f"{e['subcategories_covered']} of {e['subcategories']}" for e in entries
+        ],
+        "tasks covered": [f"{e['tasks_covered']} of {e['tasks']}" for e in entries],
+        "benchmarks": [str(e["benchmarks"]) for e in entries],
+    }
+    print_rows(columns, numbers=tuple(columns)[1:])
     print(f"The paper counts {entries[-1]['published_tasks']} tasks; its printed list names fewer.")
 
 
-_LISTS: dict[
+LISTS: dict[
     str, tuple[Callable[[Registry, Path], list[Entry]], Callable[[Sequence[Entry]], None]]
 ] = {
     "benchmarks": (_benchmarks, _show_benchmarks),
     "models": (_models, _show_models),
     "metrics": (_metrics, _show_metrics),
     "suites": (_suites, _show_suites),
+    "juries": (_juries, _show_juries),
     "profiles": (_profiles, _show_profiles),
     "taxonomy": (_taxonomy, _show_taxonomy),
     "coverage": (_coverage, _show_coverage),

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from medhelm.config import data_root
-from medhelm.console import open_console
+from medhelm.console import open_uncut_console
 from medhelm.data.sources import first_step
 from medhelm.registry import Registry, load_registry
 from medhelm.schema import Benchmark, FileDataset
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_UNCUT = 1000
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -73,10 +68,32 @@ def how_to_get(benchmark: Benchmark, root: Path) -> str:
     return f"medhelm data fetch {benchmark.name}"
 
 
-def make_console() -> Console:
-    """Return a console on stdout; in a file or a pipe its lines are not cut."""
-    console = open_console()
-    return console if console.is_terminal else open_console(width=_UNCUT)
+def print_rows(
+    columns: Mapping[str, Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    keys: Collection[str] = (),
+    leaving: Sequence[str] = (),
+) -> None:
+    """Print columns of texts by their headings on stdout, as far as there is room for them.
+
+    `numbers` and `keys` name the columns that are never folded or shortened, `leaving` those that a
+    narrow terminal leaves out, the first one first.
+    """
+    from medhelm.tables.grid import Grid, Shown, print_grid
+
+    shown = [
+        Shown(
+            name=name,
+            heading=name,
+            cells=tuple(cells),
+            is_number=name in numbers,
+            is_key=name in keys,
+        )
+        for name, cells in columns.items()
+    ]
+    fix = "widen the terminal, set COLUMNS, or add --format json."
+    print_grid(Grid(columns=tuple(shown), leaving=tuple(leaving)), open_uncut_console(), fix=fix)
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

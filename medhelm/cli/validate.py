@@ -12,10 +12,11 @@ from medhelm.cli.options import (
     add_plugins,
     data_folder,
     how_to_get,
-    make_console,
     open_registry,
     print_json,
+    print_rows,
 )
+from medhelm.console import open_uncut_console
 from medhelm.manifest import Facts, manifest_path
 from medhelm.registry import Registry
 from medhelm.schema import Benchmark
@@ -71,7 +72,7 @@ def _validate(benchmark: Benchmark, args: argparse.Namespace, registry: Registry
 
 
 def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
-    console = make_console()
+    console = open_uncut_console()
     color = {"passed": "green", "failed": "red", "no data": "yellow"}[report.state]
     console.print(f"[bold]{report.benchmark}[/bold] [{color}]{report.state}[/{color}]", end="")
     if report.state == "no data":
@@ -108,20 +109,16 @@ def _of_manifest(report: Report, benchmark: Benchmark) -> str:
 
 
 def _print_scores(facts: Facts) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("answer", no_wrap=True)
-    columns = [(name, "", facts.scores) for name in facts.metrics]
-    columns += [
-        (name, " (helm)", facts.scores_helm) for name in facts.scores_helm.get("oracle", {})
+    sources = [(name, name, facts.scores) for name in facts.metrics]
+    sources += [
+        (f"{name} (helm)", name, facts.scores_helm) for name in facts.scores_helm.get("oracle", {})
     ]
-    for name, mark, _ in columns:
-        table.add_column(name + mark, justify="right", overflow="fold")
-    for answer in facts.scores:
-        values = [scores[answer][name] for name, _, scores in columns]
-        table.add_row(answer, *("no value" if v is None else f"{v:.4f}" for v in values))
-    make_console().print(table)
+    columns = {"answer": [*facts.scores]}
+    for heading, name, scores in sources:
+        values = [scores[answer][name] for answer in facts.scores]
+        columns[heading] = ["no value" if v is None else f"{v:.4f}" for v in values]
+    headings = tuple(columns)[1:]
+    print_rows(columns, numbers=headings, leaving=headings[:0:-1])
 
 
 def _print_readings(facts: Facts) -> None:

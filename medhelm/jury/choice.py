@@ -55,14 +55,17 @@ def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) ->
     return tuple(lacking) if len(lacking) < len(set(wanted)) else ()
 
 
+def jury_names() -> list[str]:
+    """Return the names of the juries that come with medhelm."""
+    files = (file.name for file in (resources.files("medhelm.conf") / "jury").iterdir())
+    return sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml"))
+
+
 def packaged_jury(name: str) -> JuryChoice:
     """Return the jury of a file of `conf/jury`; raises UnknownName."""
-    folder = resources.files("medhelm.conf") / "jury"
-    files = (file.name for file in folder.iterdir())
-    known = [file.removesuffix(".yaml") for file in files if file.endswith(".yaml")]
-    if name not in known:
+    if name not in (known := jury_names()):
         raise UnknownName("jury", name, known)
-    text = (folder / f"{name}.yaml").read_text("utf-8")
+    text = (resources.files("medhelm.conf") / "jury" / f"{name}.yaml").read_text("utf-8")
     values: Any = yaml.safe_load(text)
     choice: JuryChoice = convert(values, JuryChoice, f"conf/jury/{name}.yaml")
     return choice

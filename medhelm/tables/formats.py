@@ -11,20 +11,20 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.console import open_console
+from medhelm.console import UNCUT, open_console
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
+from medhelm.tables.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.spreadsheet import csv_text
 from medhelm.tables.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as RichTable
 
 FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
@@ -48,13 +48,7 @@ _EQUAL = 12
 """Numbers are rounded to so many digits first: sums of the same values in another order differ in
 the last bits, and would else be shown as 0.57 and 0.58."""
 
-_HEADING = "\ue000"
-"""Stands in a grid where the heading of a group goes; `clean` leaves none in a text."""
-
-_GAP = 2
-
-_FOLD = 20
-"""Text columns are not made narrower than this on a terminal."""
+_SHOW_ALL = "widen the terminal, set COLUMNS, or take another --format."
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -227,130 +221,76 @@ def _all_notes(table: Table) -> list[str]:
 
 
 def print_tables(
-    tables: Sequence[Table], console: Console | None = None, most: int | None = MOST_ROWS
+    tables: Sequence[Table],
+    console: Console | None = None,
+    most: int | None = MOST_ROWS,
+    *,
+    fix: str = _SHOW_ALL,
 ) -> None:
     """Print tables with their notes on a terminal; a note of several tables is printed once.
 
     `most`: rows of a grid after which it is cut, with a note that gives their number.
+    `fix` says how to see what a terminal has no room for.
     """
-    from rich.text import Text
-
     out = console or open_console()
     said: set[str] = set()
     for table in tables:
         notes = _all_notes(table)
-        for grid in table.grids():
-            grid, said_of_cut = cut(grid, most)
+        grids = table.grids()
+        for grid in grids:
+            part, said_of_cut = cut(grid, most)
             notes = [*said_of_cut, *notes]
-            columns = _fitting(grid, out.width)
-            if table.name == "benchmarks" and all(c.name != "not_scored" for c in columns):
+            if not part.rows:
+                print_lines([(clean(part.title), "italic")], out, is_prose=True)
+                continue
+            fitted = fit(_grid(part), out.width)
+            if table.name == "benchmarks" and "not_scored" in fitted.left_out:
                 notes = [*not_scored(table.rows), *notes]
-            notes = [*_no_room(grid, columns), *notes]
-            if grid.rows:
-                _print_grid(grid, columns, out)
-            else:
-                out.print(Text(clean(grid.title), style="italic"))
+            print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
+            print_lines([*lines(fitted), ("", "")], out)
+            missing = [(note, "dim") for note in no_room(fitted, fix)]
+            print_lines([*missing, *[("", "")] * (grid is not grids[-1])], out, is_prose=True)
         for note in notes:
             if note not in said:
-                out.print(Text(clean(note), style="dim"))
+                print_lines([(clean(note), "dim")], out, is_prose=True)
                 said.add(note)
         out.print()
 
 
-def _fitting(table: Table, width: int) -> list[Column]:
-    """Return the columns of a grid: no groups, some left out until the others fit.
-
-    The order is that of `leaving`. What stays is shown even where it is wider than the terminal.
-    """
-    columns = [c for c in shown(table) if c.name not in table.group]
-    needs = {c.name: _needed(table, c) for c in columns}
-    for name in BARE.get(table.name, ()):
-        if name in needs and sum(needs[c.name] + _GAP for c in columns) > width:
-            columns = [replace(c, interval=None) if c.name == name else c for c in columns]
-            needs[name] = _needed(table, next(c for c in columns if c.name == name))
-    for name in leaving(table, columns):
-        if sum(needs[c.name] + _GAP for c in columns) <= width:
-            break
-        columns = [c for c in columns if c.name != name]
-    return columns
-
-
-def _no_room(table: Table, columns: Sequence[Column]) -> list[str]:
-    """Return the notes that name what a terminal has no room for."""
-    there = {c.name for c in columns}
-    own = [c for c in shown(table) if c.name not in table.group]
-    gone = [name for name in leaving(table, own) if name not in there]
-    fix = "widen the terminal, or take another --format."
-    notes = (
-        [f"No room here for the columns {', '.join(gone)}: {fix}"] if gone and table.rows else []
-    )
-    if bare := _bare(table, columns):
-        notes.append(f"No room here for the intervals of {', '.join(bare)}: {fix}")
-    return notes
-
-
-def _bare(table: Table, columns: Sequence[Column]) -> list[str]:
-    """Return the headings of columns that are shown without the interval that they have."""
-    own = {c.name: c.interval for c in table.columns}
-    return [c.heading for c in columns if c.interval is None and own[c.name] is not None]
-
-
-def _print_grid(table: Table, columns: Sequence[Column], out: Console) -> None:
-    """Print a grid; headings of groups span it, which a cell of a rich table cannot."""
-    from rich.segment import Segment, Segments
-    from rich.text import Text
-
-    grid, headings = _grid(table, columns)
-    rest = iter(headings)
-    least = sum(_needed(table, c) + _GAP for c in columns)
-    room = out.options.update(width=max(out.width, least))  # no number is ever cut
-    for line in out.render_lines(grid, room, pad=False):
-        if any(_HEADING in part.text for part in line):
-            out.print(Text(next(rest), style="bold"))
-        else:
-            out.print(Segments([*line, Segment.line()]), end="", crop=False, soft_wrap=True)
-
-
-def _grid(table: Table, columns: Sequence[Column]) -> tuple[RichTable, list[str]]:
-    """Return a table for a screen, and the headings whose places `_HEADING` marks in it."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    grid = RichTable(
-        title=Text(clean(table.title)), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left"
-    )
-    for c in columns:
-        justify: Literal["left", "right"] = "left" if c.type == "string" else "right"
-        is_number = c.type != "string"
-        least = _needed(table, c)
-        grid.add_column(
-            c.heading, justify=justify, no_wrap=is_number, min_width=least, overflow="fold"
-        )
+def _grid(table: Table) -> Grid:
+    """Return the texts of a table for a screen, and what may be left out of them."""
     heads = {c.name: c for c in table.columns}
-    headings: list[str] = []
-    for row in table.rows:
-        group = " / ".join(cell_text(table, heads[name], row) for name in table.group)
-        if group and group not in headings[-1:]:
-            if headings:
-                grid.add_section()
-            grid.add_row(Text(_HEADING))
-            headings.append(group)
-        first, *others = (cell_text(table, c, row) for c in columns)
-        grid.add_row(Text(f"  {first}" if group else first), *(Text(t) for t in others))
-    return grid, headings
+    columns = [c for c in shown(table) if c.name not in table.group]
+    bare = BARE.get(table.name, ())
 
+    def texts(column: Column) -> tuple[str, ...]:
+        return tuple(cell_text(table, column, row) for row in table.rows)
 
-def _needed(table: Table, column: Column) -> int:
-    """Return the least width of a column: text may be folded, numbers not."""
-    longest = max(
-        len(t) for t in [column.heading, *(cell_text(table, column, r) for r in table.rows)]
+    return Grid(
+        columns=tuple(
+            Shown(
+                name=c.name,
+                heading=c.heading,
+                cells=texts(c),
+                is_number=c.type != "string",
+                without_interval=texts(replace(c, interval=None))
+                if c.name in bare and c.interval
+                else None,
+            )
+            for c in columns
+        ),
+        leaving=tuple(leaving(table, columns)),
+        bare=bare,
+        groups=tuple(
+            " / ".join(cell_text(table, heads[name], row) for name in table.group)
+            for row in table.rows
+        )
+        if table.group
+        else (),
     )
-    is_text = column.type == "string"
-    return min(longest + 2 * bool(table.group), _FOLD) if is_text else longest
 
 
-def to_terminal(tables: Sequence[Table], width: int = 80) -> str:
+def to_terminal(tables: Sequence[Table], width: int = UNCUT) -> str:
     """Return tables as plain text of a given width."""
     out = io.StringIO()
     plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
@@ -361,7 +301,7 @@ def to_terminal(tables: Sequence[Table], width: int = 80) -> str:
 _TEXT: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
 
 
-def render(tables: Sequence[Table], form: str, width: int = 80) -> bytes:
+def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:
     """Return tables in one of `FORMATS`; raises UsageError where a format holds one table only."""
     if form == "terminal":
         return to_terminal(tables, width).encode()

@@ -1,4 +1,4 @@
-"""Which columns of a table text formats show, and what a narrow terminal leaves out first."""
+"""The columns of a table that text formats show, and the order in which narrow ones go."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ SPARE: Mapping[str, tuple[str, ...]] = {
     "differences": ("category", "reversed", "experts_median"),
     "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
     "gate": ("cases", "margin", "n"),
+    "diff": ("was", "now", "metric"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""
 
@@ -83,6 +84,27 @@ _KEPT = {
     "cost": frozenset({"cost_usd", "cost_upper_usd"}),
 }
 """Columns that are what a table is for: shown even where every row lacks them; notes say why."""
+
+_MAIN = {
+    "benchmarks": frozenset({"score"}),
+    "categories": frozenset({"mean"}),
+    "slices": frozenset({"score"}),
+    "ranks": frozenset({"share"}),
+    "pairs": frozenset({"difference", "p_holm"}),
+    "compare": frozenset({"score_a", "score_b", "difference", "p_holm"}),
+    "diff": frozenset({"old", "new", "difference"}),
+    "jury": frozenset({"alpha", "score", "alpha_without"}),
+    "harm": frozenset({"overall", "severe_rate"}),
+    "gate": frozenset({"score"}),
+    "agreement": frozenset({"icc"}),
+    "corrected": frozenset({"corrected"}),
+    "shares": frozenset({"corrected"}),
+    "actions": frozenset({"kappa_quadratic"}),
+    "differences": frozenset({"difference"}),
+    "rubrics": frozenset({"overall_file", "overall_experts", "difference"}),
+    "sensitivity": frozenset({"overall", "severe_rate"}),
+}
+"""Further columns that no terminal leaves out: where they do not fit, each row becomes a card."""
 
 _WITH_JURY = frozenset(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("", "_upper"))
 """Columns of the cost table that are shown where judges were asked, and only there."""
@@ -108,10 +130,11 @@ def leaving(table: Table, columns: Sequence[Column]) -> list[str]:
     """Return which of the columns a narrow terminal leaves out, in this order.
 
     First those of `SPARE`, then numbers from the right. Names, the first number and what the table
-    is for stay. Of two win rates that which ranks stays.
+    is for stay. Of two win rates the one that ranks stays.
     """
     own = list(SPARE.get(table.name, ()))
-    kept = {c.name for c in columns if c.type == "string"} | _KEPT.get(table.name, frozenset())
+    kept = {c.name for c in columns if c.type == "string"}
+    kept |= _KEPT.get(table.name, frozenset()) | _MAIN.get(table.name, frozenset())
     kept |= {c.name for c in [c for c in columns if c.type != "string"][:1]}
     if _is_literal(table):
         own[own.index("win_rate_literal")] = "win_rate"
