@@ -92,7 +92,15 @@ class Interrupted(MedhelmError):
 
 
 def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Return up to `n` of `known` that look most like `name`, best first."""
+    """Return up to `n` of `known` that look most like `name`, best first.
+
+    A name without a slash is also compared with what follows the slash of a known one.
+    """
     by_lower = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(name.lower(), list(by_lower), n=n, cutoff=0.5)
-    return [by_lower[f] for f in found]
+    if "/" not in name:
+        tails = {k.rpartition("/")[2]: own for k, own in by_lower.items()}
+        by_lower = tails | by_lower
+    found = difflib.get_close_matches(name.lower(), list(by_lower), n=2 * n, cutoff=0.5)
+    found = sorted(found, key=lambda like: name.lower() not in like)
+    found += [like for like in by_lower if like.startswith(f"{name.lower()}/")]
+    return [*dict.fromkeys(by_lower[f] for f in found)][:n]

@@ -23,7 +23,7 @@ import pytest
 from hydra.core.config_store import ConfigStore
 
 from medhelm.checks import is_data_present
-from medhelm.cli import run_command
+from medhelm.cli import run_command, run_help
 from medhelm.registry import load_registry
 from tests.generation.author import STAGES, good, stage_of
 from tests.server import ANSWERS, FaultServer, Reply, serve_in_thread
@@ -181,6 +181,26 @@ def test_page(page: Path, reader: pytest.MonkeyPatch, server: FaultServer) -> No
             exec(code, {"__name__": "__main__"})
     if missing := [text for text in left_out if text]:
         pytest.skip(f"all run but, for want of MEDHELM_DATA_DIR: {'; '.join(missing)}")
+
+
+HELP = [line.strip() for line in run_help.TEXT.splitlines() if line.startswith("  medhelm run ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", HELP)
+def test_examples_of_the_help_run(
+    example: str, reader: pytest.MonkeyPatch, server: FaultServer, tmp_path: Path
+) -> None:
+    line, _, written = example.partition("   (")
+    if written:  # a file that the example needs
+        path = tmp_path / written.rstrip(")")
+        path.parent.mkdir(parents=True)
+        path.write_text(f"model: llm\nbase_url: {server.base_url}\n")
+    else:
+        reader.setenv("OPENAI_API_KEY", "test-key")
+    if "data=sample" not in line:
+        line += " data=sample"
+    assert execute(line, server.base_url, reader) == ""
 
 
 # Nothing escapes -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import NoReturn
 from medhelm import __version__
 from medhelm.console import drop_output
 from medhelm.durable import FULL, OUT_OF_FILES, why
-from medhelm.errors import MedhelmError, RecordError, UnknownName
+from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 
 COMMANDS = {
     "run": "ask models and grade them; with no argument: the offline demo",
@@ -40,6 +40,8 @@ COMMANDS = {
 
 _LONG = 200
 """Letters of a path that are shown."""
+_OTHERS = {"eval": "run", "evaluate": "run", "ls": "list", "show": "describe", "view": "tables"}
+"""Commands of other tools, and what does their work here."""
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -86,6 +88,8 @@ def _dispatch(argv: list[str]) -> int:
         return complete(argv[1:], [*COMMANDS])
     if argv and not argv[0].startswith("-"):
         name = argv[0]
+        if name in _OTHERS:
+            raise UsageError(f"there is no command {name!r}: it is `medhelm {_OTHERS[name]}`")
         if name not in COMMANDS:
             raise UnknownName("command", name, COMMANDS, "`medhelm --help` shows all.")
         module = import_module(f"medhelm.cli.{name.replace('-', '_')}")

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.hydra_app import call_hydra, first_line, own_folders, unreadable
+from medhelm.cli.other_tools import explain_option
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
@@ -26,6 +27,12 @@ from medhelm.schema import ModelSpec
 
 _LAUNCHER = "hydra/launcher="
 _OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")
+_OPTIONS = frozenset(
+    ("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run")
+    + ("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir")
+    + ("--experimental-rerun", "--info")
+)
+"""The options of Hydra's parser."""
 _GROUPS = ("model", "benchmark", "suite", "jury", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
@@ -164,7 +171,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         if not e.code:
             raise
         reason = said.getvalue().strip().rpartition("error: ")[2]
-        raise UsageError(f"{reason}; see `medhelm run --help`") from None
+        raise UsageError(f"{_meant(argv) or reason}; see `medhelm run --help`") from None
     if asked.experimental_rerun:
         raise UsageError("--experimental-rerun is refused: it reads a pickle, which can run code")
     showing = [n for n in ("cfg", "info", "hydra_help", "shell_completion") if getattr(asked, n)]
@@ -181,6 +188,17 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         asked.overrides = [as_meant(o) for o in asked.overrides]
     _refuse_twice([] if asked.shell_completion else asked.overrides)
     return asked
+
+
+def _meant(argv: Sequence[str]) -> str:
+    """Return what to type for the first option that only other tools have; empty without one."""
+    for n, argument in enumerate(argv):
+        option, _, value = argument.partition("=")
+        if option.startswith("--") and option not in _OPTIONS:
+            behind = [] if value else [a for a in argv[n + 1 :][:1] if not a.startswith("-")]
+            if said := explain_option(option, "".join(behind) or value):
+                return said
+    return ""
 
 
 def _refuse_twice(overrides: Sequence[str]) -> None:

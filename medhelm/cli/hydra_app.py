@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -12,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medhelm.config import BenchmarkChoice, Job, field_names
-from medhelm.errors import MedhelmError, UnknownName, UsageError, closest
+from medhelm.cli.other_tools import explain_key, explain_word
+from medhelm.errors import MedhelmError, UnknownName, UsageError
+from medhelm.models.catalogue import unknown_model
 from medhelm.yaml_bounds import refuse_many
 
 _CONFIG = "pkg://medhelm.conf"
@@ -148,18 +150,24 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
         if "/" not in missing:
             return UsageError(f"--config-name {missing}: there is no {missing}.yaml")
         known = names.get(group, [str(o) for o in e.options or ()])
+        if group == "model":
+            return unknown_model(name, known)
+        if group == "benchmark" and name in ("all", "*"):
+            return UsageError(f"there is no benchmark {name!r}: 'benchmark=glob(*)' takes all")
         hint = {
-            "model": "`medhelm list models` shows all; openai/ANY-NAME needs no file.",
             "benchmark": "`medhelm list benchmarks` shows all.",
-            "hydra/launcher": "Other launchers come with pip install 'medhelm[slurm]' or 'medhelm[ray]'.",
+            "hydra/launcher": "Other launchers come with pip install '.[slurm]' or '.[ray]', from a "
+            "checkout.",
         }.get(group, f"known: {', '.join(known)}." if known else "")
         return UnknownName(group, name, known, hint)
     if isinstance(e, OverrideParseException):
-        return UsageError(unreadable(e.override))
+        return UsageError(explain_word(e.override, names) or unreadable(e.override))
     cause = e.__cause__
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and cause.full_key:
         return _unknown_key(cause.full_key)
     said = first_line(cause or e)
+    if found := re.match(r"Could not override '([\w./-]+)'", said):
+        return _unknown_key(found[1])
     if said.startswith(("Ambiguous value", "Sweep parameters")):
         said = f"--cfg and --info show one job: give one value ({said.partition(chr(39))[2]}"
     return UsageError(said)
@@ -168,6 +176,12 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
 def unreadable(argument: str) -> str:
     """Return what to say of an argument that is no override, and how a shell must get it."""
     key, equals, value = argument.partition("=")
+    for quote in "'\"":
+        if value.count(quote) % 2 and not set("\\\"'") - {quote} & set(value):
+            return (
+                f"cannot read the argument {argument!r}: a quote {quote} in it is not closed, or "
+                f"your shell has taken the other one; write {shlex.quote(f'{key}=VALUE')}"
+            )
     if key and equals and value.isprintable() and not set("[]{}()\"'`$\\") & set(value):
         quoted = shlex.quote(f'{key}="{value}"')
         return f"cannot read the argument {argument!r}: its value needs quotes, write {quoted}"
@@ -178,19 +192,8 @@ def unreadable(argument: str) -> str:
 
 
 def _unknown_key(full_key: str) -> UsageError:
-    parent, _, key = full_key.rpartition(".")
-    nearest = closest(key, _keys(parent))
-    did = f"; did you mean {(parent + '.' if parent else '') + nearest[0]!r}?" if nearest else ""
-    return UsageError(f"unknown config key {full_key!r}{did} (`medhelm run --cfg job` shows all)")
-
-
-def _keys(parent: str) -> list[str]:
-    """Return the keys that the config has at a path."""
-    if parent == "benchmark":
-        return field_names(BenchmarkChoice, "")
-    if parent:
-        return field_names(Job, parent)
-    return [*field_names(Job, ""), "benchmark", "suite", "plugins", "experiment"]
+    said = f"unknown config key {full_key!r}{explain_key(full_key)}"
+    return UsageError(f"{said} (`medhelm run --cfg job` shows all)")
 
 
 def first_line(e: BaseException) -> str:

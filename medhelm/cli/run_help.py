@@ -7,7 +7,7 @@ from importlib import resources
 
 from medhelm.registry import Registry
 
-_TEXT = """\
+TEXT = """\
 usage: medhelm run [KEY=VALUE ...] [OPTION ...]
 
 Ask models, grade their answers, show the tables. Without an argument: the offline demo
@@ -18,7 +18,8 @@ examples:
   medhelm run model=openai/gpt-4o benchmark=headqa max_instances=50
   medhelm run model=openai/NAME model.base_url=http://localhost:8000/v1 benchmark=headqa
   medhelm run model=baseline/lexical,baseline/random benchmark=headqa,medec data=sample
-  medhelm run model=openai/gpt-4o 'benchmark=glob(*)' budget_usd=20
+  medhelm run model=openai/gpt-4o-2024-05-13 suite=medhelm_public budget_usd=20
+  medhelm run model=baseline/lexical 'benchmark=glob(*)' data=sample
   medhelm run model=openai/gpt-4o suite=medhelm_core experiment=repeatability
   medhelm run model=house/llm benchmark=headqa --config-dir DIR   (DIR/model/house/llm.yaml)
 
@@ -38,8 +39,8 @@ options:
   --info searchpath   show where configuration is looked for, and stop
   --shell-completion install=bash   print what to eval for completion (also zsh, fish)
   --hydra-help        more options, of Hydra, which composes the configuration
-  hydra/launcher=submitit_slurm     each run as a SLURM job (pip install 'medhelm[slurm]')
-  hydra/launcher=ray                each run on a Ray cluster (pip install 'medhelm[ray]')
+  hydra/launcher=submitit_slurm     each run as a SLURM job (pip install '.[slurm]')
+  hydra/launcher=ray                each run on a Ray cluster (pip install '.[ray]')
 
 Keys are read from the environment only: OPENAI_API_KEY, or what model.api_key_env names.
 Exit codes: 0 done; 2 a wrong name, option or plugin; 3 data; 4 a run folder; 5 refused for
@@ -57,7 +58,7 @@ def print_help(registry: Registry) -> None:
         "experiment": _names("experiment"),
     }
     listed = "\n".join(_wrap(group, names) for group, names in groups.items())
-    print(_TEXT.format(groups=listed, settings=textwrap.indent(_settings(), "  ")), end="")
+    print(TEXT.format(groups=listed, settings=textwrap.indent(_settings(), "  ")), end="")
 
 
 def _names(group: str) -> list[str]:

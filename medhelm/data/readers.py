@@ -22,6 +22,8 @@ from medhelm.errors import DataError
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]
 _BOM = codecs.BOM_UTF8
 _MAX_CELL = 2**31 - 1
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+"""What parts the cells of tables that spreadsheets write."""
 """The csv module's own limit of 131,072 characters is below the size of a long note."""
 _NUL = "holds a NUL character; save the file as UTF-8"
 """UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""
@@ -52,6 +54,7 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
             header = next(records, None)
             if header is None:
                 return
+            _refuse_other_separator(path, header, separator)
             named = [name for name in header if name.strip()]
             if len(set(named)) < len(named):
                 raise DataError(f"{path.name}: a column name stands twice in the header")
@@ -78,6 +81,22 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
         raise DataError(_not_utf8(path)) from None
     except csv.Error as e:
         raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+
+
+def _refuse_other_separator(path: Path, header: list[str], separator: str) -> None:
+    """Raise DataError for a header of one column that another separator would part.
+
+    Its names are not repeated: where the header is missing they are data.
+    """
+    if len(header) != 1:
+        return
+    other = max((mark for mark in _SEPARATORS if mark != separator), key=header[0].count)
+    if count := header[0].count(other):
+        own = _SEPARATORS[separator]
+        raise DataError(
+            f"{path.name}, header: 1 column by {own}, {count + 1} by {_SEPARATORS[other]} "
+            f"({other!r}): save the file with a {own} between its columns"
+        )
 
 
 def read_jsonl(path: Path) -> _Rows:

@@ -69,7 +69,12 @@ class TableLayout:
             known += f" (in the published file {', '.join(self.published.values())})"
         for name in self._required():
             if name not in row:  # the header may be missing: the names it has are not repeated
-                raise DataError(f"there is no column {name!r}; {known}")
+                found = ", ".join(c for c in self.columns if c in row) or "none of them"
+                more = sum(c not in self.columns for c in row)
+                raise DataError(
+                    f"there is no column {name!r}; {known}; the file has {found}"
+                    + (f" and {more} other{'s' * (more > 1)}" if more else "")
+                )
         for name in row:
             if name not in self.columns:
                 raise DataError(f"unknown column {name[:40]!r}; {known}")

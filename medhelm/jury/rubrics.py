@@ -30,6 +30,11 @@ def load_rubric(benchmark: Benchmark) -> Rubric:
         return read_rubric(own.read_text(encoding="utf-8"), str(own))
     packaged = _packaged()
     if name not in packaged:
+        if not name:
+            raise PluginError(
+                f"benchmark {benchmark.name!r} is rated by a jury but names no rubric: set "
+                f"rubric=NAME, one of {', '.join(packaged)} or of {own.parent / 'NAME.yaml'}"
+            )
         where = f"rubric of benchmark {benchmark.name!r}"
         raise UnknownName(where, name, packaged, f"Or write {own}.")
     return read_rubric(packaged[name].read_text(encoding="utf-8"), name)

@@ -135,4 +135,5 @@ def _open_embedded(spec: ModelSpec) -> Model | InstanceModel:
         return open_baseline(spec)
     if spec.provider == "scripted":
         return open_scripted(spec)
-    raise UnknownName("provider", spec.provider, PROVIDERS, f"(model {spec.name!r})")
+    hint = f"The providers are {', '.join(PROVIDERS)} (model {spec.name!r})."
+    raise UnknownName("provider", spec.provider, PROVIDERS, hint)

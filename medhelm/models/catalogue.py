@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -46,7 +46,13 @@ def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> Model
     vendor, _, model = name.partition("/")
     if vendor == "openai" and model:
         return make_openai_spec(model)
-    raise UnknownName("model", name, known, "Any model of an endpoint is openai/ITS-NAME.")
+    raise unknown_model(name, known)
+
+
+def unknown_model(name: str, known: Iterable[str]) -> UnknownName:
+    """Return the error of a model's name that has no config, with what to write in its place."""
+    hint = "`medhelm list models` shows all; any model of an OpenAI-protocol endpoint is openai/"
+    return UnknownName("model", name, known, hint + ("ITS-NAME." if "/" in name else f"{name}."))
 
 
 def _read_own(path: Path) -> ModelSpec:

@@ -17,8 +17,8 @@ import msgspec
 
 from medhelm.console import UNCUT, open_console
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
 from medhelm.tables.grid import Grid, Shown, fit, lines, no_room, print_lines
+from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
 from medhelm.tables.notes import FLAGS, not_scored
 from medhelm.tables.spreadsheet import csv_text
 from medhelm.tables.table import Column, Table, Value, to_document
