@@ -86,7 +86,7 @@ def bertscore_metric(name: str) -> BertScore:
     except PackageNotFoundError:
         raise UsageError(
             f"metric {name!r} needs the packages bert-score and torch; "
-            "run: pip install 'medhelm[bertscore]'"
+            "run in the checkout: pip install '.[bertscore]'"
         ) from None
     model = match["model"] or MODEL
     return BertScore(

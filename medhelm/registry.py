@@ -28,6 +28,7 @@ import pluggy
 from medhelm import hookspecs
 from medhelm.benchmark_checks import check_benchmark, check_metrics, check_published
 from medhelm.bertscore import bertscore_metric, is_bertscore
+from medhelm.distribution import NAME, OTHER
 from medhelm.durable import is_file
 from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
 from medhelm.jury.metric import NAME as JURY
@@ -38,7 +39,6 @@ from medhelm.taxonomy import Taxonomy, load_taxonomy
 from medhelm.yaml_benchmark import read_yaml_benchmark
 
 GROUP = "medhelm"
-_BUILT_IN = "medhelm"
 _HOOKS = ("medhelm_benchmarks", "medhelm_metrics", "medhelm_models")
 _ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(_HOOKS)}"
 
@@ -107,7 +107,9 @@ def load_registry(plugins: Sequence[str] = ()) -> Registry:
     Raises PluginError where a built-in plugin or a named file cannot be used.
     """
     loader = _Loader(load_taxonomy())
-    for point in sorted(entry_points(group=GROUP), key=_built_in_first):
+    # An installation from before the renaming, beside or in place of a new one, names the same parts.
+    points = {(_is_built_in(p) or _owner(p), p.value): p for p in entry_points(group=GROUP)}
+    for point in sorted(points.values(), key=_built_in_first):
         loader.add_entry_point(point)
     for file in plugins:
         loader.add_file(Path(file))
@@ -119,7 +121,7 @@ def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
 
 
 def _is_built_in(point: EntryPoint) -> bool:
-    return point.dist is not None and point.dist.name == _BUILT_IN
+    return point.dist is not None and point.dist.name in (NAME, OTHER)
 
 
 def _owner(point: EntryPoint) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
+from medhelm import __version__
 from medhelm.data.sources import hash_file
 from medhelm.durable import AtomicFile, make_private, remove_temporary, why
 from medhelm.errors import RecordError
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 _BATCH = 1 << 20
 """Bytes of rows, as JSON, that are written to Parquet at a time."""
-_LIBRARIES = ("medhelm", "aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
+_LIBRARIES = ("aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
 
 
 def score_run(
@@ -311,7 +312,7 @@ class _UsageSum:
 @cache
 def software() -> Mapping[str, str]:
     """Return the versions of what computes scores, and the commit of a checkout; read once."""
-    found: dict[str, str] = {}
+    found: dict[str, str] = {"version.medhelm": __version__}
     for library in _LIBRARIES:
         try:
             found[f"version.{library}"] = version(library)

@@ -15,7 +15,16 @@ PACKAGE = ROOT / "medhelm"
 
 LAYERS: dict[int, set[str]] = {
     0: {"errors"},
-    1: {"config", "console", "durable", "exact_sum", "schema", "seals", "yaml_bounds"},
+    1: {
+        "config",
+        "console",
+        "distribution",
+        "durable",
+        "exact_sum",
+        "schema",
+        "seals",
+        "yaml_bounds",
+    },
     2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
     | {
         "agreement",

@@ -34,7 +34,7 @@ DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 
 NOT_RUN = {
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
-    r"pip install 'medhelm\[\w+\]'": "set-up of an extra",
+    r"pip install '\.\[\w+\]'": "set-up of an extra",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",

@@ -196,7 +196,7 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
 
 def test_its_metadata(wheel: Path) -> None:
     about = metadata_of(wheel)
-    assert (about["Name"], about["License-Expression"]) == ("medhelm", "Apache-2.0")
+    assert (about["Name"], about["License-Expression"]) == ("medhelm-framework", "Apache-2.0")
     assert about["Requires-Python"] == ">=3.11"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(about.get_all("Provides-Extra") or ()) == set(project["optional-dependencies"])
@@ -225,7 +225,7 @@ def test_the_source_archive_builds_the_same_wheel(tree: Path, wheel: Path, tmp_p
     (archive,) = tmp_path.glob("*.tar.gz")
     (built,) = tmp_path.glob("*.whl")
     assert names_in(built) == names_in(wheel)
-    assert archive.name == f"medhelm-{metadata_of(wheel)['Version']}.tar.gz"
+    assert archive.name == f"medhelm_framework-{metadata_of(wheel)['Version']}.tar.gz"
 
 
 # The demo elsewhere --------------------------------------------------------------------------

@@ -110,9 +110,19 @@ def _dispatch(argv: list[str]) -> int:
         + "\n\n`medhelm COMMAND --help` says more.",
         usage="medhelm COMMAND [ARGUMENT ...]",
     )
-    parser.add_argument("--version", action="version", version=f"medhelm {__version__}")
-    parser.parse_args(argv)
+    parser.add_argument("--version", action="store_true", help="version, distribution and folder")
+    if parser.parse_args(argv).version:
+        return _print_version()
     parser.print_help()
+    return 0
+
+
+def _print_version() -> int:
+    from medhelm.distribution import clash, version_text
+
+    print(version_text(__version__))
+    if problem := clash():
+        print(f"medhelm: {problem}", file=sys.stderr)
     return 0
 
 

@@ -72,7 +72,11 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
         scorings.setdefault("helm", as_published(name, registry))
         return "metric", {"name": name, "scorings": scorings, "benchmarks": users}
     if is_bertscore(name) and find_spec("bert_score") is None:
-        return "metric", {"name": name, **describe_class(BertScore), "needs": "medhelm[bertscore]"}
+        return "metric", {
+            "name": name,
+            **describe_class(BertScore),
+            "needs": "pip install '.[bertscore]'",
+        }
     if name.startswith("evaluate:") or is_bertscore(name):
         return "metric", {"name": name, **describe_metric(registry.metric(name))}
     if name in registry.models or name.startswith("openai/"):

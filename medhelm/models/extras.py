@@ -25,7 +25,7 @@ def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> Non
         if not _is_there(module):
             raise ModelError(
                 f"model {spec.name!r} needs the package {package}, which is not installed;"
-                f" run: pip install 'medhelm[{spec.provider}]'"
+                f" run in the checkout: pip install '.[{spec.provider}]'"
             )
 
 

@@ -27,7 +27,7 @@ def load_embedder(model: str) -> Embed:
     if any(find_spec(package) is None for package in ("torch", "transformers")):
         raise UsageError(
             f"--embeddings {model} needs the packages torch and transformers; "
-            "run: pip install 'medhelm[hf]'"
+            "run in the checkout: pip install '.[hf]'"
         )
     place = Path(model).expanduser()
     if not place.is_dir() and (model.startswith((".", "/", "~")) or model.count("/") > 1):

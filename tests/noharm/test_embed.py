@@ -61,5 +61,5 @@ def test_what_is_no_encoder_is_named_in_one_line(tmp_path: Path) -> None:
 
 def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medhelm.noharm.embed.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'medhelm\[hf\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[hf\]'"):
         load_embedder("owner/encoder")

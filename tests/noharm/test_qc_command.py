@@ -222,7 +222,7 @@ def test_embeddings_without_the_extra(
     monkeypatch.setattr("medhelm.noharm.embed.find_spec", lambda name: None)
     code, out, err = qc(capsys, "--embeddings", "owner/encoder")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "pip install 'medhelm[hf]'" in err
+    assert "pip install '.[hf]'" in err
 
 
 def test_a_file_of_another_form_does_not_flood_the_terminal(
