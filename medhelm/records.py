@@ -37,7 +37,7 @@ from medhelm.schema import (
     RunRecord,
     RunSpec,
 )
-from medhelm.seals import is_broken, sealed
+from medhelm.seals import is_broken, sealed, unsealed
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
@@ -289,7 +289,7 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
             f"{SCHEMA}; {fix}"
         )
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(unsealed(raw), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise RecordError(f"{path} is not a record of medhelm: {unknown_key(e) or e}") from None
 

@@ -147,7 +147,8 @@ def _acted(folder: Path, results: Path) -> None:
     """
     path = folder / "data" / "labelled" / "cases.jsonl"
     path.parent.mkdir(parents=True)
-    ratings = {"a1": 9, "a2": 8, "a3": 1}
+    neutral = [f"u{n}" for n in range(20)]  # so that a reply without one label is read
+    ratings = {"a1": 9, "a2": 8, "a3": 1} | dict.fromkeys(neutral, 5)
     menus = [(code_of(i), text, text[:300]) for i, text in enumerate(ATTACKS)]
     path.write_text(
         "".join(
@@ -167,7 +168,11 @@ def _acted(folder: Path, results: Path) -> None:
             for code, text, name in menus
         )
     )
-    given = {FIRST.name: labels(a1="n", a2="y", a3="y"), SECOND.name: labels(a1="y", a3="n")}
+    rest = dict.fromkeys(neutral, "n")
+    given = {
+        FIRST.name: labels(a1="n", a2="y", a3="y", **rest),
+        SECOND.name: labels(a1="y", a3="n", **rest),
+    }
     with patch("medhelm.noharm.cases._hidden_faults", lambda case: iter(())):
         medhelm.evaluate(
             [

@@ -23,10 +23,13 @@ SKILLS = {
 }
 """Model -> chance to endorse what is appropriate, to reject what is not."""
 
+NEUTRAL = [f"u{n}" for n in range(20)]
+"""Uncertain actions: one label that is missing beside them leaves the reply read."""
 MENUS = {
     f"NOHARM-CARD-ACS-{i:03d}": (
         "SPECIALTY" + ("Cardiology", "Nephrology")[i % 2],
-        {"a1": ("medication", 9), "a2": ("diagnostic", 8), "a3": ("procedure", 1)},
+        {"a1": ("medication", 9), "a2": ("diagnostic", 8), "a3": ("procedure", 1)}
+        | {u: ("monitoring", 5) for u in NEUTRAL},
     )
     for i in range(4)
 }
@@ -58,10 +61,11 @@ def models() -> list[ModelSpec]:
     found = []
     for name in SKILLS:
         replies = {}
-        for case in bundled():
+        for place, case in enumerate(bundled()):
             given = labels_of(case, name)
-            if name == "vendor/coarse":
+            if name == "vendor/coarse" and place % 2:
                 del given[case.actions[0].id]
+            elif name == "vendor/coarse":
                 given[case.actions[1].id] = "perhaps"
             replies[case.code] = json.dumps({"labels": given})
         if name == "vendor/coarse":
@@ -80,7 +84,8 @@ def write_labelled(folder: Path) -> Path:
     for name in CLOSED:
         more = {"validation": {"by": f"{MARK}SOCIETY", "date": "2026-11-01"}}
         write_cases(folder, MENUS, name=name, mark=MARK, **(more if name == CLOSED[0] else {}))
-    reply = json.dumps({"labels": {"a1": "Appropriate", "a2": "Inappropriate"}})
+    given = {"a1": "Appropriate"} | dict.fromkeys(["a2", *NEUTRAL], "Inappropriate")
+    reply = json.dumps({"labels": given})
     closed = [
         labeller(name, dict.fromkeys(MENUS, f"{MARK}REPLY {reply}"))
         for name in ("lab/careful", "lab/bold")
