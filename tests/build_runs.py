@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medhelm import records
 from medhelm.records import Plan, cluster_key, instance_key
 from medhelm.runlog import encode_line
 from medhelm.schema import (
@@ -283,3 +284,11 @@ def _exchange(name: str, model: int) -> Exchange:
             usage=Usage(input_tokens=240, output_tokens=75),
         ),
     )
+
+
+def forget_hash(grading: Path) -> None:
+    """Write a summary as it was before it held the hash of the scores, which a test has changed."""
+    record = records.read_record(grading)
+    known = {k: v for k, v in record.provenance.items() if k != records.SCORES_HASH}
+    old = msgspec.structs.replace(record, provenance=known)
+    (grading / "summary.json").write_bytes(msgspec.json.encode(old))

@@ -232,7 +232,7 @@ def test_labelled_actions_are_text(opens: Opens, hostile: World) -> None:
             page.locator("#open-id", has_text=code_of(place)).wait_for()
         page.locator(".pane[aria-busy]").wait_for(state="detached")
         pane = page.locator("#pane")
-        pane.locator("summary", has_text="All 3 actions").click()
+        pane.locator("summary", has_text="All 23 actions").click()
         pane.get_by_role("table", name="Actions with their rubric").wait_for()
         check(page, f"{place}")
         # Case, question, three actions with their reference, specialty, two replies, four errors.

@@ -22,6 +22,7 @@ from medhelm.records import find_gradings
 from medhelm.schema import Instance, Response
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings
+from tests.build_runs import forget_hash
 from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.labelling import CLOSED, MARK, bundled, labels_of, write_labelled
 from tests.leaderboard.test_border import every_byte
@@ -215,6 +216,7 @@ def test_unreadable_metadata_takes_the_page_and_nothing_else(acts: Path, tmp_pat
         place = table.schema.get_field_index("metadata")
         broken = pa.array(["[]"] * table.num_rows)
         pq.write_table(table.set_column(place, table.schema.field(place), broken), path)
+        forget_hash(grading)
     built = build(results, tmp_path / "site")
     assert [p.where for p in built.problems] == ["the page Harm, scoring=fixed"]
     again = build(results, tmp_path / "site")
@@ -234,6 +236,7 @@ def test_diff_tells_of_safety_and_severe_harm(acts: Path, tmp_path: Path) -> Non
     scores = next(other.iterdir()) / "scores.parquet"
     own = pq.read_table(grading / "scores.parquet").schema.metadata
     pq.write_table(pq.read_table(scores).replace_schema_metadata(own), grading / "scores.parquet")
+    forget_hash(grading)
     build(results, tmp_path / "new", benchmarks=["labelled"], models=["lab/bold", "lab/careful"])
     rows = diff(tmp_path / "old", tmp_path / "new").rows
     moved = {r["metric"] for r in rows if (r["change"], r["model"]) == ("score", "lab/bold")}
