@@ -24,7 +24,7 @@ from medhelm.registry import load_registry
 from medhelm.schema import ModelSpec, Price, UsageTotals
 from medhelm.tables import formats
 from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, shorten
-from medhelm.tables.layout import shown
+from medhelm.tables.layout import SPARE, shown
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings, Table
 from tests.build_runs import Item, write_run, write_suite
@@ -165,6 +165,13 @@ def test_order_of_what_goes_is_that_of_the_grid() -> None:
     out = io.StringIO()
     print_grid(grid, open_console(file=out, width=30), fix="do this.")
     assert "No room here for the columns c: do this." in " ".join(out.getvalue().split())
+
+
+def test_the_documented_order_is_the_one_in_use() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    _, _, part = page.partition("## Narrow terminals")
+    said = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", part.partition("\n## ")[0], re.M))
+    assert {name: tuple(re.findall(r"`(\w+)`", row)) for name, row in said.items()} == SPARE
 
 
 def in_terminal(width: int, *argv: str, cwd: Path) -> str:

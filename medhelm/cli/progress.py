@@ -1,11 +1,15 @@
-"""What `medhelm run` shows while it works: one line per model, redrawn a few times a second."""
+"""The progress of `medhelm run`: one line per model, redrawn a few times a second, never folded.
+
+Where a terminal is too narrow for a line, its last parts are left out, then the bar, then the count
+of runs; the model's name is shortened in its middle.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -13,13 +17,18 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from medhelm.costs import cost
 from medhelm.errors import MedhelmError
+from medhelm.models.hf import LOADING
 from medhelm.planning import Run
 from medhelm.schema import Exchange, RunRecord
+from medhelm.tables.grid import shorten
 
 _PLAIN_EVERY_S = 10.0
+_BAR = 24
+_LEAST_NAME = 12
 
 
 @dataclass
@@ -39,12 +48,18 @@ class _Line:
 class Display:
     """A `runner.Progress` on stderr: live on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(
+        self, runs: Sequence[Run], statuses: Callable[[], Sequence[str]] = lambda: ()
+    ) -> None:
+        """`statuses` says what local weights are doing before their first answer and between them."""
         self._console = Console(stderr=True)
+        self._statuses = statuses
         self._lines: dict[str, _Line] = {
             name: _Line(n) for name, n in Counter(r.spec.model.name for r in runs).items()
         }
-        self._started = self._shown = time.monotonic()
+        self._started = self._shown = self._began = time.monotonic()
+        self._answered = self._began
+        """When the latest answer came; `_began` is when the weights were loaded."""
         self._new = 0
         self._oversize: dict[str, Counter[str]] = {}
         """Reasons by benchmark and model."""
@@ -79,6 +94,7 @@ class Display:
         response = exchange.response
         line.done += 1
         self._new += 1
+        self._answered = time.monotonic()
         line.finishes[response.finish] += 1
         if response.finish == "error":
             line.errors[response.error or "unknown"] += 1
@@ -122,27 +138,52 @@ class Display:
         ]
 
     def _render(self) -> Group:
-        table = Table.grid(padding=(0, 1))
-        elapsed = time.monotonic() - self._started
-        for name, line in self._lines.items():
-            table.add_row(
-                name,
-                ProgressBar(total=max(line.total, 1), completed=line.done, width=24),
-                f"{line.done}/{line.total}",
-                f"runs {line.ended}/{line.runs}",
-                self._notes(line),
-            )
-        rate = self._new / elapsed if elapsed else 0.0
+        width = self._console.width
+        statuses = self._statuses()
+        now = time.monotonic()
+        if not self._new and any(LOADING in status for status in statuses):
+            self._began = now
+        found = [join_fitting(status.split(", "), width) for status in statuses]
         left = sum(line.total - line.done for line in self._lines.values())
-        eta = f", about {left / rate:.0f} s left" if rate and left else ""
-        return Group(table, f"{self._new} answered, {rate:.0f}/s{eta}")
+        pace = pace_parts(self._new, left, self._answered - self._began, now - self._answered)
+        return Group(self._models(width), *map(Text, [*found, join_fitting(pace, width)]))
 
-    def _notes(self, line: _Line) -> str:
-        troubles = [f"{n} {kind}" for kind, n in line.finishes.items() if kind != "stop"]
+    def _models(self, width: int) -> Table:
+        """Return the line of each model, of parts that fit into the width together."""
+        counts = {n: f"{line.done}/{line.total}" for n, line in self._lines.items()}
+        runs = {n: f"runs {line.ended}/{line.runs}" for n, line in self._lines.items()}
+        name_width, count_width, runs_width = (
+            max(map(len, texts), default=0)
+            for texts in (self._lines, counts.values(), runs.values())
+        )
+        room = width - count_width - 1
+        least = min(name_width, _LEAST_NAME)
+        has_runs = least + runs_width + 1 <= room
+        room -= (runs_width + 1) * has_runs
+        has_bar = least + _BAR + 1 <= room
+        room -= (_BAR + 1) * has_bar
+        name_width = max(min(name_width, room), 1)
+        table = Table.grid(padding=(0, 1), pad_edge=False)
+        for name, line in self._lines.items():
+            cells: list[Text | ProgressBar] = [Text(shorten(name, name_width))]
+            if has_bar:
+                total = max(line.total, 1)
+                cells.append(ProgressBar(total=total, completed=line.done, width=_BAR))
+            cells.append(Text(counts[name]))
+            if has_runs:
+                cells.append(Text(runs[name]))
+            cells.append(Text(join_fitting(self._notes(line), room - name_width - 1)))
+            table.add_row(*cells)
+        for column in table.columns:
+            column.no_wrap = True
+        return table
+
+    def _notes(self, line: _Line) -> list[str]:
+        notes = [f"{n} {kind}" for kind, n in line.finishes.items() if kind != "stop"]
         if line.tokens:
-            troubles.append(f"{line.tokens:,} tokens")
-            troubles.append("price unknown" if line.usd is None else f"{line.usd:.2f} USD")
-        return ", ".join(troubles)
+            notes.append(f"{line.tokens:,} tokens")
+            notes.append("price unknown" if line.usd is None else f"{line.usd:.2f} USD")
+        return notes
 
     def _summary(self) -> str:
         done = sum(line.done for line in self._lines.values())
@@ -153,3 +194,43 @@ class Display:
             troubles.update({k: n for k, n in line.finishes.items() if k != "stop"})
         noted = "".join(f", {n} {kind}" for kind, n in troubles.items())
         return f"{done} of {total} answered ({self._new} now, {elapsed:.1f} s){noted}"
+
+
+def join_fitting(parts: Iterable[str], width: int) -> str:
+    """Return the parts, the last ones left out where they do not fit; a first one is shortened."""
+    text = ""
+    for part in parts:
+        longer = f"{text}, {part}" if text else part
+        if len(longer) > width:
+            name, colon, rest = longer.partition(": ")
+            room = width - len(rest) - 2
+            if text or not colon or room < 3:
+                break
+            longer = f"{shorten(name, room)}: {rest}"
+        text = longer
+    return text
+
+
+def pace_parts(new: int, left: int, elapsed_s: float, since_s: float) -> list[str]:
+    """Return the number of new answers, their rate and the time left.
+
+    `elapsed_s` is the time to the latest of the answers, `since_s` the time since then. Rate and
+    expected end are those at the latest answer, so that the time left falls until the next one.
+    """
+    parts = [f"{new} answered"]
+    if not new or elapsed_s <= 0:
+        return parts
+    rate = new / elapsed_s
+    if rate >= 1:
+        parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+    else:
+        parts.append(f"{60 * rate:.1f}/min" if rate >= 1 / 60 else f"{3600 * rate:.1f}/h")
+    if left and (left_s := left / rate - since_s) >= 1:  # else they take longer than those before
+        parts.append(f"about {_duration(left_s)} left")
+    return parts
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -138,9 +138,12 @@ def _run(
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
-    with Display(runs) as display:
-        sweep = run_sweep(runs, ledger, display, ModelPool(os.environ, at_once))
-        return display, asyncio.run(_sweep(sweep))
+    pool = ModelPool(os.environ, at_once)
+    with Display(runs, pool.statuses) as display:
+        end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
+    for speed in pool.speeds:
+        print(speed, file=sys.stderr)
+    return display, end
 
 
 def make_results(results: Path) -> None:

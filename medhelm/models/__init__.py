@@ -59,6 +59,8 @@ class ModelPool:
         self._environ = os.environ if environ is None else environ
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
+        self.speeds: list[str] = []
+        """How fast each set of local weights wrote; filled by `close`."""
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return the model of a spec. Its own `close` leaves what it shares to the pool's.
@@ -84,6 +86,10 @@ class ModelPool:
 
         return max(1, (spec.max_concurrency or CEILING) // pools)
 
+    def statuses(self) -> list[str]:
+        """Return what local weights are doing, a line for each."""
+        return [status for host in self._hosts.values() if (status := host.status())]
+
     def end(self) -> None:
         """Let requests in flight finish and try none of them again."""
         for host in self._hosts.values():
@@ -91,6 +97,7 @@ class ModelPool:
 
     async def close(self) -> None:
         """Close the connections of all models, and free their memory."""
+        self.speeds += [speed for host in self._hosts.values() if (speed := host.speed())]
         for host in self._hosts.values():
             await host.close()
         self._hosts.clear()

@@ -83,13 +83,20 @@ class Endings:
     """Ends each row by itself: end of text, stop sequence, budget, time-out, nobody waits."""
 
     def __init__(
-        self, rows: Sequence[Row], width: int, tokenizer: Any, eos: frozenset[int], started: float
+        self,
+        rows: Sequence[Row],
+        width: int,
+        tokenizer: Any,
+        eos: frozenset[int],
+        started: float,
+        count: Callable[[int], None] = lambda tokens: None,
     ) -> None:
         self._rows = rows
         self._width = width
         self._tokenizer = tokenizer
         self._eos = eos
         self._started = started
+        self._count = count
         self._ends: list[tuple[int, str] | None] = [None] * len(rows)
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
@@ -99,6 +106,7 @@ class Endings:
         length = input_ids.shape[1] - self._width
         last = input_ids[:, -1].tolist()
         seconds = time.monotonic() - self._started
+        self._count(sum(end is None for end in self._ends))
         for n, row in enumerate(self._rows):
             if self._ends[n] is None and (
                 why := self._why(row, last[n], length, seconds, input_ids[n])

@@ -41,6 +41,14 @@ class Host(ABC):
         if max_concurrency is not None:
             self.limiter.lower(max_concurrency)
 
+    def status(self) -> str:
+        """Return what is happening that finished answers do not show; empty for a server."""
+        return ""
+
+    def speed(self) -> str:
+        """Return how fast weights on this machine wrote; empty for a server."""
+        return ""
+
     @abstractmethod
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:
         """Return a model served here; with `owns_host` its `close` closes this."""

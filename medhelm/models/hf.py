@@ -20,6 +20,7 @@ from medhelm.schema import ModelSpec, Request, Response
 
 _GATHER_S = 0.02
 """How long a batch that is not full waits for more, which is little beside its own time."""
+LOADING = "loading weights"
 _BATCHES = 2
 """Slots in batches: one is generated while the next one gathers."""
 _BATCH = 32
@@ -45,6 +46,7 @@ class Batcher(Host):
     """One set of weights and the requests that wait for it."""
 
     def __init__(self, spec: ModelSpec) -> None:
+        self._name = spec.name
         self._weights = Weights(spec)
         self._size = spec.max_concurrency or _BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
@@ -53,6 +55,27 @@ class Batcher(Host):
         self._task: asyncio.Task[None] | None = None
         self._fatal = ""
         self._is_closing = False
+        self._is_loading = False
+        self._written_s = 0.0
+        self._began: float | None = None
+        """When the batch that is being generated was begun."""
+
+    def status(self) -> str:
+        """Return that the weights are being loaded, or how many tokens they have written."""
+        if self._is_loading:
+            return f"{self._name}: {LOADING}"
+        if self._began is None:
+            return ""
+        return f"{self._name}: writing, {self._pace(time.monotonic() - self._began)}"
+
+    def speed(self) -> str:
+        """Return how fast the weights wrote, over the time in which they did."""
+        return f"{self._name}: {self._pace()}" if self._weights.tokens else ""
+
+    def _pace(self, running_s: float = 0.0) -> str:
+        tokens, seconds = self._weights.tokens, self._written_s + running_s
+        pace = f", {tokens / seconds:,.1f} tokens/s" if tokens and seconds else ""
+        return f"{tokens:,} tokens{pace}"
 
     @property
     def weights(self) -> Weights:
@@ -120,13 +143,21 @@ class Batcher(Host):
             raise
 
     def _generate(self, rows: list[Row]) -> list[Generated]:
-        self._weights.load()
+        self._is_loading = True
+        try:
+            self._weights.load()
+        finally:
+            self._is_loading = False
+        self._began = time.monotonic()
         try:
             return self._weights.generate(rows)
         except Exception as error:  # a border: one bad batch must not end the run
             # The text of the error may hold the prompt.
             failed = Generated(finish="error", error=f"{type(error).__name__} while generating")
             return [failed] * len(rows)
+        finally:
+            self._written_s += time.monotonic() - self._began
+            self._began = None
 
 
 class HFModel:

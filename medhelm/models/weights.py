@@ -88,6 +88,8 @@ class Weights:
         self._tokenizer: Any = None
         self._eos: frozenset[int] = frozenset()
         self._defaults: tuple[float, float] = (0.0, 1.0)
+        self.tokens = 0
+        """How many tokens were written, those of the batch at work among them."""
         self.name = ""
         """What was loaded: the hub id with its commit, or the name of the file or folder."""
         self.fingerprint = ""
@@ -126,6 +128,9 @@ class Weights:
         answers = self._complete([(row, ids) for _, row, ids in ready]) if ready else []
         done.update(zip((n for n, _, _ in ready), answers, strict=True))
         return [done[n] for n in range(len(rows))]
+
+    def _count(self, tokens: int) -> None:
+        self.tokens += tokens
 
     def _load(self) -> None:
         import torch
@@ -256,7 +261,7 @@ class Weights:
         pad = model.generation_config.pad_token_id
         tokens = [[pad] * (width - len(ids)) + ids for _, ids in batch]
         mask = [[0] * (width - len(ids)) + [1] * len(ids) for _, ids in batch]
-        endings = Endings(rows, width, tokenizer, self._eos, started)
+        endings = Endings(rows, width, tokenizer, self._eos, started, self._count)
         draws = Draws([row.request for row in rows], self._defaults, model.device)
         with torch.inference_mode():
             written = model.generate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -97,7 +98,7 @@ def test_missing_packages_are_named_with_the_extra(
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     for use in (check_model, open_model):
-        with pytest.raises(ModelError, match=r"needs the package \w+.*'medhelm\[hf\]'"):
+        with pytest.raises(ModelError, match=r"needs the package \w+.*'\.\[hf\]'"):
             use(spec_for(model), environ={})
 
 
@@ -323,6 +324,41 @@ def test_models_of_the_same_weights_load_them_once(
 
 
 @pytest.mark.extra
+def test_loading_and_writing_are_states_and_the_speed_is_that_of_writing(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    pool = ModelPool({})
+    load, generate = Weights.load, Weights.generate
+
+    def slow_load(self: Weights) -> None:
+        seen.append(pool.statuses())
+        time.sleep(0.3)
+        load(self)
+
+    def watched(self: Weights, rows: Sequence[Row]) -> list[Generated]:
+        seen.append(pool.statuses())
+        return generate(self, rows)
+
+    monkeypatch.setattr(Weights, "load", slow_load)
+    monkeypatch.setattr(Weights, "generate", watched)
+
+    async def run() -> list[Response]:
+        model = pool.open(spec_for(tiny))
+        answers = await asyncio.gather(*(model.respond(r) for r in various()))  # type: ignore[union-attr]
+        assert pool.statuses() == []
+        await pool.close()
+        return answers
+
+    answers = asyncio.run(run())
+    assert seen[:2] == [["hf/m: loading weights"], ["hf/m: writing, 0 tokens"]]
+    written = sum(a.usage.output_tokens or 0 for a in answers)
+    (speed,) = pool.speeds
+    found = re.fullmatch(r"hf/m: ([\d,]+) tokens, ([\d,.]+) tokens/s", speed)
+    assert found is not None and int(found[1].replace(",", "")) == written > 0
+    assert float(found[2].replace(",", "")) > written / 60
+
+
 def test_a_batch_that_takes_too_long_is_an_error(tiny: Path) -> None:
     (response,) = converse(tiny, [request("a", max_output_tokens=200)], timeout_s=0.001)
     assert (response.finish, response.error, response.text) == ("error", "timeout", "")
