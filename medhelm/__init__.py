@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
+    from medhelm.extract import Glossary as Glossary
+    from medhelm.extract import Quantity as Quantity
     from medhelm.extract import Reading as Reading
     from medhelm.extract import extract_choice as extract_choice
     from medhelm.extract import extract_codes as extract_codes
@@ -78,6 +80,8 @@ _HOMES = {
     "data.table_layout": ("TableLayout",),
     "errors": ("DataError", "MedhelmError"),
     "extract": (
+        "Glossary",
+        "Quantity",
         "Reading",
         "extract_choice",
         "extract_codes",

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from medhelm_metrics.medcalc_quantities import GLOSSARY
+
 from medhelm import (
     DataError,
     Instance,
@@ -48,7 +50,7 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    version: str = "2"
+    version: str = "3"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, response: Response) -> Score:
@@ -61,20 +63,21 @@ class MedCalcAccuracy(Metric):
                 f"{', '.join(sorted(_CATEGORIES))}"
             )
         text, is_cut = response.text, response.finish == "length"
+        asked = GLOSSARY.asked_by(instance.question)
         if (duration := extract_weeks_days(gold)) is not None:
-            pair = read_weeks_days(text, is_cut=is_cut)
+            pair = read_weeks_days(text, is_cut=is_cut, asked=asked)
             if pair.value is None:
                 return _unread(pair.reason)
             weeks, days = pair.value
             is_right = _days(pair.value) == _days(duration)
             return Score(value=float(is_right), extracted=f"{weeks} weeks, {days} days")
         if (gold_date := extract_date(gold)) is not None:
-            date = read_date(text, is_cut=is_cut)
+            date = read_date(text, is_cut=is_cut, asked=asked)
             if date.value is None:
                 return _unread(date.reason)
             return Score(value=float(date.value == gold_date), extracted=f"{date.value:%m/%d/%Y}")
         low, high = _range(instance, gold)
-        number = read_number(text, is_cut=is_cut)
+        number = read_number(text, is_cut=is_cut, asked=asked)
         if number.value is None:
             return _unread(number.reason)
         return Score(value=float(low <= number.value <= high), extracted=f"{number.value:.10g}")

@@ -14,6 +14,9 @@ durations, `sets` labels and codes. What counts, in this order:
 A list of the options, or of their probabilities, states none of them.
 """
 
+from medhelm.extract.asked import Asked as Asked
+from medhelm.extract.asked import Glossary as Glossary
+from medhelm.extract.asked import Quantity as Quantity
 from medhelm.extract.choices import extract_choice as extract_choice
 from medhelm.extract.choices import read_choice as read_choice
 from medhelm.extract.marks import final_answer as final_answer

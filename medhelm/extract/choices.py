@@ -52,6 +52,10 @@ _LED = re.compile(
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
 )
 """A letter, but not the first, which may begin a walk through all, and a whole clause of reasons."""
+_TEXT_KEY = re.compile(
+    r"[\"'](?:\w{1,12}_)?text[\"']\s{0,3}:\s{0,3}[\"']([^\"'\n]{1,300})[\"']", re.IGNORECASE
+)
+"""The text of what a JSON object answers, beside its letter."""
 _BUT = re.compile(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
 """What takes back a mere mention; a statement outlives it."""
 
@@ -159,6 +163,7 @@ def _marked(options: Options, own: str, marks: Sequence[Mark]) -> set[str]:
     if readings[-1] == UNCLEAR:
         return {UNCLEAR}
     letters = {reading for reading in readings if reading and reading != UNCLEAR}
+    letters |= {options.whole(match[1]) for match in _TEXT_KEY.finditer(own)} - {""}
     letters |= _stated_before(options, own[: marks[0].start])
     rest = own[last.start :]
     if back := _taken_back(rest, 1):

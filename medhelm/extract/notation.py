@@ -48,8 +48,10 @@ _SPACES = ",;: >"
 
 _STARS = re.compile(r"\*+")
 _UNDERSCORE = re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-_WORKED_OUT = re.compile(r"(=\s?[\d.]{1,12}\s?[/*+-]\s?[\d.]{1,12})\s?\u2192\s?(?=[\d.-])")
-"""An arrow from a calculation to its result (`= 8/10 \u2192 0.8`)."""
+_WORKED_OUT = re.compile(
+    r"((?:=\s?[\d.]{1,12}\s?/|[\d.]\s?[*\u00d7]|[\d.]\s?[-+]\s)\s?[\d.]{1,12})\s?\u2192\s?(?=[\d.-])"
+)
+"""An arrow from a calculation to its result (`8/10 \u2192 0.8`)."""
 _ARROW = re.compile(r"[-=]{1,3}>")
 _COMPARISON = re.compile(r"([<>])=|~=|==+|&lt;|&gt;|<br ?/?>")
 _COMPARED = {"<=": "\u2264", ">=": "\u2265", "~=": "\u2248", "&lt;": "<", "&gt;": ">"}

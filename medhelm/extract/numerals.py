@@ -42,7 +42,9 @@ _IN_WORDS = re.compile(
 _WRITTEN = re.compile(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 _FRACTION = re.compile(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
 _QUOTIENT = re.compile(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
-_GOES_ON = re.compile(r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)")
+_GOES_ON = re.compile(
+    r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)|\sand\s(?:an?|one|two|three)[\s-](?:third|half|quarter|fifth)"
+)
 """What makes a number another one: a power that is not read, a fraction (93 1/3)."""
 _DENIED = re.compile(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
 _PERCENT_NAME = re.compile(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
@@ -281,6 +283,7 @@ def _rounds(fine: Number, coarse: Number) -> bool:
 
 NUMBER: Kind[Number] = Kind(
     noun="number",
+    has_unit=True,
     find=_find,
     merge=merge,
     same=lambda number: f"{number.value:.2e}",

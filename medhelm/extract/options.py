@@ -10,7 +10,7 @@ from itertools import islice
 
 from medhelm.extract.languages import LANGUAGES, any_of, words
 from medhelm.extract.marks import TOKEN, fold, tokens, unify, without_invisible
-from medhelm.extract.polarity import DISMISSED, DISOWNED, NO_EVIDENCE
+from medhelm.extract.polarity import DISMISSED, DISOWNED, NO_EVIDENCE, NOT_CHOSEN
 
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
@@ -55,7 +55,10 @@ _SCRIPT_END = re.compile(r"[\n,;\u3002\uff61\u0964\u1362]")
 LETTER = re.compile(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
 _ARTICLE = re.compile(r"(?:an?|the)\s", re.IGNORECASE)
 _MARK = re.compile(r"\s{0,3}[.:,;(=\u2013\u2014-]")
-_WHICH = re.compile(r",?\s(?:which|that)\s(?:is|says|reads|states)[\s:\"'\u201c]{1,3}")
+_WHICH = re.compile(
+    r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}"
+)
+_SENTENCE = re.compile(r"[^.;!?\n]{0,300}")
 _SECOND = re.compile(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\u3001|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder)\b|[-\u2013])"
     r"\.?\s{0,3}(?:(?:and|or|but|then|also|maybe|perhaps|possibly|option|choice)\s){0,3}[(\[*\"']{0,3}"
@@ -74,7 +77,10 @@ _OTHER_TEXT = re.compile(
     r"(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
     re.IGNORECASE,
 )
-_OTHER_LETTER = re.compile(r"\s{0,3}[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]")
+_OTHER_LETTER = re.compile(
+    r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]"
+    r"|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s([A-Z])(?=[.!]?\s{0,3}(?:$|\n)))"
+)
 _LETTERED = re.compile(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
     r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(=|:])[^\n]{0,1000})",
@@ -208,14 +214,16 @@ class Options:
                 return "" if _is_dismissed(after, end) else letter
             if text:
                 return UNCLEAR
-            if which := _WHICH.match(after):
-                text, _, end = self.text_at(after[which.end() :])
-                if text:
-                    is_dismissed = _is_dismissed(after, which.end() + end)
-                    return UNCLEAR if text != letter else "" if is_dismissed else letter
             named = self._text_behind(after, letter)
             if named and _is_dismissed(after, named):
                 return ""
+            if not named and self._goes_on_with_another(after, letter):
+                return UNCLEAR
+        if which := _WHICH.match(after):
+            text, _, end = self.text_at(after[which.end() :])
+            if text:
+                is_dismissed = _is_dismissed(after, which.end() + end)
+                return UNCLEAR if text != letter else "" if is_dismissed else letter
         if _is_dismissed(after):
             return ""
         if _IN_SCRIPT.match(after) and _NEGATED.search(_SCRIPT_END.split(after[:_REACH])[0]):
@@ -308,6 +316,23 @@ class Options:
         is_own = bool(own) and len(found) == len(own) and all(map(_is_token, found, own))
         return found[-1].end() if is_own else None
 
+    def _goes_on_with_another(self, after: str, letter: str) -> bool:
+        """Return whether the text of another option follows a letter, with more words behind it.
+
+        In a sentence of its own it may be denied.
+        """
+        mark = _MARK.match(after)
+        at = mark.end() if mark else 0
+        found = self._spelt.match(after, at + len(after[at:]) - len(after[at:].lstrip()))
+        if not self.texts or found is None or self.whole(found[0]) in ("", letter):
+            return False
+        if self.whole(found[0]) not in self.texts_in(found[0]):
+            return False
+        sentence = _SENTENCE.match(after, found.end())
+        return not (mark and mark[0].strip() == ".") or not (
+            sentence and NOT_CHOSEN.search(sentence[0])
+        )
+
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
         found = list(islice(TOKEN.finditer(text[: self._line]), len(own) + 1))
@@ -325,7 +350,8 @@ class Options:
             end = self._matches(text, own)
             if end is not None:
                 other = _OTHER_LETTER.match(text, end)
-                is_other = other is not None and other[1] in self.own and other[1] != letter
+                named = other and (other[1] or other[2])
+                is_other = named in self.own and named != letter
                 is_other = is_other or self._names_another(text, end, letter)
                 return (UNCLEAR if is_other else letter), len(own), end
         return "", 0, 0

@@ -63,8 +63,9 @@ _EXPRESSION = re.compile(
 )
 _OPEN_END = re.compile(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
 _BREAK = re.compile(
-    r";\s|(?<=[.!?])\s+(?=[A-Z(\[\"'])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
+    r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
+    r"|(?:(?<=\d\d\.)|(?<=\d\.\d\.)|(?<=\)\.)|(?<=[a-z/ ]L\.)|(?<=\bkg\.)|(?<=[=\u2192]\s\d\.))\s+(?=\d)"
 )
 
 

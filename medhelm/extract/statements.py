@@ -57,6 +57,8 @@ _FAVOURS = re.compile(
     re.IGNORECASE,
 )
 """What speaks in favour of a letter."""
+_IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
+"""The beginning of a clause in which only something speaks for a letter, not the whole."""
 _NAMED_LAST = re.compile(
     r"(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:the\s+)?answer\s+[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
 )
@@ -218,7 +220,7 @@ def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
         for match in found if is_conclusion else ():
             clause = _sentence_before(plain, match.start())
             clause = _CLAUSE_END.split(clause)[-1] if pattern is _FAVOURS else clause
-            is_denied = DENIED.search(clause) or _UNSETTLED.search(clause)
+            is_denied = DENIED.search(clause) or _UNSETTLED.search(clause) or _IN_PART.match(clause)
             if _is_meant(options, plain, match) and not is_denied:
                 yield from _if_any(options.known(match[1]), match, True)
 

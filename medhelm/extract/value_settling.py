@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 _GENERAL = {"score", "result", "total", "sum", "points", "number", "value"}
 """Words by which a conclusion names what was asked for, whatever it is."""
+_THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
 
 
 def agreed(found: list[tuple[T | None, str]], kind: Kind[T]) -> Reading[T]:
@@ -45,6 +46,7 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         return Reading(None, "the answer was cut before a result is stated")
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
     results = results or [s for s in found if s.level >= 1]
+    results = _best_named(results)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
     last = results[-1]
@@ -76,10 +78,26 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
             is_same or is_beside or not is_confirmed
         ):
             return Reading(None, differ(s.value, value, kind))
-    is_on_the_way = last.is_computed and last.level == 1
+    if not last.is_asked and any(_is_later_in_unit(s, last, kind, value) for s in found):
+        return Reading(None, f"what follows {kind.show(value)} may be the result")
+    is_on_the_way = last.is_computed and last.level == 1 and not last.is_asked
     if is_on_the_way and any(_is_unclear(s, last, kind, value) for s in found):
         return Reading(None, f"what follows {kind.show(value)} may be the result")
     return Reading(_as_repeated(value, last, found, kind))
+
+
+def _best_named(results: list[Statement[T]]) -> list[Statement[T]]:
+    """Return the results in the unit or by the name that was asked for, and what is worked out after.
+
+    Where none is, return all of them. A bound is no result beside a value.
+    """
+    stated = [s for s in results if not s.reason.startswith(_THRESHOLDS)] or results
+    strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
+    if not strong:
+        return stated
+    last = max(s.at for s in strong)
+    kept = [s for s in stated if s in strong or (s.at > last and (s.is_computed or s.is_named))]
+    return [s for s in kept if s.value is not None] or kept
 
 
 def _confirmed(
@@ -152,6 +170,17 @@ def _is_unclear(s: Statement[T], last: Statement[T], kind: Kind[T], value: T) ->
     is_given = {"actual", "measured", "reported", "recorded", "rate"} & {*s.key}
     differs = s.value is not None and kind.merge(s.value, value) is None
     return bool(is_later and differs and not is_given)
+
+
+def _is_later_in_unit(s: Statement[T], last: Statement[T], kind: Kind[T], value: T) -> bool:
+    """Return whether something else is stated later in the unit that was asked for."""
+    return (
+        s.fits
+        and s.at > last.at
+        and not (s.is_secondary or s.is_supposed)
+        and s.value is not None
+        and kind.merge(s.value, value) is None
+    )
 
 
 def _is_aside(last: Statement[T], before: list[Statement[T]], kind: Kind[T]) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from functools import lru_cache
+from typing import TypeVar, cast
 
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
@@ -57,6 +58,7 @@ from medhelm.extract.value_words import (
     SOLELY,
     STOP,
     SUBORDINATE,
+    SUMMED,
     TOTALLING,
     WEAK,
     WORD,
@@ -67,7 +69,12 @@ T = TypeVar("T")
 
 
 def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
-    """Return what the sentences of a plain text state, in order."""
+    """Return what the sentences of a plain text state, in order; those of recent texts are kept."""
+    return list(cast("tuple[Statement[T], ...]", _found(text, kind)))
+
+
+@lru_cache(maxsize=16)
+def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
     found: list[Statement[T]] = []
     mentions: dict[Hashable, tuple[int, int]] = {}
     first: int | None = None
@@ -84,7 +91,7 @@ def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
         found += stated
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
     named = {s.key for s in found if s.is_computed and s.key}
-    return [
+    return tuple(
         replace(
             s,
             is_used=s.value is not None and mentions.get(kind.same(s.value), s.at) > s.at,
@@ -95,7 +102,7 @@ def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
             level=max(s.level, 1) if s.key in named else s.level,
         )
         for s in found
-    ]
+    )
 
 
 def _of_sentence(
@@ -120,17 +127,22 @@ def _of_sentence(
         if found is None or _is_put_in(text, opening, found, first):
             continue
         value, verb, name, is_computed = found
-        is_computed |= verb not in WEAK and ARITHMETIC.match(name.lstrip(" ,;")) is not None
+        is_computed |= verb not in WEAK and ARITHMETIC.search(name.lstrip(" ,;")) is not None
         is_inherited = not _words(name) and not EXPLICIT.search(name)
         if is_inherited:
             name = subject + " " + name
         subject = name
+        is_asked = None if SUMMED.search(name) else kind.is_asked(name)
+        if is_asked is False:
+            continue
         offered = _alternatives(text, value, values, kind)
         yield replace(
             _weighed(text, start, values, (value, verb, name, is_computed), is_inherited),
             value=offered.value,
             reason=offered.reason,
             at=(index, value.start),
+            is_asked=bool(is_asked),
+            fits=value.fits,
         )
 
 
@@ -164,7 +176,8 @@ def _weighed(
     is_named = NAMED.search(name) is not None
     is_led_to = is_named and not is_inherited and text[start] == "\u2192"
     is_risk = value is not first and SHARE.match(text, value.end) is not None
-    least = 2 if is_total or is_led_to else 1 if is_attained else 0
+    is_led = value.is_alone and not before.strip(" ,;\u2192") and not is_item
+    least = 2 if is_total or is_led_to else 1 if is_attained or is_led else 0
     is_percent_beside = is_inherited and value.unit == "%" != first.unit and value is not first
     is_secondary = (
         _is_secondary(text, value, name, is_computed)
@@ -293,7 +306,9 @@ def _related(text: str, start: int, value: Value[T]) -> tuple[Value[T], str, str
         return value, verb, named, False
     if COUNTED.match(text, value.end):
         return value, "total", "total", False
-    if not text[start : value.start].strip(" ,;") and POINTS.match(text, value.end):
+    if not text[start : value.start].strip(" ,;\u2192") and (
+        value.is_alone or POINTS.match(text, value.end)
+    ):
         return value, "", value.unit, False
     if SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) and CLOSE.fullmatch(
         text, value.end

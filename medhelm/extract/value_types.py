@@ -23,6 +23,10 @@ class Value(Generic[T]):
     is_operand: bool = False
     """Whether it is part of a calculation."""
     unit: str = ""
+    fits: bool = False
+    """Whether its unit is the one that was asked for."""
+    is_alone: bool = False
+    """Whether nothing says, behind that unit, of what it is."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class Kind(Generic[T]):
     show: Callable[[T], str]
     cut: re.Pattern[str]
     """What is not known to be whole at the end of a text that was cut."""
+    has_unit: bool = False
+    is_asked: Callable[[str], bool | None] = lambda name: None
+    """Return whether a name is that of what was asked for; None where it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,10 @@ class Statement(Generic[T]):
     """Whether it is in the first sentence that has a value."""
     is_supposed: bool = False
     """Whether it would be so."""
+    is_asked: bool = False
+    """Whether it is called by the name of what was asked for."""
+    fits: bool = False
+    """Whether its unit is the one that was asked for."""
 
 
 def differ(a: T, b: T, kind: Kind[T]) -> str:

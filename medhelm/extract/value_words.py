@@ -119,20 +119,25 @@ PUT_IN = re.compile(
 )
 """What follows a value that is put into a formula, or that a result differs by from a limit."""
 ARITHMETIC = re.compile(
-    r"^\W*(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?\b", re.IGNORECASE
+    r"^\W*(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?\b"
+    r"|\d\s(?:plus|minus|times|divided by|multiplied by|over)\s[\d(]",
+    re.IGNORECASE,
 )
 ATTAINED = re.compile(r"scores|scored|meets|fulfil+s|totals")
 """Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
 ITEM = re.compile(
     r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE
 )
-POINTS = re.compile(r"\s{0,2}(?:points?|criteria)\s{0,2}(?:[;.!\u2192]|$)", re.IGNORECASE)
+POINTS = re.compile(
+    r"\s{0,2}(?:points?|criteria)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
+    re.IGNORECASE,
+)
 PARALLEL = re.compile(
     r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
 )
 """What stands between two results that are given side by side (`24 with ... and 25 with ...`)."""
 COUNTED = re.compile(
-    r"\s{0,2}(?:(?:out )?of (?:the )?\d{1,3} )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria)\s{0,2}"
+    r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria)\s{0,2}"
     r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:met|fulfilled|present)|met\b)",
     re.IGNORECASE,
 )
@@ -170,7 +175,9 @@ WOULD = re.compile(r"\bwould\b", re.IGNORECASE)
 ALTERNATIVE = re.compile(
     r"\b(?:with|using|by|without|under|had|taking)\b.{0,150}\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\s"
     r"(?:[a-z]{1,12}\s){0,2}(?:would|drops|falls|rises|becomes)\b"
-    r"|\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\swould\b.{0,40}\b(?:with|using|by|without|if)\b",
+    r"|\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\swould\b.{0,40}\b(?:with|using|by|without|if)\b"
+    r"|\b(?:with|using|by|without|under|had|taking|adding|subtracting)\b.{0,80}\b(?:you|one|we|I|they|he|she)(?:'d|\swould)\b"
+    r"|\b(?:adding|subtracting|counting)\b.{0,80}\bwould\b|^\W*(?:were|had)\s(?:it|this|the|s?he|we|you|I|they)\b",
     re.IGNORECASE,
 )
 """The same quantity by other means (`with the actual weight it would come to 80`)."""
@@ -278,3 +285,5 @@ STOP = frozenset(
     ]
 )
 WORD = re.compile(r"[^\W_][\w-]{0,30}")
+SUMMED = re.compile(r"\d\D{0,30}\s\+\s")
+"""A sum of named findings, whose names are not that of the sum."""

@@ -12,6 +12,7 @@ from collections import deque
 from itertools import islice
 from typing import TypeVar
 
+from medhelm.extract.asked import Asked
 from medhelm.extract.calendar_values import DATE, DURATION
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
 from medhelm.extract.notation import plain
@@ -72,7 +73,7 @@ _GOES_ON = re.compile(
 )
 
 
-def read_number(text: str, *, is_cut: bool = False) -> Reading[float]:
+def read_number(text: str, *, is_cut: bool = False, asked: Asked | None = None) -> Reading[float]:
     """Return the number that a completion commits to, else the reason why there is none.
 
     Read are a sign (also `minus` and `negative`), thousands commas, `1.2e3` and `1.2 x 10^3`;
@@ -84,30 +85,37 @@ def read_number(text: str, *, is_cut: bool = False) -> Reading[float]:
     percentage counts. Not read, since they have two meanings: fractions, ratios (`1:1`), `12,5`
     without a unit, bounds (`at least 60`), ranges.
 
+    `asked` is what the question asks for: of several numbers, those that the text calls by another
+    quantity's name, or gives in another unit, do not count.
+
     `is_cut` is for a completion that its budget ended: a number at its end is not a whole one,
     and only what is marked or called the answer counts, or what a finished line states in bold
     before general remarks, or the reply that ends before another question begins.
     """
-    reading = _read(text, NUMBER, is_cut)
+    reading = _read_asked(text, NUMBER, is_cut, asked)
     return Reading(None if reading.value is None else reading.value.value, reading.reason)
 
 
-def read_date(text: str, *, is_cut: bool = False) -> Reading[datetime.date]:
+def read_date(
+    text: str, *, is_cut: bool = False, asked: Asked | None = None
+) -> Reading[datetime.date]:
     """Return the date that a completion commits to, else the reason why there is none.
 
     M/D/Y with or without zeros (also with hyphens), Y-M-D, and an English month name; the year
     has four digits. D/M/Y is not read.
     """
-    return _read(text, DATE, is_cut)
+    return _read_asked(text, DATE, is_cut, asked)
 
 
-def read_weeks_days(text: str, *, is_cut: bool = False) -> Reading[tuple[int, int]]:
+def read_weeks_days(
+    text: str, *, is_cut: bool = False, asked: Asked | None = None
+) -> Reading[tuple[int, int]]:
     """Return the (weeks, days) that a completion commits to, else the reason why there are none.
 
     `(14 weeks, 1 day)`, quoted or not, `14 weeks and 1 day`, `14w1d`, `14 1/7 weeks`; where it is
     the whole answer also `14 weeks` and `(14, 1)`.
     """
-    return _read(text, DURATION, is_cut)
+    return _read_asked(text, DURATION, is_cut, asked)
 
 
 def extract_number(text: str, *, is_cut: bool = False) -> float | None:
@@ -123,6 +131,28 @@ def extract_date(text: str, *, is_cut: bool = False) -> datetime.date | None:
 def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | None:
     """Return the (weeks, days) that a completion commits to, or None; see `read_weeks_days`."""
     return read_weeks_days(text, is_cut=is_cut).value
+
+
+def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
+    """Return what a text commits to of what is asked for.
+
+    Where neither the name nor the unit of what is asked for says so, the text has to give the same
+    value when the values in other units are not left out.
+    """
+    if asked is None:
+        return _read(text, kind, is_cut)
+    narrowed = asked.narrow(kind)
+    reading = _read(text, narrowed, is_cut)
+    if reading.value is None:
+        return reading
+    for s in find_statements(plain(own_text(text)), narrowed):
+        is_told = s.value is not None and (s.is_asked or s.fits)
+        if is_told and s.value is not None and kind.merge(s.value, reading.value) is not None:
+            return reading
+    other = _read(text, asked.by_name(kind), is_cut).value
+    if other is None or kind.merge(reading.value, other) is not None:
+        return reading
+    return Reading(None, differ(reading.value, other, kind))
 
 
 def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:

@@ -1,0 +1,134 @@
+"""What a question asks for, as evidence of which value of a completion answers it.
+
+A value in another unit than the one that is asked for, and a value that is called by another
+quantity's name or worked out by another method, is not the answer, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+from medhelm.extract.notation import plain
+from medhelm.extract.units import SAME, unit_at
+from medhelm.extract.value_types import Kind, Value
+
+T = TypeVar("T")
+
+_ASKS = re.compile(
+    r"\b(?:what|which|how|calculate|compute|estimate|determine|give)\b", re.IGNORECASE
+)
+_UNIT_COMES = re.compile(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
+_CLOSES = re.compile(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
+"""What may follow a unit where nothing says of what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A quantity that questions ask for or completions name on the way."""
+
+    names: str
+    """A pattern of what it is called."""
+    unit: str | None = None
+    """Its unit where the question gives none; "" for a score or a ratio, None where it has many."""
+    parts: Sequence[str] = ()
+    """Quantities whose shorter names it is called by as well."""
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """The quantities and methods of a field; of two names at one place the first quantity's counts."""
+
+    quantities: Mapping[str, Quantity]
+    methods: Sequence[str] = ()
+    """Patterns of methods that give different values of one quantity."""
+
+    @cached_property
+    def names(self) -> re.Pattern[str]:
+        """Match the name of any quantity; the group tells which one."""
+        found = (f"(?P<q{i}>{q.names})" for i, q in enumerate(self.quantities.values()))
+        return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(found)})(?![A-Za-z])", re.IGNORECASE)
+
+    @cached_property
+    def ways(self) -> re.Pattern[str]:
+        """Match the name of any method; the group tells which one."""
+        found = (f"(?P<m{i}>{method})" for i, method in enumerate(self.methods))
+        return re.compile(rf"\b(?:{'|'.join(found)})\b", re.IGNORECASE)
+
+    def asked_by(self, question: str) -> Asked:
+        """Return what a question asks for: the first quantity it names, in the first unit."""
+        text = plain(question)
+        asks = _ASKS.search(text)
+        named = self.names.search(text, asks.start() if asks else 0) or self.names.search(text)
+        own = ""
+        unit = _unit_of(text[asks.start() if asks else 0 :])
+        if named is not None and named.lastgroup is not None:
+            own = tuple(self.quantities)[int(named.lastgroup[1:])]
+            unit = self.quantities[own].unit if unit is None else unit
+        return Asked(
+            self,
+            quantity=own,
+            units=None if unit is None else _with_same(unit or "point"),
+            methods=frozenset(m.lastgroup or "" for m in self.ways.finditer(text)),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The quantity, the unit and the method that a question asks for."""
+
+    glossary: Glossary
+    quantity: str = ""
+    units: frozenset[str] | None = None
+    """The units of an answer; None where any may be meant."""
+    methods: frozenset[str] = frozenset()
+
+    def is_named(self, name: str) -> bool | None:
+        """Return whether a name is that of what is asked for; None where it says nothing."""
+        ways = {m.lastgroup for m in self.glossary.ways.finditer(name)} if self.methods else set()
+        if ways and not ways & self.methods:
+            return False
+        spelled = tuple(self.glossary.quantities)
+        found = {
+            spelled[int(m.lastgroup[1:])] for m in self.glossary.names.finditer(name) if m.lastgroup
+        }
+        if not self.quantity or found <= {*self.glossary.quantities[self.quantity].parts}:
+            return None
+        return self.quantity in found
+
+    def by_name(self, kind: Kind[T]) -> Kind[T]:
+        """Return the kind with the names of what is asked for."""
+        return replace(kind, is_asked=self.is_named)
+
+    def narrow(self, kind: Kind[T]) -> Kind[T]:
+        """Return the kind without the values that cannot answer, and with the names that do."""
+
+        units = self.units
+        if units is None or not kind.has_unit:
+            return self.by_name(kind)
+
+        def find(text: str) -> list[Value[T]]:
+            found = []
+            for value in kind.find(text):
+                unit, end = unit_at(text, value.end)
+                if value.is_operand or not unit or unit in units:
+                    fits = bool(unit) and not value.is_operand
+                    is_alone = fits and _CLOSES.match(text, end) is not None
+                    found.append(replace(value, fits=fits, is_alone=is_alone))
+            return found
+
+        return replace(kind, find=find, is_asked=self.is_named)
+
+
+def _unit_of(text: str) -> str | None:
+    for match in _UNIT_COMES.finditer(text):
+        if unit := unit_at(text, match.end())[0]:
+            return unit
+    return None
+
+
+def _with_same(unit: str) -> frozenset[str]:
+    return frozenset({unit}.union(*(same for same in SAME if unit in same)))
