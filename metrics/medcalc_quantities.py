@@ -12,11 +12,17 @@ QUANTITIES = {
     "albumin corrected delta ratio": Quantity(
         names=r"(?:albumin[- ])?(?:corrected|adjusted) delta[- ]?ratio|(?:albumin[- ])?corrected (?:delta[- /]delta|Δ/Δ)",
         unit=SCORE,
-        parts=("delta ratio",),
+        parts=(
+            "adjusted",
+            "delta ratio",
+        ),
     ),
     "albumin corrected delta gap": Quantity(
-        names=r"(?:albumin[- ])?(?:corrected|adjusted) delta[- ](?:anion[- ])?gap",
-        parts=("delta gap",),
+        names=r"(?:albumin[- ])?(?:corrected|adjusted) delta(?:[- ](?:anion[- ])?gap)?",
+        parts=(
+            "adjusted",
+            "delta gap",
+        ),
     ),
     "delta ratio": Quantity(
         names=r"delta[- ]?ratio|delta[- /]?delta|Δ[/ ]Δ|(?:delta|Δ)\s?(?:AG|anion gap|gap)\s?/\s?(?:delta|Δ)\s?(?:HCO3\S{0,2}|bicarb\w*)",
@@ -24,7 +30,8 @@ QUANTITIES = {
     ),
     "delta gap": Quantity(names=r"(?:delta|Δ)[- ]?(?:anion[- ])?gap|(?:delta|Δ)\s?AG"),
     "albumin corrected anion gap": Quantity(
-        names=r"(?:albumin[- ]?)?(?:corrected|adjusted) (?:anion[- ])?(?:gap|AG)|cAG|AGc(?:orr)?|AG_?corr\w*|ACAG"
+        names=r"(?:albumin[- ]?)?(?:corrected|adjusted) (?:anion[- ])?(?:gap|AG)|cAG|AGc(?:orr)?|AG_?corr\w*|ACAG",
+        parts=("adjusted",),
     ),
     "osmolar gap": Quantity(names=r"osmol\w* gap"),
     "anion gap": Quantity(names=r"anion[- ]gap|AG"),
@@ -34,10 +41,12 @@ QUANTITIES = {
         names=r"(?:serum |calculated |plasma )*osmol\w*|(?:serum|calculated|plasma) osm"
     ),
     "corrected calcium": Quantity(
-        names=r"(?:albumin[- ])?(?:corrected|adjusted) (?:total )?(?:serum )?(?:calcium|Ca(?:\W?2\+)?)|(?:calcium|Ca)[_ ]?\(?corr\w*"
+        names=r"(?:albumin[- ])?(?:corrected|adjusted) (?:total )?(?:serum )?(?:calcium|Ca(?:\W?2\+)?)|(?:calcium|Ca)[_ ]?\(?corr\w*",
+        parts=("adjusted",),
     ),
     "corrected sodium": Quantity(
-        names=r"(?:glucose[- ])?(?:corrected|adjusted) (?:serum )?(?:sodium|Na\+?)|(?:sodium|Na)[_ ]?\(?corr\w*"
+        names=r"(?:glucose[- ])?(?:corrected|adjusted) (?:serum )?(?:sodium|Na\+?)|(?:sodium|Na)[_ ]?\(?corr\w*",
+        parts=("adjusted",),
     ),
     "free water deficit": Quantity(names=r"(?:free )?water deficit|FWD"),
     "total body water": Quantity(names=r"total body water|TBW"),
@@ -57,8 +66,10 @@ QUANTITIES = {
         names=r"(?:estimated )?glomerular filtration(?: rate)?|e?GFR"
     ),
     "adjusted body weight": Quantity(
-        names=r"adj(?:usted)?\.? ?(?:body )?(?:weight|wt|BW)|ABW|Adj?BW"
+        names=r"adj(?:usted)?\.? ?(?:body )?(?:weight|wt|BW)|ABW|Adj?BW",
+        parts=("adjusted",),
     ),
+    "adjusted": Quantity(names=r"adj(?:usted)?(?=\W*$)"),
     "ideal body weight": Quantity(names=r"(?:ideal|predicted) (?:body )?(?:weight|wt|BW)|IBW|PBW"),
     "target weight": Quantity(names=r"(?:target|goal|desired|recommended) (?:body )?weight"),
     "actual weight": Quantity(names=r"(?:actual|current|total|lean|real) (?:body )?weight|TBW"),
@@ -71,6 +82,7 @@ QUANTITIES = {
     "corrected QT": Quantity(
         names=r"(?:heart[- ]rate[- ])?(?:corrected|rate-corrected) QT(?: interval)?|QT_?c\w*",
         unit="ms",
+        parts=("adjusted",),
     ),
     "RR interval": Quantity(names=r"R-?R(?: interval)?"),
     "maintenance fluid": Quantity(
@@ -109,6 +121,11 @@ QUANTITIES = {
     "SOFA": Quantity(names=r"SOFA(?: score)?|sequential organ failure\w*", unit=SCORE),
     "APACHE": Quantity(names=r"APACHE(?: ?-?II)?(?: score)?", unit=SCORE),
     "acute physiology score": Quantity(names=r"APS|acute physiology score", unit=SCORE),
+    "another score": Quantity(
+        names=r"(?-i:TIMI|GRACE|NEWS2?|NIHSS|ABCD2?|CRUSADE|ATRIA|ORBIT|SAPS|BISAP|LODS|MODS|REACH|"
+        r"SMART-COP|AIMS-?65)|EuroSCORE|Rockall|Ranson|Maddrey|Lille|Gupta",
+        unit=SCORE,
+    ),
     "Caprini": Quantity(names=r"Caprini(?: score)?", unit=SCORE),
     "Padua": Quantity(names=r"Padua(?: score)?", unit=SCORE),
     "Framingham risk": Quantity(
@@ -121,6 +138,11 @@ QUANTITIES = {
         names=r"(?:estimated )?(?:date of )?conception|conceived|fertili[sz]ation"
     ),
     "gestational age": Quantity(names=r"gestational age|gestation|EGA|GA"),
+    "given": Quantity(
+        names=r"(?:age|aged|height|heart rate|HR|pulse|respiratory rate|SBP|DBP|BP|temperature|temp|"
+        r"INR|bilirubin|platelets|AST|ALT|BUN|urea|glucose|WBC|hematocrit|hemoglobin|Hb|"
+        r"(?:serum )?creatinine|SCr|Cr|albumin|insulin|potassium)(?=\W*$)"
+    ),
     "menstrual period": Quantity(names=r"last (?:menstrual )?(?:period|menses)|LMP|cycle day"),
 }
 METHODS = (

@@ -99,9 +99,19 @@ class Asked:
             return None
         return self.quantity in found
 
+    def ends(self, text: str) -> bool:
+        """Return whether a text ends with the name of what is asked for."""
+        found = None
+        for found in self.glossary.names.finditer(text):
+            pass
+        if found is None or not self.quantity or found.lastgroup is None:
+            return False
+        name = tuple(self.glossary.quantities)[int(found.lastgroup[1:])]
+        return name == self.quantity and not text[found.end() :].strip(" :*|(")
+
     def by_name(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind with the names of what is asked for."""
-        return replace(kind, is_asked=self.is_named)
+        return replace(kind, is_asked=self.is_named, is_asked_by=self.ends)
 
     def narrow(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind without the values that cannot answer, and with the names that do."""
@@ -115,12 +125,12 @@ class Asked:
             for value in kind.find(text):
                 unit, end = unit_at(text, value.end)
                 if value.is_operand or not unit or unit in units:
-                    fits = bool(unit) and not value.is_operand
+                    fits = unit not in ("", "point") and not value.is_operand
                     is_alone = fits and _CLOSES.match(text, end) is not None
                     found.append(replace(value, fits=fits, is_alone=is_alone))
             return found
 
-        return replace(kind, find=find, is_asked=self.is_named)
+        return replace(self.by_name(kind), find=find, is_score=units == {"point"})
 
 
 def _unit_of(text: str) -> str | None:

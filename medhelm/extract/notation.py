@@ -16,6 +16,7 @@ _HALVES = {"\u00bd": ".5", "\u00bc": ".25", "\u00be": ".75"}
 _HALF = re.compile("[\u00bc-\u00be]")
 _PLAIN = {0xFF10 + d: str(d) for d in range(10)}
 _PLAIN |= dict(zip(map(ord, "\uff0e\uff0c\uff0d\uff0b\uff05\uff1a\uff1d"), ".,-+%:=", strict=True))
+_PLAIN |= {0x2080 + d: str(d) for d in range(10)}
 _PLAIN |= dict.fromkeys(map(ord, "\u2212\u2010\u2011\ufe63"), "-")
 _PLAIN |= dict.fromkeys(map(ord, "\u00a0\u2009\u202f\u2003\u2002\u2007"), " ")
 _PLAIN |= dict.fromkeys(map(ord, "\u2248\u2243\u2245\u2252\u223c"), "\u2248")

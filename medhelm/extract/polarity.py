@@ -143,7 +143,8 @@ OTHER_ANSWER = re.compile(
     r"\b(?:wrong|incorrect|false|inaccurate|worst|not|no|never|other|alternative|tempting|distract\w+"
     r"|usual|initial|first|original|previous|earlier|second|next|runner-?up|least\s\w+|less\s\w+|their|his"
     r"|her|student\W?s|possible|plausible|potential|attractive|popular|obvious|close\w*|also|only\sother"
-    r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|second-best|next-best|\w+['\u2019]s)\s+(?:\w+\s+)?$",
+    r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|second-best|next-best|\w+['\u2019]s"
+    r"|(?:half|part|rest|portion|beginning|end|section|sentence|bit)\s+of\s+the)\s+(?:\w+\s+)?$",
     re.IGNORECASE,
 )
 """Words right before `answer is` that name another answer than the one given."""

@@ -137,7 +137,7 @@ def _without_asides(sentence: str) -> str:
         return sentence
     sentence = _PERCENT_ASIDE.sub(r", i.e. \1 %", sentence)
     weeks = _WEEKS_ASIDE.search(sentence)
-    if weeks and not _DAYS.search(sentence, 0, weeks.start()):
+    if weeks and weeks.start() and not _DAYS.search(sentence, 0, weeks.start()):
         sentence = _WEEKS_ASIDE.sub(r", i.e. \1", sentence, count=1)
     bare = sentence
     for _ in range(2):

@@ -64,7 +64,7 @@ _RUN = (
 )
 _NOT = (
     r"\b(?:not|no|nor|neither|never|without|except(?:[ \t]+for)?|excluding|excludes?|omit|instead[ \t]+of"
-    r"|rather[ \t]+than|(?:rule[sd]?|ruling)[ \t]+out|do(?:es)?n['\u2019]t)"
+    r"|rather[ \t]+than|(?:rule[sd]?|ruling)[ \t]+out|(?:do|does|did|have|has|would|could|was|were|is|are)n['\u2019]t)"
     r"(?:[ \t]+(?:codes?|coding|coded|as|for|with|the|any|use|using|report|assign|assigned|bill|include"
     r"|apply|to|icd-10(?:-cm)?)\b){0,4}[ \t(:*_`\"]{1,6}"
 )

@@ -112,12 +112,14 @@ _CONTRAST = re.compile(
     r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
     re.IGNORECASE,
 )
+_CONCEDED = re.compile(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
+"""The beginning of a clause that grants something against what the sentence states."""
 _CLAUSE = re.compile(
     r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
 )
 _THEREFORE = re.compile(
-    r"\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
-    r"|(?:this|that)\s+is|would\s+be|I\s+meant?|actually|by\s+elimination)"
+    r"(?:\u2192|[=-]>|\bfinal:|\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
+    r"|(?:this|that)\s+is|would\s+be|I\s+meant?|actually|by\s+elimination))"
     r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
     r"[(\[\"']{0,3}((?-i:[A-Z]))"
     r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}[,;!]|[)\]\"']{0,2}\s+because\b"
@@ -287,7 +289,7 @@ def _sentence_before(text: str, at: int) -> str:
 def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
     """Return whether a sentence means what it states: not if, not others, no question."""
     before = _CONTRAST.split(_sentence_before(text, match.start()))[-1]
-    if ASIDE.search(before) or OTHER_ANSWER.search(before):
+    if ASIDE.search(before) or OTHER_ANSWER.search(before) or _CONCEDED.search(before):
         return False
     sentence = _sentence_behind(text, match.end())
     if _QUOTED.match(sentence):

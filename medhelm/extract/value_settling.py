@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from medhelm.extract.reading import Reading
@@ -11,6 +12,7 @@ T = TypeVar("T")
 
 _GENERAL = {"score", "result", "total", "sum", "points", "number", "value"}
 """Words by which a conclusion names what was asked for, whatever it is."""
+_POINTS = (("point",), ("points",))
 _THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
 
 
@@ -46,7 +48,7 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         return Reading(None, "the answer was cut before a result is stated")
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
     results = results or [s for s in found if s.level >= 1]
-    results = _best_named(results)
+    results = _best_named(results, kind)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
     last = results[-1]
@@ -67,9 +69,13 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
             continue
         is_same = bool(s.key) and s.key == last.key
+        if s.key and {*s.key} <= _GENERAL and s.level >= 2 and last.is_asked and not s.is_used:
+            return Reading(None, differ(s.value, value, kind))
         if s.is_opening and (is_same or _is_restated(s, results, kind)):
             return Reading(None, differ(s.value, value, kind))
         if s.is_opening and (is_same or not (s.is_used or _is_other(s, last, is_confirmed))):
+            return Reading(None, differ(s.value, value, kind))
+        if s.fits and last.fits and s.is_computed and _is_another(s, last):
             return Reading(None, differ(s.value, value, kind))
         if s.is_used and not is_same:
             continue
@@ -78,7 +84,7 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
             is_same or is_beside or not is_confirmed
         ):
             return Reading(None, differ(s.value, value, kind))
-    if not last.is_asked and any(_is_later_in_unit(s, last, kind, value) for s in found):
+    if any(_is_later_in_unit(s, last, kind, value) for s in found):
         return Reading(None, f"what follows {kind.show(value)} may be the result")
     is_on_the_way = last.is_computed and last.level == 1 and not last.is_asked
     if is_on_the_way and any(_is_unclear(s, last, kind, value) for s in found):
@@ -86,18 +92,43 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     return Reading(_as_repeated(value, last, found, kind))
 
 
-def _best_named(results: list[Statement[T]]) -> list[Statement[T]]:
-    """Return the results in the unit or by the name that was asked for, and what is worked out after.
+def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+    """Return the results in the unit or by the name that was asked for, and what may correct them.
 
-    Where none is, return all of them. A bound is no result beside a value.
+    What is stated by its name and confirmed elsewhere is final. Otherwise what is worked out or
+    totalled counts as well; a bound is no result beside a value. Points that are given one by one
+    are no total.
     """
-    stated = [s for s in results if not s.reason.startswith(_THRESHOLDS)] or results
+    items = [s for s in results if s.key in _POINTS]
+    stated = [s for s in results if len(items) < 2 or s not in items]
+    stated = [s for s in stated if not s.reason.startswith(_THRESHOLDS)] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
     if not strong:
         return stated
+    named = [s for s in strong if s.is_asked and not s.is_running]
+    if named and len({kind.same(s.value) for s in named if s.value is not None}) == 1:
+        value = named[-1].value
+        others = [s for s in stated if s.is_computed and s.at <= named[-1].at]
+        if value is not None and any(_agrees(s, value, kind) for s in others):
+            return [replace(s, is_final=True) for s in named]
     last = max(s.at for s in strong)
-    kept = [s for s in stated if s in strong or (s.at > last and (s.is_computed or s.is_named))]
+    kept = [
+        s
+        for s in stated
+        if s in strong
+        or (s.is_computed and s.at > last)
+        or (_GENERAL & {*s.key} and not s.is_supposed and not s.is_used)
+    ]
     return [s for s in kept if s.value is not None] or kept
+
+
+def _is_another(s: Statement[T], last: Statement[T]) -> bool:
+    """Return whether a result in the unit that was asked for is called by a name of its own."""
+    return not (last.is_asked or s.is_used or _GENERAL & {*last.key}) and s.key != last.key
+
+
+def _agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
+    return s.value is not None and kind.merge(s.value, value) is not None
 
 
 def _confirmed(
@@ -176,6 +207,7 @@ def _is_later_in_unit(s: Statement[T], last: Statement[T], kind: Kind[T], value:
     """Return whether something else is stated later in the unit that was asked for."""
     return (
         s.fits
+        and not last.is_final
         and s.at > last.at
         and not (s.is_secondary or s.is_supposed)
         and s.value is not None

@@ -33,6 +33,7 @@ from medhelm.extract.value_words import (
     EQUALS,
     EXPLICIT,
     FILLER,
+    FORMULA,
     GENERAL,
     HOURLY,
     IF,
@@ -58,7 +59,6 @@ from medhelm.extract.value_words import (
     SOLELY,
     STOP,
     SUBORDINATE,
-    SUMMED,
     TOTALLING,
     WEAK,
     WORD,
@@ -132,12 +132,13 @@ def _of_sentence(
         if is_inherited:
             name = subject + " " + name
         subject = name
-        is_asked = None if SUMMED.search(name) else kind.is_asked(name)
-        if is_asked is False:
+        head = name.partition(":")[0]
+        is_asked = kind.is_asked(head)
+        if is_asked is False and not FORMULA.search(head):
             continue
         offered = _alternatives(text, value, values, kind)
         yield replace(
-            _weighed(text, start, values, (value, verb, name, is_computed), is_inherited),
+            _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind),
             value=offered.value,
             reason=offered.reason,
             at=(index, value.start),
@@ -163,6 +164,7 @@ def _weighed(
     values: list[Value[T]],
     found: tuple[Value[T], str, str, bool],
     is_inherited: bool,
+    kind: Kind[T],
 ) -> Statement[T]:
     """Return a statement with how much the sentence commits to it."""
     value, verb, name, is_computed = found
@@ -197,10 +199,16 @@ def _weighed(
         is_named=is_named or is_attained or is_total,
         is_computed=is_computed,
         is_secondary=is_secondary and not is_explicit,
-        is_rounded=ROUNDED.search(text) is not None,
+        is_rounded=ROUNDED.search(text) is not None or _is_rounded(before, value, kind),
         is_running=RUNNING.search(before) is not None,
         is_supposed=WOULD.search(text, start, value.start) is not None,
     )
+
+
+def _is_rounded(before: str, value: Value[T], kind: Kind[T]) -> bool:
+    """Return whether a score is rounded to whole points; one digit may be part of a ratio."""
+    shown = "" if value.value is None or not kind.is_score else kind.show(value.value)
+    return len(shown) > 1 and shown.isdigit() and before.rstrip()[-1:] in ("\u2248", "\u2192")
 
 
 def _level(before: str, verb: str, name: str, is_computed: bool) -> int:
@@ -269,7 +277,7 @@ def _of_clause(
     ]
     filled = [part for part in parts if part]
     if parts[0] and not equals or len(filled) == 1 and filled[0] is parts[0]:
-        found = [r for v in parts[0] if (r := _related(text, start, v)) is not None]
+        found = [r for v in parts[0] if (r := _related(text, start, v, kind)) is not None]
         return next((r for r in found if r[1] not in WEAK), found[0] if found else None)
     last = filled[-1]
     value = last[0]
@@ -293,7 +301,9 @@ def _of_clause(
     return value, "=", text[start : equals[0]], is_computed
 
 
-def _related(text: str, start: int, value: Value[T]) -> tuple[Value[T], str, str, bool] | None:
+def _related(
+    text: str, start: int, value: Value[T], kind: Kind[T]
+) -> tuple[Value[T], str, str, bool] | None:
     """Return a value with the word that joins it to its name, and the name."""
     if value.is_operand or ITEM_POINTS.match(text, value.end):
         return None
@@ -314,8 +324,9 @@ def _related(text: str, start: int, value: Value[T]) -> tuple[Value[T], str, str
         text, value.end
     ):
         return value, "so", "", False
-    name = NAME_BEFORE.search(text[max(start, value.start - 40) : value.start])
-    return (value, "", text[start : value.start], False) if name else None
+    before = text[max(start, value.start - 40) : value.start]
+    is_named = NAME_BEFORE.search(before) or kind.is_asked_by(before)
+    return (value, "", text[start : value.start], False) if is_named else None
 
 
 def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
@@ -324,7 +335,7 @@ def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
         return value
     merged = kind.merge(before.value, value.value)
     if merged is not None:
-        return replace(value, value=merged)
+        return value if _is_rounded("\u2248", value, kind) else replace(value, value=merged)
     return replace(value, value=None, reason=differ(before.value, value.value, kind))
 
 

@@ -44,8 +44,12 @@ class Kind(Generic[T]):
     cut: re.Pattern[str]
     """What is not known to be whole at the end of a text that was cut."""
     has_unit: bool = False
+    is_score: bool = False
+    """Whether a score is asked for."""
     is_asked: Callable[[str], bool | None] = lambda name: None
     """Return whether a name is that of what was asked for; None where it says nothing."""
+    is_asked_by: Callable[[str], bool] = lambda name: False
+    """Return whether a text ends with the name of what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class Statement(Generic[T]):
     """Whether it is called by the name of what was asked for."""
     fits: bool = False
     """Whether its unit is the one that was asked for."""
+    is_final: bool = False
+    """Whether it is called so and worked out before."""
 
 
 def differ(a: T, b: T, kind: Kind[T]) -> str:

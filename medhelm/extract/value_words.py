@@ -43,7 +43,7 @@ RELATION = re.compile(
     r"obtain|calculate|estimate|find|found|makes|making|stays at|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
     r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
-    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|deliver|due|gets|needs|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt))(?P<filler>"
+    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt))(?P<filler>"
     + FILLER
     + r")$",
     re.IGNORECASE,
@@ -73,7 +73,7 @@ CONCLUDED = re.compile(
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
     r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|all told|in all|together|combined|tally)\b"
-    r"|^\W*(?:so|overall)\b|,\s?so\b",
+    r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b",
     re.IGNORECASE,
 )
 NAMED = re.compile(
@@ -285,5 +285,5 @@ STOP = frozenset(
     ]
 )
 WORD = re.compile(r"[^\W_][\w-]{0,30}")
-SUMMED = re.compile(r"\d\D{0,30}\s\+\s")
-"""A sum of named findings, whose names are not that of the sum."""
+FORMULA = re.compile(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
+"""What shows that names stand in a formula and are not that of its result."""
