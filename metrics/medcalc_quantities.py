@@ -36,7 +36,7 @@ QUANTITIES = {
     "osmolar gap": Quantity(names=r"osmol\w* gap"),
     "anion gap": Quantity(names=r"anion[- ]gap|AG"),
     "bicarbonate change": Quantity(names=r"(?:delta|Δ)\s?(?:HCO3\S{0,2}|bicarb\w*)"),
-    "measured osmolality": Quantity(names=r"(?:measured|urine) osm\w*"),
+    "measured osmolality": Quantity(names=r"tonicity|(?:measured|urine|effective) osm\w*"),
     "serum osmolality": Quantity(
         names=r"(?:serum |calculated |plasma )*osmol\w*|(?:serum|calculated|plasma) osm"
     ),
@@ -69,7 +69,7 @@ QUANTITIES = {
         names=r"adj(?:usted)?\.? ?(?:body )?(?:weight|wt|BW)|ABW|Adj?BW",
         parts=("adjusted",),
     ),
-    "adjusted": Quantity(names=r"adj(?:usted)?(?=\W*$)"),
+    "adjusted": Quantity(names=r"adj(?:usted)?(?=[^A-Za-z]*$)"),
     "ideal body weight": Quantity(names=r"(?:ideal|predicted) (?:body )?(?:weight|wt|BW)|IBW|PBW"),
     "target weight": Quantity(names=r"(?:target|goal|desired|recommended) (?:body )?weight"),
     "actual weight": Quantity(names=r"(?:actual|current|total|lean|real) (?:body )?weight|TBW"),

@@ -141,4 +141,4 @@ def _unit_of(text: str) -> str | None:
 
 
 def _with_same(unit: str) -> frozenset[str]:
-    return frozenset({unit}.union(*(same for same in SAME if unit in same)))
+    return frozenset((unit, *SAME.get(unit, ())))

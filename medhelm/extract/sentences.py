@@ -114,7 +114,7 @@ def _lines(text: str) -> Iterator[str]:
             continue
         again, working = _NAMED_LINE.match(line), _UNFINISHED.fullmatch(held)
         if again and working and again[1].strip() == working[1].strip():
-            line = line[len(again[1]) :]
+            line = line[len(again[1]) :].lstrip()
         is_open = _OPEN_END.search(held[-20:]) is not None and not is_item
         if held and (is_open or (line[0] in "=\u2248\u2192" and _WORKING.search(held))):
             held = held + " " + line if len(held) < _SENTENCE else line

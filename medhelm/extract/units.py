@@ -81,8 +81,13 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 _NAMES = tuple(UNITS)
-SAME = ({"MME", "mg"}, {"mEq/L", "mEq"}, {"mOsm", "mEq/L"})
-"""Units that completions use for one another, without a factor between them."""
+SAME: Mapping[str, tuple[str, ...]] = {
+    "MME": ("mg",),
+    "mg": ("MME",),
+    "mEq/L": ("mEq",),
+    "mOsm": ("mEq/L",),
+}
+"""The units in which completions give another one, without a factor between them."""
 
 
 def unit_at(text: str, at: int) -> tuple[str, int]:

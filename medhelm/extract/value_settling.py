@@ -64,6 +64,8 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         is_later = s.at[0] > last.at[0] and s.is_secondary and s.level == 2
         if is_later and s.value is not None and kind.merge(s.value, value) is None:
             return Reading(None, differ(value, s.value, kind))
+    if (named := _named_before(last, results, kind)) is not None:
+        return Reading(None, differ(named, value, kind))
     value, is_confirmed = _confirmed(value, last, results[:-1], kind)
     for s in results[:-1]:
         if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
@@ -120,6 +122,17 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         or (_GENERAL & {*s.key} and not s.is_supposed and not s.is_used)
     ]
     return [s for s in kept if s.value is not None] or kept
+
+
+def _named_before(last: Statement[T], results: list[Statement[T]], kind: Kind[T]) -> T | None:
+    """Return what is called by the name that was asked for where a mere calculation follows it."""
+    if last.is_asked or last.fits or not last.is_computed or _GENERAL & {*last.key}:
+        return None
+    for s in results:
+        if s.is_asked and s.fits and s.value is not None and last.value is not None:
+            if kind.merge(s.value, last.value) is None:
+                return s.value
+    return None
 
 
 def _is_another(s: Statement[T], last: Statement[T]) -> bool:

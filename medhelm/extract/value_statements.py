@@ -132,19 +132,33 @@ def _of_sentence(
         if is_inherited:
             name = subject + " " + name
         subject = name
-        head = name.partition(":")[0]
-        is_asked = kind.is_asked(head)
-        if is_asked is False and not FORMULA.search(head):
+        lead = text[start : inside[0].start]
+        is_asked = _is_asked(lead if _words(lead) else name, kind)
+        if is_asked is False:
             continue
         offered = _alternatives(text, value, values, kind)
+        stated = _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind)
+        if ATTAINED.fullmatch(verb) and kind.is_asked(text[value.end : value.end + 40]):
+            is_asked = True
         yield replace(
-            _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind),
+            stated,
             value=offered.value,
             reason=offered.reason,
             at=(index, value.start),
+            level=max(stated.level, 1) if is_asked and not stated.is_secondary else stated.level,
             is_asked=bool(is_asked),
             fits=value.fits,
         )
+
+
+def _is_asked(name: str, kind: Kind[T]) -> bool | None:
+    """Return whether a name is that of what was asked for; the names in a formula say nothing."""
+    head = name.partition(":")[0]
+    for part in (head, name):
+        is_asked = kind.is_asked(part)
+        if is_asked or (is_asked is False and not FORMULA.search(part)):
+            return is_asked
+    return None
 
 
 def _is_put_in(

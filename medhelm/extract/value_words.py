@@ -63,7 +63,7 @@ BESIDE = re.compile(
 EQUALS = re.compile("[=\u2248]")
 
 EXPLICIT = re.compile(
-    r"\b(?:answer|solution)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)"
+    r"\b(?:answer|solution|ergebnis|r[\u00e9e]sultat|resultado|risultato|requested format)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)"
     r"|^\W*(?:the\s)?result\W*$",
     re.IGNORECASE,
 )
