@@ -16,6 +16,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from medhelm.extract import extract_date, extract_weeks_days
+from medhelm.extract.asked import asked_unit
 from medhelm.schema import Benchmark, Instance, Phrasing
 
 _FIELD = re.compile(r"\[\[(\w+)\]\]")
@@ -26,7 +27,7 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
 
     Fields of the wordings: `letter`, `text` (the gold option), `other_letter`, `other_text` (a
     wrong one), `echo_lines`, `echo_line`, `probabilities` (all options); `value`, `other_value`
-    (a number, a date or a duration as people write it); `commas`, `semicolons`, `lines`,
+    (a number, a date or a duration as people write it), `unit` (which the question asks for); `commas`, `semicolons`, `lines`,
     `bullets`, `numbered`, `json` (all gold labels).
     """
     if benchmark.phrasings is not None:
@@ -37,7 +38,7 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
     if instance.choices:
         fields, kinds = _of_choices(instance), ["choice"]
     elif benchmark.answer == "number":
-        fields, kinds = _of_value(instance.references[0])
+        fields, kinds = _of_value(instance.references[0], instance.question)
     elif benchmark.answer == "labels":
         fields, kinds = _of_labels(instance.references), ["labels"]
     else:
@@ -84,7 +85,7 @@ def _of_choices(instance: Instance) -> dict[str, str]:
     return found
 
 
-def _of_value(gold: str) -> tuple[dict[str, str], list[str]]:
+def _of_value(gold: str, question: str) -> tuple[dict[str, str], list[str]]:
     """Return the fields of a number, a date or a duration, and the kinds of wordings that fit."""
     if (duration := extract_weeks_days(gold)) is not None:
         weeks, days = duration
@@ -94,10 +95,13 @@ def _of_value(gold: str) -> tuple[dict[str, str], list[str]]:
         other = date.replace(year=date.year + 1, day=1)
         fields = {"value": f"{date:%m/%d/%Y}", "other_value": f"{other:%m/%d/%Y}"}
         return fields, ["number"]
-    return {"value": gold, "other_value": f"{float(gold) + 1.5 * abs(float(gold)) + 4:g}"}, [
-        "number",
-        "numeral",
-    ]
+    unit = asked_unit(question)
+    fields = {
+        "value": gold,
+        "other_value": f"{float(gold) + 1.5 * abs(float(gold)) + 4:g}",
+        "unit": f" {unit}" if unit else "",
+    }
+    return fields, ["number", "numeral"]
 
 
 def _of_labels(golds: tuple[str, ...]) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Glossary:
         asks = _ASKS.search(text)
         named = self.names.search(text, asks.start() if asks else 0) or self.names.search(text)
         own = ""
-        unit = _unit_of(text[asks.start() if asks else 0 :])
+        unit = asked_unit(question)
         if named is not None and named.lastgroup is not None:
             own = tuple(self.quantities)[int(named.lastgroup[1:])]
             unit = self.quantities[own].unit if unit is None else unit
@@ -101,13 +101,11 @@ class Asked:
 
     def ends(self, text: str) -> bool:
         """Return whether a text ends with the name of what is asked for."""
-        found = None
-        for found in self.glossary.names.finditer(text):
-            pass
-        if found is None or not self.quantity or found.lastgroup is None:
+        found = list(self.glossary.names.finditer(text))
+        if not found or not self.quantity:
             return False
-        name = tuple(self.glossary.quantities)[int(found.lastgroup[1:])]
-        return name == self.quantity and not text[found.end() :].strip(" :*|(")
+        name = tuple(self.glossary.quantities)[int((found[-1].lastgroup or "q0")[1:])]
+        return name == self.quantity and not text[found[-1].end() :].strip(" :*|(")
 
     def by_name(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind with the names of what is asked for."""
@@ -133,8 +131,11 @@ class Asked:
         return replace(self.by_name(kind), find=find, is_score=units == {"point"})
 
 
-def _unit_of(text: str) -> str | None:
-    for match in _UNIT_COMES.finditer(text):
+def asked_unit(question: str) -> str | None:
+    """Return the first unit in which a question asks for its answer, None where it names none."""
+    text = plain(question)
+    asks = _ASKS.search(text)
+    for match in _UNIT_COMES.finditer(text, asks.start() if asks else 0):
         if unit := unit_at(text, match.end())[0]:
             return unit
     return None

@@ -76,7 +76,7 @@ _OTHER_LINE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PHRASE = re.compile(
-    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value|selection|decision)"
+    r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value|selection|decision|list|codes|labels)"
     r"(?:[ \t]{1,9}(?:choice|option))?"
     r"[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}(?:[:=\uff1a]|is\b(?![ \t]{1,9}not\b)[ \t]{0,9}:?)[ \t*_`]{0,16}",
     re.IGNORECASE,

@@ -104,7 +104,9 @@ _ABOUT = re.compile(
     r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$", re.IGNORECASE
 )
 _EQUALS = re.compile("[=\u2248]")
-_LEADS_ON = re.compile("\\s{0,2}[=\u2248\u2192]")
+_LEADS_ON = re.compile(
+    "\\s{0,2}(?:[=\u2248\u2192]|,\\s(?:about|approximately|roughly|i\\.e\\.)\\s)", re.IGNORECASE
+)
 _BULLETED = re.compile(r"\s*[-\u2013]\s{1,2}")
 _LEADS_TO_SIGN = re.compile(
     r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result|score|a|roughly|gives))\s*$",

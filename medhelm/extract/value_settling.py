@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from medhelm.extract.reading import Reading
 from medhelm.extract.value_types import Kind, Statement, differ
@@ -129,9 +129,9 @@ def _named_before(last: Statement[T], results: list[Statement[T]], kind: Kind[T]
     if last.is_asked or last.fits or not last.is_computed or _GENERAL & {*last.key}:
         return None
     for s in results:
-        if s.is_asked and s.fits and s.value is not None and last.value is not None:
-            if kind.merge(s.value, last.value) is None:
-                return s.value
+        is_named = s.is_asked and s.fits and last.value is not None and s.value is not None
+        if is_named and not _agrees(s, cast("T", last.value), kind):
+            return s.value
     return None
 
 

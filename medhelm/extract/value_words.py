@@ -114,7 +114,7 @@ SHARE = re.compile(
 )
 PUT_IN = re.compile(
     r"\s{0,2}[\w%/^]{0,12}\s(?:(?:is|are|was|will be|should be|must be)\s(?:used|applied|inserted|plugged|entered|taken|chosen)"
-    r"|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
+    r"|items|components|parameters|variables|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
     re.IGNORECASE,
 )
 """What follows a value that is put into a formula, or that a result differs by from a limit."""
@@ -145,7 +145,7 @@ BETWEEN_WORDS = re.compile(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
 ROUNDED = re.compile(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
 OTHER = re.compile(
     r"\b(?:normal|norms?|reference|range|cut-?offs?|thresholds?|max(?:imum)?|min(?:imum)?|typical|"
-    r"trimester|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
+    r"trimester|remaining|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
     re.IGNORECASE,
 )
 INTERPRETS = re.compile(

@@ -188,8 +188,10 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
         reading = _read_plain(region, kind, is_cut=is_cut)
         return _unless_taken_back(_unless_bound(reading, region, kind), region, kind)
     reading = agreed(marked, kind)
-    if (value := _named_otherwise(reading.value, visible[: marks[0].start], kind)) is not None:
-        return Reading(None, differ(value, reading.value, kind))
+    if reading.value is not None:
+        named = _named_otherwise(reading.value, visible[: marks[0].start], kind)
+        if named is not None:
+            return Reading(None, differ(named, reading.value, kind))
     later = [] if is_cut else find_statements(region, kind)[1:]
     if reading.value is not None and (other := settle(later, kind).value) is not None:
         mentioned = _values(region[len(plain(marks[-1].value)) :], kind)
@@ -231,10 +233,8 @@ def _is_worked_out(text: str, kind: Kind[T]) -> bool:
     )
 
 
-def _named_otherwise(marked: T | None, before: str, kind: Kind[T]) -> T | None:
+def _named_otherwise(marked: T, before: str, kind: Kind[T]) -> T | None:
     """Return what a text calls by the name that was asked for where nothing leads to the mark."""
-    if marked is None:
-        return None
     found = find_statements(plain(before), kind)
     stated = [s for s in found if s.is_asked and s.level >= 1 and s.value is not None]
     stated = [s for s in stated if not (s.is_secondary or s.is_supposed or s.is_running)]
