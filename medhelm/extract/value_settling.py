@@ -67,6 +67,20 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     if (named := _named_before(last, results, kind)) is not None:
         return Reading(None, differ(named, value, kind))
     value, is_confirmed = _confirmed(value, last, results[:-1], kind)
+    if (other := _differing(value, last, results, is_confirmed, kind)) is not None:
+        return other
+    if any(_is_later_in_unit(s, last, kind, value) for s in found):
+        return Reading(None, f"what follows {kind.show(value)} may be the result")
+    is_on_the_way = last.is_computed and last.level == 1 and not last.is_asked
+    if is_on_the_way and any(_is_unclear(s, last, kind, value) for s in found):
+        return Reading(None, f"what follows {kind.show(value)} may be the result")
+    return Reading(_as_repeated(value, last, found, kind))
+
+
+def _differing(
+    value: T, last: Statement[T], results: list[Statement[T]], is_confirmed: bool, kind: Kind[T]
+) -> Reading[T] | None:
+    """Return why the last result is not read where an earlier one speaks against it."""
     for s in results[:-1]:
         if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
             continue
@@ -86,12 +100,7 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
             is_same or is_beside or not is_confirmed
         ):
             return Reading(None, differ(s.value, value, kind))
-    if any(_is_later_in_unit(s, last, kind, value) for s in found):
-        return Reading(None, f"what follows {kind.show(value)} may be the result")
-    is_on_the_way = last.is_computed and last.level == 1 and not last.is_asked
-    if is_on_the_way and any(_is_unclear(s, last, kind, value) for s in found):
-        return Reading(None, f"what follows {kind.show(value)} may be the result")
-    return Reading(_as_repeated(value, last, found, kind))
+    return None
 
 
 def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:

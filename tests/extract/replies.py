@@ -485,7 +485,7 @@ WHOLE: dict[tuple[str, ...], list[Row]] = {
             "The triad of fever, jaundice and pain is Charcot's triad, which is characteristic of ascending cholangitis. Therefore, ascending cholangitis is the answer.",
             "C",
         ),
-        ("Charcot's triad → ascending cholangitis → C", None),
+        ("Charcot's triad → ascending cholangitis → C", "C"),
         (
             "**Diagnosis: Ascending cholangitis (C)**\n\nKey points:\n- Fever\n- Jaundice\n- RUQ pain\n\nAcute cholecystitis (A) lacks jaundice.",
             "C",

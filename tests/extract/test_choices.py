@@ -256,3 +256,25 @@ def test_a_letter_that_is_the_text_of_another_option_is_read_as_neither() -> Non
     assert read_choice("B.", lymphocytes).value is None
     assert read_choice("B", lymphocytes).value == "B"
     assert read_choice("D. B.", lymphocytes).value == "D"
+
+
+FOUR = ("Vancomycin", "Ceftriaxone", "Azithromycin", "Watchful waiting")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A. Ceftriaxone",
+        "A: Ceftriaxone is first line here.",
+        "The answer is A: ceftriaxone 2 g IV daily.",
+        "The answer is A which is ceftriaxone.",
+        "Option A, i.e. ceftriaxone",
+        "The answer is ceftriaxone, option A.",
+        '{"answer": "A", "text": "Ceftriaxone"}',
+        "One argument favors A.",
+    ],
+)
+def test_a_letter_with_the_text_of_another_option_and_a_weak_form_state_none(text: str) -> None:
+    reading = read_choice(text, FOUR)
+    assert reading.value is None
+    assert reading.reason

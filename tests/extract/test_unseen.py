@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medhelm_metrics.medcalc_quantities import GLOSSARY
+from medhelm_metrics.medcalc import GLOSSARY
 
 from medhelm import (
     Instance,

@@ -206,3 +206,36 @@ def test_the_real_golds_as_a_model_would_write_them(medcalc: list[Instance]) -> 
         ):
             assert grade(FIXED, item, said(template.format(shown))).value == 1.0, item.id
     assert kinds == {"weeks": 20, "date": 40, "number": 987}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "value"),
+    [
+        (
+            "What is the LDL in mg/dL?",
+            "LDL = 243 - 41 - 38 = 164 mg/dL. That is 4.24 mmol/L.",
+            "164",
+        ),
+        ("What is the LDL in mg/dL?", "LDL = 2.36 mmol/L", None),
+        ("What is the CHA2DS2-VASc Score?", "It is 2 + 1 = 3. The HAS-BLED score is 2.", "3"),
+        (
+            "What is the delta gap in mEq/L?",
+            "Delta gap = 29 - 12 = 17, delta ratio 17/9 = 1.9",
+            "17",
+        ),
+        (
+            "What is the serum osmolality in mOsm/kg?",
+            "= 266 + 27.8 + 9.2 = 303. The serum osmolality is 303 mOsm/kg.\nAnion gap 133 - 96 - 15 = 22.",
+            "303",
+        ),
+        ("How many SIRS criteria are met?", "He meets 3 SIRS criteria.\n\nAnswer: 2", None),
+    ],
+)
+def test_what_is_asked_tells_the_answer_from_other_numbers(
+    question: str, text: str, value: str | None
+) -> None:
+    key = {"output_type": "decimal", "lower_limit": "1", "upper_limit": "9"}
+    item = Instance(id="i", question=question, references=("5",), answer_key=key)
+    score = FIXED.score(item, Response(instance_id="i", text=text))
+    assert (score.extracted or None) == value
+    assert (score.outcome == "scored") == (value is not None)
