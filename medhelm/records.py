@@ -64,6 +64,10 @@ _SPEC_FIELDS = (
 )
 
 
+_LIMITS = ("max_concurrency", "timeout_s", "max_attempts")
+_NO_LIMITS = ModelSpec(name="")
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec.json`: a run and the instances that it is to ask."""
 
@@ -90,9 +94,13 @@ def request_hash(spec: RunSpec) -> str:
 
 
 def one_spelling(spec: RunSpec) -> RunSpec:
-    """Return a spec whose model is spelt as all equal ones are; its name, price and limits stay."""
+    """Return a spec whose model is spelt as all equal ones are; its name and price stay.
+
+    Its limits (requests in flight, time-outs, tries) are at their defaults: they decide no answer.
+    """
     plain = without_unused(spec.model)
     decides = {name: identity(plain)[name] for name in ("model", "base_url")}
+    decides |= {name: getattr(_NO_LIMITS, name) for name in _LIMITS}
     spec = msgspec.structs.replace(spec, model=msgspec.structs.replace(plain, **decides))
     if spec.model.provider in READS_PROMPT:
         return spec

@@ -199,7 +199,7 @@ def test_modules_and_functions_stay_readable() -> None:
     for path in files():
         text = path.read_text()
         if path.name != "schema.py":  # the one list of all types; it has no logic to split
-            assert text.count("\n") <= 400, f"{path} is over 400 lines"
+            assert text.count("\n") <= 450, f"{path} is over 450 lines"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None

@@ -91,7 +91,7 @@ def server() -> Iterator[FaultServer]:
 @pytest.fixture
 def away(tmp_path: Path) -> dict[str, str]:
     """An environment with a launcher `away`, whose jobs run in the folder `elsewhere`."""
-    pytest.importorskip("cloudpickle", reason="needs medhelm[slurm] or medhelm[ray]")
+    pytest.importorskip("cloudpickle", reason="needs the extra slurm or ray")
     package = tmp_path / "packages" / "hydra_plugins"
     package.mkdir(parents=True)
     (package / "away.py").write_text(LAUNCHER)

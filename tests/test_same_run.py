@@ -207,7 +207,7 @@ def test_what_a_new_baseline_run_records_is_what_it_used(here: Path) -> None:
     (run,) = find_runs(here / "results")
     plain = ModelSpec(name="lead", provider="baseline", model="lead", endpoint_class="local")
     found = read_plan(run).spec
-    assert found.model == msgspec.structs.replace(plain, weights="none")
+    assert found.model == msgspec.structs.replace(plain, weights="none", max_concurrency=32)
     assert found.max_output_tokens == 256
 
 

@@ -111,7 +111,8 @@ def test_wrong_columns_are_named(tmp_path: Path, name: str) -> None:
     required = [c for c, text in load(name).columns.items() if not text.startswith("optional")]
     for column in required:
         assert refusal(tmp_path, name, without(row, column)) == (
-            f"{name}.csv, row 1: there is no column {column!r}; the columns are {known}"
+            f"{name}.csv, row 1: there is no column {column!r}; the columns are {known}; "
+            f"the file has {', '.join(without(row, column))}"
         )
     assert refusal(tmp_path, name, row | {"extra": "x"}) == (
         f"{name}.csv, row 1: unknown column 'extra'; the columns are {known}"

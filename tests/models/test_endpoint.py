@@ -48,10 +48,14 @@ def server() -> _Server:
 
 @pytest.mark.parametrize("word", ["spoke", "answered"])
 def test_given_up_requests_count_in_a_row_only(word: str) -> None:
+    asyncio.run(_count_in_a_row(word))
+
+
+async def _count_in_a_row(word: str) -> None:
     own = server()
     for _ in range(DEAD_AFTER - 1):
         own.gave_up(FAULT)
-    getattr(own, word)()
+    getattr(own, word)(own.trying())
     for _ in range(DEAD_AFTER - 1):
         own.gave_up(FAULT)
     assert not own.fatal
@@ -62,14 +66,14 @@ def test_given_up_requests_count_in_a_row_only(word: str) -> None:
 def test_failed_tries_end_an_endpoint_after_many_and_after_long(clock: list[float]) -> None:
     async def fail(times: int, own: _Server) -> None:
         for _ in range(times):
-            own.failed(FAULT, own.limiter.round, 1, 10.0)
+            own.failed(FAULT, own.trying(), 1, 10.0)
 
     async def run() -> None:
         own = server()
         await fail(DEAD_AFTER * 2, own)  # a restart of a server is sat out
         clock[0] += PATIENCE_S - 1
         await fail(1, own)
-        own.spoke()
+        own.spoke(own.trying())
         clock[0] += PATIENCE_S
         await fail(DEAD_AFTER - 1, own)  # a new row
         clock[0] += PATIENCE_S
