@@ -119,8 +119,8 @@ def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
         ),
         (
             '{"id": "1", "condition": "gout", "label": "no"}\n',
-            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient; "
-            "the file has id, condition, label",
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
+            "; the file has id, condition, label",
         ),
     ],
 )
@@ -171,13 +171,13 @@ def test_another_encoding_is_told_with_its_place(data: bytes, message: str, tmp_
     [
         (
             "id,condition,text,label\n1,gout,secret,no\n",
-            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient; "
-            "the file has id, condition, label and 1 other",
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
+            "; the file has id, condition, label and 1 other",
         ),
         (
             "secret one,secret two\n1,gout\n",
-            "row 1: there is no column 'id'; the columns are id, condition, note, label, patient; "
-            "the file has none of them and 2 others",
+            "row 1: there is no column 'id'; the columns are id, condition, note, label, patient"
+            "; the file has none of them and 2 others",
         ),
         (
             "id,condition,note,label,patinet\n1,gout,secret,no,p1\n",

@@ -249,7 +249,11 @@ def print_tables(
             print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
-            print_lines([*missing, *[("", "")] * (grid is not grids[-1])], out, is_prose=True)
+            print_lines(
+                [*missing, *[("", "")] * bool(missing and grid is not grids[-1])],
+                out,
+                is_prose=True,
+            )
         for note in notes:
             if note not in said:
                 print_lines([(clean(note), "dim")], out, is_prose=True)
