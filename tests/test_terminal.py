@@ -20,13 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.console import open_console
+from medhelm.leaderboard.diff import COLUMNS as DIFF
 from medhelm.registry import load_registry
 from medhelm.schema import ModelSpec, Price, UsageTotals
 from medhelm.tables import formats
-from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, shorten
+from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
 from medhelm.tables.layout import SPARE, shown
 from medhelm.tables.results import load_results
-from medhelm.tables.table import Settings, Table
+from medhelm.tables.table import Settings, Table, make_table
 from tests.build_runs import Item, write_run, write_suite
 
 WIDTHS = (40, 60, 80, 100, 120, 200)
@@ -165,6 +166,29 @@ def test_order_of_what_goes_is_that_of_the_grid() -> None:
     out = io.StringIO()
     print_grid(grid, open_console(file=out, width=30), fix="do this.")
     assert "No room here for the columns c: do this." in " ".join(out.getvalue().split())
+
+
+def test_a_diff_keeps_what_tells_its_rows_apart() -> None:
+    values: dict[str, object] = {"change": "score", "benchmark": "medec", "model": LONG[0]}
+    rows = [
+        values | {"metric": metric, "old": 0.5, "new": 0.625, "difference": 0.125}
+        for metric in ("medec_flag_accuracy", "medec_sentence_accuracy")
+    ]
+    table = make_table("diff", "Changes", DIFF, rows, [], {})
+    for width in WIDTHS:
+        text = formats.to_terminal([table], width)
+        for cell in ("medec_flag_accuracy", "medec_sentence_accuracy", "0.500", "0.625", "0.125"):
+            assert cell in text, width
+
+
+def test_an_old_encoding_gets_plain_characters() -> None:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    grid = Grid(columns=(Shown(name="m", heading="m", cells=("é", "–", LONG[0], LONG[1])),))
+    print_lines(lines(fit(grid, 30)), open_console(file=file, width=30))
+    file.flush()
+    said = raw.getvalue().decode("ascii")
+    assert "---" in said and "?" in said and "~" in said
 
 
 def test_the_documented_order_is_the_one_in_use() -> None:

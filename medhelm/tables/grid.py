@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 GAP = 2
 LEAST_TEXT = 20
 """Text columns are not made narrower than this."""
+_PLAIN = str.maketrans("─…–", "-~-")
+"""In place of characters that an old encoding of the output lacks."""
 _MOST_WORD = 40
 """Words of text that are longer are broken."""
 
@@ -153,8 +155,10 @@ def print_lines(found: Iterable[tuple[str, str]], out: Console, *, is_prose: boo
     from rich.text import Text
 
     for style, some in groupby(found, key=lambda line: line[1]):
-        text = Text("\n".join(line for line, _ in some), style=style)
-        out.print(text, soft_wrap=not is_prose)
+        text = "\n".join(line for line, _ in some)
+        if not out.encoding.lower().startswith("utf"):
+            text = text.translate(_PLAIN).encode(out.encoding, "replace").decode(out.encoding)
+        out.print(Text(text, style=style), soft_wrap=not is_prose)
 
 
 def shorten(name: str, width: int) -> str:

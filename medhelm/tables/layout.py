@@ -71,7 +71,7 @@ SPARE: Mapping[str, tuple[str, ...]] = {
     "differences": ("category", "reversed", "experts_median"),
     "actions": ("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
     "gate": ("cases", "margin", "n"),
-    "diff": ("was", "now", "metric"),
+    "diff": ("was", "now"),
 }
 """Columns that a narrow terminal leaves out, the first one first."""
 
