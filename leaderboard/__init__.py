@@ -1,1 +1,1 @@
-"""The look of the leaderboard: what a browser reads, copied beside the data when a site is built."""
+"""The leaderboard: tables and runs become the data of a static site; `app/` is what a browser reads."""

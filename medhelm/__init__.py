@@ -40,35 +40,29 @@ if TYPE_CHECKING:
     from medhelm.extract import read_number as read_number
     from medhelm.extract import read_weeks_days as read_weeks_days
     from medhelm.extract import visible_text as visible_text
-    from medhelm.hookspecs import hookimpl as hookimpl
     from medhelm.noharm.menu import Labelled as Labelled
     from medhelm.noharm.menu import case_instance as case_instance
     from medhelm.noharm.menu import has_strong_action as has_strong_action
     from medhelm.noharm.menu import label_case as label_case
-    from medhelm.rouge import rouge_scores as rouge_scores
-    from medhelm.schema import Benchmark as Benchmark
-    from medhelm.schema import Criterion as Criterion
-    from medhelm.schema import FileDataset as FileDataset
-    from medhelm.schema import HubDataset as HubDataset
-    from medhelm.schema import Instance as Instance
-    from medhelm.schema import Metric as Metric
-    from medhelm.schema import ModelSpec as ModelSpec
-    from medhelm.schema import Outcome as Outcome
-    from medhelm.schema import Phrasing as Phrasing
-    from medhelm.schema import Price as Price
-    from medhelm.schema import Prompt as Prompt
-    from medhelm.schema import Response as Response
-    from medhelm.schema import Row as Row
-    from medhelm.schema import Sampling as Sampling
-    from medhelm.schema import Score as Score
-    from medhelm.schema import Scoring as Scoring
-    from medhelm.schema import SourceFile as SourceFile
-    from medhelm.sql_compare import is_ordered as is_ordered
-    from medhelm.sql_compare import same_query as same_query
-    from medhelm.sql_compare import same_rows as same_rows
-    from medhelm.sql_sandbox import QueryResult as QueryResult
-    from medhelm.sql_sandbox import Sandbox as Sandbox
-    from medhelm.sql_sandbox import open_sandbox as open_sandbox
+    from medhelm.plugins.hookspecs import hookimpl as hookimpl
+    from medhelm.schema.data import Benchmark as Benchmark
+    from medhelm.schema.data import Criterion as Criterion
+    from medhelm.schema.data import FileDataset as FileDataset
+    from medhelm.schema.data import HubDataset as HubDataset
+    from medhelm.schema.data import Instance as Instance
+    from medhelm.schema.data import Phrasing as Phrasing
+    from medhelm.schema.data import Prompt as Prompt
+    from medhelm.schema.data import Row as Row
+    from medhelm.schema.data import SourceFile as SourceFile
+    from medhelm.schema.episode import Response as Response
+    from medhelm.schema.episode import Sampling as Sampling
+    from medhelm.schema.model import ModelSpec as ModelSpec
+    from medhelm.schema.model import Price as Price
+    from medhelm.schema.score import Metric as Metric
+    from medhelm.schema.score import Outcome as Outcome
+    from medhelm.schema.score import Score as Score
+    from medhelm.schema.score import Scoring as Scoring
+    from medhelm.similarity.rouge import rouge_scores as rouge_scores
     from medhelm.tables.results import Results as Results
     from medhelm.tables.results import load_results as load_results
 
@@ -102,30 +96,34 @@ _HOMES = {
         "read_labels",
         "visible_text",
     ),
-    "hookspecs": ("hookimpl",),
+    "plugins.hookspecs": ("hookimpl",),
     "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
-    "rouge": ("rouge_scores",),
-    "sql_compare": ("is_ordered", "same_query", "same_rows"),
-    "sql_sandbox": ("QueryResult", "Sandbox", "open_sandbox"),
+    "similarity.rouge": ("rouge_scores",),
     "tables.results": ("Results", "load_results"),
-    "schema": (
+    "schema.data": (
         "Benchmark",
         "Criterion",
         "FileDataset",
         "HubDataset",
         "Instance",
-        "Metric",
-        "ModelSpec",
-        "Outcome",
         "Phrasing",
-        "Price",
         "Prompt",
-        "Response",
         "Row",
+        "SourceFile",
+    ),
+    "schema.episode": (
+        "Response",
         "Sampling",
+    ),
+    "schema.model": (
+        "ModelSpec",
+        "Price",
+    ),
+    "schema.score": (
+        "Metric",
+        "Outcome",
         "Score",
         "Scoring",
-        "SourceFile",
     ),
 }
 _HOME_OF = {name: f"medhelm.{home}" for home, names in _HOMES.items() for name in names}

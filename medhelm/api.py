@@ -17,21 +17,24 @@ from typing import Any, Literal
 import msgspec
 
 from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert, data_root
-from medhelm.costs import Ledger
 from medhelm.data.fetch import FileStatus, fetch, verify
 from medhelm.errors import Interrupted, MedhelmError, PrivacyRefused, UsageError
-from medhelm.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.jury.choice import packaged_jury
+from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
-from medhelm.planning import Run, jury_note, paid_models, plan_runs
-from medhelm.registry import Registry, load_registry
-from medhelm.regrading import regrade
-from medhelm.runner import SweepEnd, run_sweep
-from medhelm.schema import Exchange, JurySpec, ModelSpec, RunRecord, Scoring
+from medhelm.models.costs import Ledger
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.proof.validation import Report
+from medhelm.proof.validation import validate as prove_benchmark
+from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
+from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs
+from medhelm.runs.regrading import regrade
+from medhelm.runs.runner import SweepEnd, run_sweep
+from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec, RunRecord
+from medhelm.schema.score import Scoring
 from medhelm.tables.results import Results, load_gradings
-from medhelm.validation import Report
-from medhelm.validation import validate as prove_benchmark
 
 
 def evaluate(
@@ -344,7 +347,7 @@ class _Silent:
     def planned(self, run: Run, total: int, answered: int) -> None:
         """Show nothing."""
 
-    def advanced(self, run: Run, exchange: Exchange) -> None:
+    def advanced(self, run: Run, episode: Episode) -> None:
         """Show nothing."""
 
     def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:

@@ -22,7 +22,9 @@ from msgspec.inspect import (
 )
 
 from medhelm.errors import UsageError, closest
-from medhelm.schema import DataClass, EndpointClass, ModelSpec, Scoring
+from medhelm.schema.data import DataClass
+from medhelm.schema.model import EndpointClass, ModelSpec
+from medhelm.schema.score import Scoring
 
 DEFAULT_RESULTS = "medhelm-results"
 

@@ -28,8 +28,8 @@ sys.path.insert(0, str(ROOT))
 from reliability_page import show  # noqa: E402
 
 from medhelm.errors import MedhelmError  # noqa: E402
-from medhelm.registry import Registry, load_registry  # noqa: E402
-from medhelm.regrading import regrade  # noqa: E402
+from medhelm.plugins.registry import Registry, load_registry  # noqa: E402
+from medhelm.runs.regrading import regrade  # noqa: E402
 from medhelm.tables.results import load_results  # noqa: E402
 from medhelm.tables.table import Settings  # noqa: E402
 from tests.quiz import PLUGIN, medhelm, write_quiz  # noqa: E402

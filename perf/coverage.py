@@ -17,9 +17,9 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from medhelm import stats  # noqa: E402
-from medhelm.intervals import bootstrap, cluster_sums, score_interval  # noqa: E402
-from medhelm.stats import Floats, Ints  # noqa: E402
+from medhelm.stats import aggregation as stats  # noqa: E402
+from medhelm.stats.aggregation import Floats, Ints  # noqa: E402
+from medhelm.stats.intervals import bootstrap, cluster_sums, score_interval  # noqa: E402
 
 DRAWS = 400
 EVEN = (5,) * 9

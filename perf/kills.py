@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from reliability_page import show  # noqa: E402
 
-from medhelm.records import find_gradings, read_record  # noqa: E402
+from medhelm.store.records import find_gradings, read_record  # noqa: E402
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz  # noqa: E402
 from tests.server import FaultServer, serve_in_thread  # noqa: E402
 

@@ -24,9 +24,9 @@ BUILD = """
 import resource, sys, time
 from pathlib import Path
 start = time.perf_counter()
-from medhelm.leaderboard.collect import Wanted
-from medhelm.leaderboard.site import SiteOptions, build_site
-from medhelm.registry import load_registry
+from medhelm_leaderboard.collect import Wanted
+from medhelm_leaderboard.site import SiteOptions, build_site
+from medhelm.plugins.registry import load_registry
 built = build_site(Wanted(results=Path(sys.argv[1])), Path(sys.argv[2]), load_registry(), SiteOptions())
 seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -30,7 +30,8 @@ from medhelm.models.access import resolve_access
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.openai import OpenAIModel
 from medhelm.models.wire import Answer, Failure
-from medhelm.schema import Message, Model, ModelSpec, Request, Usage
+from medhelm.schema.episode import Message, Request, Usage
+from medhelm.schema.model import Model, ModelSpec
 
 ANSWER = Answer("A", "stop", Usage(), "perf", "")
 REFUSAL_S = 0.005

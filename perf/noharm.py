@@ -26,11 +26,11 @@ sys.path.insert(0, str(ROOT))
 WORK = """
 import json, sys, time
 from pathlib import Path
-from medhelm.grading import grade
+from medhelm.grading.grade import grade
 from medhelm.noharm import menu
-from medhelm.records import find_runs, read_plan
-from medhelm.registry import load_registry
-from medhelm.runlog import read_exchanges
+from medhelm.store.records import find_runs, read_plan
+from medhelm.plugins.registry import load_registry
+from medhelm.store.runlog import read_episodes
 
 registry = load_registry()
 metrics = [registry.metric(name) for name in registry.benchmark("noharm").metrics]
@@ -41,9 +41,9 @@ for _ in range(3):
     menu._label.cache_clear()
     began = time.perf_counter()
     scores = [
-        grade(metric, exchange.instance, exchange.response)
+        grade(metric, episode.instance, episode.response)
         for path, plan in runs
-        for exchange in read_exchanges(path, plan)
+        for episode in read_episodes(path, plan)
         for metric in metrics
     ]
     ours = min(ours, time.perf_counter() - began)
@@ -61,12 +61,13 @@ print(ours, ours / bare, len(metrics))
 def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
     """Write the cases, and for each model a run folder that holds a reply to each of them."""
     from medhelm.config import BenchmarkChoice, Job
-    from medhelm.planning import plan_runs
+    from medhelm.plugins.registry import load_registry
     from medhelm.protocols import build_request
-    from medhelm.records import Plan, write_struct
-    from medhelm.registry import load_registry
-    from medhelm.runlog import RunFolder
-    from medhelm.schema import Exchange, ModelSpec, Response, Usage
+    from medhelm.runs.planning import plan_runs
+    from medhelm.schema.episode import Episode, Response, Usage
+    from medhelm.schema.model import ModelSpec
+    from medhelm.store.records import Plan, write_struct
+    from medhelm.store.runlog import RunFolder
     from tests.noharm.making import drawn_case, drawn_reply
 
     made = {c.code: c for c in (drawn_case(n, actions) for n in range(cases))}
@@ -95,7 +96,7 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
                 usage=Usage(input_tokens=2000, output_tokens=400),
                 served_model="m",
             )
-            log.append(Exchange(instance=instance, messages=request.messages, response=response))
+            log.append(Episode(instance=instance, messages=request.messages, response=response))
         log.close()
         plan = Plan(spec=run.spec, request_hash=run.request_hash, instances=cases)
         write_struct(run.path / "spec.json", plan)

@@ -21,9 +21,9 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from medhelm import stats  # noqa: E402
-from medhelm.intervals import bootstrap  # noqa: E402
-from medhelm.stats import Floats  # noqa: E402
+from medhelm.stats import aggregation as stats  # noqa: E402
+from medhelm.stats.aggregation import Floats  # noqa: E402
+from medhelm.stats.intervals import bootstrap  # noqa: E402
 from medhelm.tables.ranking import Ranking  # noqa: E402
 from medhelm.tables.table import RankBy, Settings  # noqa: E402
 

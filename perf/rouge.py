@@ -14,9 +14,11 @@ import random
 import time
 from collections.abc import Sequence
 
-from medhelm.registry import load_registry
-from medhelm.schema import Exchange, Instance, Metric, Response
-from medhelm.slow_metrics import score_all
+from medhelm.grading.slow_metrics import score_all
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Response
+from medhelm.schema.score import Metric
 
 WORDS = [
     f"{a}{b}" for a in ("card", "neur", "ren", "derm", "hepat") for b in ("ology", "itis", "al")
@@ -25,11 +27,11 @@ TURNS = 5
 METRICS = ("rouge_l", "rouge_1", "rouge_2")
 
 
-def make_exchanges(n: int) -> list[Exchange]:
+def make_episodes(n: int) -> list[Episode]:
     """Return n pairs of a gold and an answer of 40 words each."""
     draw = random.Random(0)
     return [
-        Exchange(
+        Episode(
             instance=Instance(id=f"i{i}", references=(" ".join(draw.choices(WORDS, k=40)),)),
             response=Response(instance_id=f"i{i}", text=" ".join(draw.choices(WORDS, k=40))),
         )
@@ -38,11 +40,11 @@ def make_exchanges(n: int) -> list[Exchange]:
 
 
 def measure(
-    exchanges: Sequence[Exchange], metrics: Sequence[Metric], processes: int | None
+    episodes: Sequence[Episode], metrics: Sequence[Metric], processes: int | None
 ) -> tuple[float, list[float | None]]:
     """Return the seconds and all values."""
     started = time.perf_counter()
-    scored = score_all(exchanges, metrics, len(exchanges), processes=processes)
+    scored = score_all(episodes, metrics, len(episodes), processes=processes)
     values = [score.value for _, scores in scored for score in scores]
     return time.perf_counter() - started, values
 
@@ -51,20 +53,20 @@ def main() -> None:
     """Print one line of a Markdown table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=10_000)
-    exchanges = make_exchanges(parser.parse_args().pairs)
+    episodes = make_episodes(parser.parse_args().pairs)
     registry = load_registry()
     metrics = [registry.metric(name) for name in METRICS]
     alone = spread = 0.0
-    size = -(-len(exchanges) // TURNS)
-    for start in range(0, len(exchanges), size):
-        turn = exchanges[start : start + size]
+    size = -(-len(episodes) // TURNS)
+    for start in range(0, len(episodes), size):
+        turn = episodes[start : start + size]
         seconds, expected = measure(turn, metrics, 1)
         alone += seconds
         seconds, values = measure(turn, metrics, None)
         spread += seconds
         assert values == expected
     print(
-        f"| ROUGE-1, -2 and -L of {len(exchanges):,} pairs, processes against one | "
+        f"| ROUGE-1, -2 and -L of {len(episodes):,} pairs, processes against one | "
         f"{alone / spread:.2f} x as fast on {len(os.sched_getaffinity(0))} cores "
         f"({spread:.1f} s, one process {alone:.1f} s) |"
     )

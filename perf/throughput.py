@@ -23,7 +23,8 @@ import aiohttp
 
 from medhelm.models import open_model
 from medhelm.models.openai import OpenAIModel
-from medhelm.schema import Message, ModelSpec, Request
+from medhelm.schema.episode import Message, Request
+from medhelm.schema.model import ModelSpec
 
 PROMPT = (
     "A 65-year-old man comes to the clinic because of three weeks of progressive shortness of"

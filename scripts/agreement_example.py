@@ -24,16 +24,16 @@ from pathlib import Path
 import medhelm
 from medhelm.noharm.casefile import read_cases
 from medhelm.noharm.derive import consensus
-from medhelm.records import find_gradings, read_plan, read_record
-from medhelm.runlog import read_exchanges
-from medhelm.tables.action_agreement import actions_table, differences_table
-from medhelm.tables.action_ratings import read_action_ratings
-from medhelm.tables.action_sheet import write_action_sheet
-from medhelm.tables.agreement import agreement_table
-from medhelm.tables.corrected import corrected_table
+from medhelm.store.records import find_gradings, read_plan, read_record
+from medhelm.store.runlog import read_episodes
+from medhelm.tables.clinicians.action_agreement import actions_table, differences_table
+from medhelm.tables.clinicians.action_ratings import read_action_ratings
+from medhelm.tables.clinicians.action_sheet import write_action_sheet
+from medhelm.tables.clinicians.agreement import agreement_table
+from medhelm.tables.clinicians.corrected import corrected_table
+from medhelm.tables.clinicians.rated import load_rated
+from medhelm.tables.clinicians.ratings import read_ratings
 from medhelm.tables.formats import render
-from medhelm.tables.rated import load_rated
-from medhelm.tables.ratings import read_ratings
 from medhelm.tables.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,7 +71,7 @@ def simulate(results_dir: Path, path: Path) -> None:
             if number == 0:
                 writer.writerow(["rater", "benchmark", "model", "instance", *axes])
             run = grading.parents[1]
-            names = sorted(e.instance.id for e in read_exchanges(run, read_plan(run)))
+            names = sorted(e.instance.id for e in read_episodes(run, read_plan(run)))
             for name in names:
                 quality = rng.gauss(QUALITY[spec.model.name], SPREAD)
                 for rater, (shift, scale) in HABITS.items():

@@ -19,11 +19,11 @@ from pathlib import Path
 import msgspec
 
 from medhelm.data.dataset import open_dataset
-from medhelm.jury.metric import NAME as JURY
-from medhelm.manifest import Facts, read_manifest
-from medhelm.prompts import resolve_prompt
-from medhelm.registry import Registry, load_registry
-from medhelm.schema import Benchmark, FileDataset, HubDataset, SourceFile
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.prompts.messages import resolve_prompt
+from medhelm.proof.manifest import Facts, read_manifest
+from medhelm.schema.data import Benchmark, FileDataset, HubDataset, SourceFile
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -56,7 +56,9 @@ def read_words(names: Sequence[str]) -> Mapping[str, Words]:
 def built_in(registry: Registry) -> list[Benchmark]:
     """Return the benchmarks that come with medhelm."""
     home = ROOT / "benchmarks"
-    return [b for b in registry.benchmarks.values() if Path(b.origin).resolve().parent == home]
+    return [
+        b for b in registry.benchmarks.values() if Path(b.origin).resolve().is_relative_to(home)
+    ]
 
 
 def render() -> str:

@@ -29,13 +29,16 @@ import msgspec
 import yaml
 
 import medhelm
-from medhelm import records, schema
 from medhelm.cli import COMMANDS
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines, identity
 from medhelm.models.catalogue import load_models
-from medhelm.schema import ModelSpec, Outcome, Sampling
+from medhelm.schema import data, episode, model, run, score
+from medhelm.schema.episode import Sampling
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.score import Outcome
+from medhelm.store import records
 from medhelm.tables import columns, jury_columns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -256,7 +259,12 @@ def _options_of_scripts() -> set[str]:
 
 def _python_names() -> set[str]:
     """Return names of arguments and fields that the Python interface has."""
-    names = {f.name for kind in vars(schema).values() for f in _fields(kind)}
+    names = {
+        f.name
+        for part in (data, episode, model, run, score)
+        for kind in vars(part).values()
+        for f in _fields(kind)
+    }
     for function in (medhelm.evaluate, medhelm.load_results, medhelm.Results.table):
         names |= set(inspect.signature(function).parameters)
     return names

@@ -30,23 +30,16 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from medhelm import stats  # noqa: E402
-from medhelm.costs import upper_bound  # noqa: E402
-from medhelm.records import read_record  # noqa: E402
-from medhelm.registry import load_registry  # noqa: E402
-from medhelm.schema import (  # noqa: E402
-    Criterion,
-    JudgeTotals,
-    JurySpec,
-    JuryTerms,
-    ModelSpec,
-    Price,
-    Rubric,
-    UsageTotals,
-)
-from medhelm.tables.agreement import ZScores, agreement_table  # noqa: E402
-from medhelm.tables.rated import Rated, load_rated  # noqa: E402
-from medhelm.tables.ratings import read_ratings  # noqa: E402
+from medhelm.models.costs import upper_bound  # noqa: E402
+from medhelm.plugins.registry import load_registry  # noqa: E402
+from medhelm.schema.data import Criterion, Rubric  # noqa: E402
+from medhelm.schema.model import ModelSpec, Price  # noqa: E402
+from medhelm.schema.run import JudgeTotals, JurySpec, JuryTerms, UsageTotals  # noqa: E402
+from medhelm.stats import aggregation as stats  # noqa: E402
+from medhelm.store.records import read_record  # noqa: E402
+from medhelm.tables.clinicians.agreement import ZScores, agreement_table  # noqa: E402
+from medhelm.tables.clinicians.rated import Rated, load_rated  # noqa: E402
+from medhelm.tables.clinicians.ratings import read_ratings  # noqa: E402
 from medhelm.tables.results import Results, load_results  # noqa: E402
 from medhelm.tables.table import Settings, Table, Value  # noqa: E402
 from tests.build_runs import EXACT, Item, write_run  # noqa: E402
@@ -478,7 +471,7 @@ clinicians the bootstrap interval.
   0.53, are the ICCs of its two pairs; the bootstrap here draws answers, and two pairs with six answers in common
   say too little for an interval. An ICC has no lower end, so that single draws move a mean far below 0.
 - **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold. Their printed intervals are the F
-  intervals of the printed ICCs with 56, 31 and 25 answers (`tests/test_agreement.py`).
+  intervals of the printed ICCs with 56, 31 and 25 answers (`tests/stats/test_agreement.py`).
 - The copy holds 26 ratings of a third benchmark (MTSamples), which the paper leaves out, and so does this page.
 
 ## Table 3: tokens and costs

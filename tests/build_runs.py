@@ -14,24 +14,21 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medhelm import records
-from medhelm.records import Plan, cluster_key, instance_key
-from medhelm.runlog import encode_line
-from medhelm.schema import (
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Message, Response, Usage
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import (
     BenchmarkCard,
-    Exchange,
     GradingSpec,
-    Instance,
-    Message,
     MetricRef,
     MetricResult,
-    ModelSpec,
-    Response,
     RunRecord,
     RunSpec,
-    Usage,
     UsageTotals,
 )
+from medhelm.store import records
+from medhelm.store.records import Plan, cluster_key, instance_key
+from medhelm.store.runlog import encode_line
 
 SCHEMA = pa.schema(
     [
@@ -98,12 +95,12 @@ def write_run(
     provenance: Mapping[str, str] | None = None,
     served: Mapping[str, int] | None = None,
     card: Mapping[str, Any] | None = None,
-    exchanges: Iterable[Exchange] = (),
+    episodes: Iterable[Episode] = (),
     **spec: Any,
 ) -> Path:
     """Write one graded run and return its grading folder.
 
-    `spec` overrides fields of RunSpec, `card` those of BenchmarkCard; `exchanges` make the log.
+    `spec` overrides fields of RunSpec, `card` those of BenchmarkCard; `episodes` make the log.
     """
     if isinstance(model, str):
         provider = "baseline" if model.startswith("baseline/") else "openai"
@@ -156,7 +153,7 @@ def write_run(
         provenance=dict(provenance or {}),
     )
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
-    if lines := [encode_line(exchange) for exchange in exchanges]:
+    if lines := [encode_line(episode) for episode in episodes]:
         run = folder.parents[1]
         plan = Plan(spec=run_spec, request_hash=request_hash, instances=count)
         (run / "spec.json").write_bytes(msgspec.json.encode(plan))
@@ -236,7 +233,7 @@ def write_suite(
                 metrics=[metric],
                 category=f"category_{b % 5}",
                 subcategory=f"subcategory_{b % 22}",
-                exchanges=[_exchange(row.id, m) for row in rows] if has_texts else (),
+                episodes=[_episode(row.id, m) for row in rows] if has_texts else (),
                 usage=UsageTotals(
                     requests=instances,
                     input_tokens=500 * instances,
@@ -273,9 +270,9 @@ def _draw(
     )
 
 
-def _exchange(name: str, model: int) -> Exchange:
+def _episode(name: str, model: int) -> Episode:
     case = f"Case {name}. " + "A patient with chest pain since the morning, no fever. " * 16
-    return Exchange(
+    return Episode(
         instance=Instance(id=name, context=case, question="What next?", references=("ECG",)),
         messages=(Message("user", f"{case}\n\nWhat next?"),),
         response=Response(

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medhelm import records
-from medhelm.schema import RunRecord
+from medhelm.schema.run import RunRecord
+from medhelm.store import records
 
 PLUGIN = Path(__file__).parent / "plugins" / "quiz.py"
 

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 import medhelm
-from medhelm import Benchmark, MedhelmError, ModelSpec, Results, records
+from medhelm import Benchmark, MedhelmError, ModelSpec, Results
 from medhelm.cli import run_command
 from medhelm.errors import (
     BudgetReached,
@@ -31,6 +31,7 @@ from medhelm.errors import (
     UnknownName,
     UsageError,
 )
+from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
 from tests.server import Reply, letter, serve_in_thread
 

@@ -12,87 +12,64 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "medhelm"
+SITE = ROOT / "leaderboard"
 
-LAYERS: dict[int, set[str]] = {
-    0: {"errors"},
-    1: {
-        "config",
-        "console",
-        "distribution",
-        "durable",
-        "exact_sum",
-        "schema",
-        "seals",
-        "yaml_bounds",
-    },
-    2: {"costs", "data", "extract", "hookspecs", "intervals", "jury", "models", "noharm", "privacy"}
-    | {
-        "agreement",
-        "profiles",
-        "prompts",
-        "rank_sets",
-        "records",
-        "rouge",
-        "runlog",
-        "stats",
-        "student_t",
-        "taxonomy",
-        "word_model",
-        "yaml_benchmark",
-    }
-    | {"sql_compare", "sql_sandbox", "sql_worker"},
-    3: {
-        "benchmark_checks",
-        "bertscore",
-        "evaluate_metric",
-        "grading",
-        "phrasings",
-        "protocols",
-        "registry",
-        "tables",
-    },
-    4: {
-        "api",
-        "checks",
-        "estimation",
-        "feeding",
-        "generation",
-        "gold_quality",
-        "gold_report",
-        "interrupts",
-        "judges",
-        "leaderboard",
-        "manifest",
-        "planning",
-        "regrading",
-        "reading_trial",
-        "runner",
-        "scoring",
-        "slow_metrics",
-        "survey",
-    }
-    | {"validation"},
-    5: {"__main__", "cli"},
-}
-LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}
+FLOORS = (
+    "errors",
+    "schema",
+    "config",
+    "files",
+    "stats",
+    "prompts",
+    "extract",
+    "similarity",
+    "models",
+    "store",
+    "data",
+    "noharm",
+    "protocols",
+    "grading/jury",
+    "grading",
+    "plugins",
+    "tables",
+    "tables/clinicians",
+    "runs",
+    "proof",
+    "generation",
+    "api",
+    "leaderboard",
+    "cli",
+    "__main__",
+)
+"""From the ground up: a room imports from those before it, never from one behind it."""
+
 HEAVY = {"datasets", "docx", "evaluate", "nltk", "openpyxl", "pandas", "plotly", "pyarrow"}
 HEAVY |= {"rapidfuzz", "rouge_score"}
-HEAVY |= {"rouge_score"}
 HEAVY |= {"scipy", "sklearn", "sqlglot", "torch", "transformers"}
 
 
 def files() -> list[Path]:
-    return [p for p in sorted(PACKAGE.rglob("*.py")) if p != PACKAGE / "__init__.py"]
+    """All modules of the core and of the site."""
+    found = [*PACKAGE.rglob("*.py"), *SITE.rglob("*.py")]
+    return [p for p in sorted(found) if p != PACKAGE / "__init__.py"]
 
 
-def name_of(path: Path) -> str:
-    """The unit of the architecture: a module, or a whole sub-package."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def room_of(path: Path) -> str:
+    """Return the floor of a module: its folder, or itself where it lies in the front hall."""
+    if path.is_relative_to(SITE):
+        return "leaderboard"
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    inner = "/".join(parts[:2])
+    return inner if len(parts) > 2 and inner in FLOORS else parts[0]
 
 
 def dotted(path: Path) -> str:
-    relative = path.relative_to(ROOT).with_suffix("")
-    return ".".join(relative.parts).removesuffix(".__init__")
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return (
+        name.replace("leaderboard", "medhelm_leaderboard", 1)
+        if room_of(path) == "leaderboard"
+        else name
+    )
 
 
 @cache
@@ -116,20 +93,28 @@ def imported(path: Path, *, top_only: bool = False) -> frozenset[str]:
     return frozenset(found)
 
 
-def test_every_module_has_a_layer_and_every_layer_exists() -> None:
-    there = {name_of(p) for p in files()}
-    assert there == set(LAYER_OF)
+def test_every_module_is_on_a_floor_and_every_floor_has_one() -> None:
+    assert {room_of(p) for p in files()} == set(FLOORS)
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_nothing_but_the_front_hall_is_flat() -> None:
+    flat = {p.stem for p in PACKAGE.glob("*.py")}
+    assert flat == {"__init__", "__main__", "api", "config", "errors"}
+    assert all(
+        (PACKAGE / r / "__init__.py").read_text().startswith('"""')
+        for r in FLOORS
+        if (PACKAGE / r).is_dir()
+    )
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
-    own = LAYER_OF[name_of(path)]
+    known = {dotted(p): p for p in files()}
+    own = FLOORS.index(room_of(path))
     for name in imported(path):
-        if not name.startswith("medhelm."):
-            continue
-        target = name.split(".")[1]
-        if target in LAYER_OF:
-            assert LAYER_OF[target] <= own, f"{path} (layer {own}) imports {name}"
+        if name in known:
+            target = FLOORS.index(room_of(known[name]))
+            assert target <= own, f"{path} ({FLOORS[own]}) imports {name} ({FLOORS[target]})"
 
 
 def test_no_cycles_among_modules() -> None:
@@ -151,7 +136,7 @@ def test_no_cycles_among_modules() -> None:
         visit(module, ())
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_core_knows_no_plugin_by_name_and_heavy_packages_wait(path: Path) -> None:
     for name in imported(path):
         assert not name.startswith(
@@ -198,8 +183,7 @@ def test_commands_that_need_no_heavy_package_load_none(argument: str) -> None:
 def test_modules_and_functions_stay_readable() -> None:
     for path in files():
         text = path.read_text()
-        if path.name != "schema.py":  # the one list of all types; it has no logic to split
-            assert text.count("\n") <= 450, f"{path} is over 450 lines"
+        assert text.count("\n") <= 500, f"{path} is over 500 lines"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 from hydra.core.config_store import ConfigStore
 
-from medhelm.checks import is_data_present
 from medhelm.cli import run_command, run_help
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
+from medhelm.proof.checks import is_data_present
 from tests.generation.author import STAGES, good, stage_of
 from tests.server import ANSWERS, FaultServer, Reply, serve_in_thread
 
@@ -273,7 +273,7 @@ def test_json_documents_are_as_documented(
             assert sorted(document[inside][0]["facts"]) == sorted(entries.pop("its `facts`"))
         if name == "estimate":
             assert sorted(document["total"]) == sorted(entries.pop("its `total`"))
-    from medhelm.checks import Finding
+    from medhelm.proof.checks import Finding
 
     assert sorted(Finding.__struct_fields__) == sorted(entries.pop("its `findings`"))
     assert not entries

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from packaging.requirements import Requirement
 
-from medhelm import records
+from medhelm.store import records
 
 ROOT = Path(__file__).parent.parent
 THIRD_PARTY = Path(__file__).parent / "third_party"
@@ -185,8 +185,8 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
     assert "medhelm_benchmarks/samples/headqa.jsonl" in found
     assert {
         "medhelm_benchmarks/clear.yaml",
-        "medhelm_benchmarks/samples/ehrsql.sql",
-        "medhelm/jury/rubrics/accuracy_completeness_clarity.yaml",
+        "medhelm_benchmarks/ehrsql/samples/ehrsql.sql",
+        "medhelm/data/rubrics/accuracy_completeness_clarity.yaml",
         "medhelm/conf/jury/paper.yaml",
         "medhelm/conf/suite/medhelm_public.yaml",
     } <= found
@@ -275,7 +275,7 @@ def test_the_demo_runs_from_an_empty_folder_without_network(
     assert [p.name for p in tmp_path.iterdir()] == ["medhelm-results"]
     found = [records.read_record(g) for g in records.find_gradings(tmp_path / "medhelm-results")]
     assert {r.state for r in found} == {"complete"}
-    benchmarks = {p.stem for p in (ROOT / "benchmarks" / "samples").glob("*.jsonl")}
+    benchmarks = {p.stem for p in (ROOT / "benchmarks").glob("**/samples/*.jsonl")}
     models = {f"baseline/{p.stem}" for p in (ROOT / "conf" / "model" / "baseline").glob("*.yaml")}
     assert {(r.spec.benchmark, r.spec.model.name) for r in found} == {
         (b, m) for b in benchmarks for m in models

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import NoReturn
 
 from medhelm import __version__
-from medhelm.console import drop_output
-from medhelm.durable import FULL, OUT_OF_FILES, why
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
+from medhelm.files.durable import FULL, OUT_OF_FILES, why
+from medhelm.tables.console import drop_output
 
 COMMANDS = {
     "run": "ask models and grade them; with no argument: the offline demo",
@@ -118,7 +118,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _print_version() -> int:
-    from medhelm.distribution import clash, version_text
+    from medhelm.plugins.distribution import clash, version_text
 
     print(version_text(__version__))
     if problem := clash():

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.errors import MedhelmError
-from medhelm.records import read_record
-from medhelm.tables.rated import graded_runs
+from medhelm.store.records import read_record
+from medhelm.tables.clinicians.rated import graded_runs
 from medhelm.tables.selection import choose_runs
 
 

@@ -13,11 +13,11 @@ from medhelm.cli.agreement_actions import MIN_COMMON, OF_REPLIES, least_of
 from medhelm.cli.tables import add_common, chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
-from medhelm.schema import DataClass
+from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
-    from medhelm.tables.agreement import ZScores
-    from medhelm.tables.sheet import Sheet
+    from medhelm.tables.clinicians.agreement import ZScores
+    from medhelm.tables.clinicians.sheet import Sheet
 
 _PER_BENCHMARK = 30
 _MANY = 3
@@ -190,8 +190,8 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _print_survey(args: argparse.Namespace) -> int:
-    from medhelm.tables.taxonomy_survey import read_survey, survey_table
-    from medhelm.taxonomy import load_taxonomy
+    from medhelm.plugins.taxonomy import load_taxonomy
+    from medhelm.tables.clinicians.taxonomy_survey import read_survey, survey_table
 
     form = chosen_format(args.format, args.out)
     taxonomy = load_taxonomy()
@@ -201,8 +201,8 @@ def _print_survey(args: argparse.Namespace) -> int:
 
 
 def _write_survey(args: argparse.Namespace) -> int:
-    from medhelm.tables.taxonomy_survey import write_survey
-    from medhelm.taxonomy import load_taxonomy
+    from medhelm.plugins.taxonomy import load_taxonomy
+    from medhelm.tables.clinicians.taxonomy_survey import write_survey
 
     rows = write_survey(Path(args.template), load_taxonomy(), args.seed or 0)
     print(f"{args.template}: {rows} rows to answer")
@@ -213,10 +213,10 @@ def _write_survey(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    from medhelm.tables.agreement import agreement_table
-    from medhelm.tables.corrected import corrected_table, shares_table
-    from medhelm.tables.rated import load_rated
-    from medhelm.tables.ratings import read_ratings
+    from medhelm.tables.clinicians.agreement import agreement_table
+    from medhelm.tables.clinicians.corrected import corrected_table, shares_table
+    from medhelm.tables.clinicians.rated import load_rated
+    from medhelm.tables.clinicians.ratings import read_ratings
 
     if args.table not in (None, "shares") and args.threshold is not None:
         raise UsageError("--threshold belongs to --table shares")
@@ -259,7 +259,7 @@ def _print(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from medhelm.tables.sheet import write_sheet
+    from medhelm.tables.clinicians.sheet import write_sheet
 
     sheet = write_sheet(
         Path(args.template),

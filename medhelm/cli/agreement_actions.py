@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from medhelm.noharm.cases import Case
-    from medhelm.tables.action_ratings import RatedActions
+    from medhelm.tables.clinicians.action_ratings import RatedActions
     from medhelm.tables.table import Table
 
 MIN_COMMON = 5
@@ -66,8 +66,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def print_actions(args: argparse.Namespace) -> int:
     """Print agreement on actions, or write the cases with the experts' ratings."""
     from medhelm.noharm.casefile import read_cases
-    from medhelm.tables.action_agreement import actions_table, differences_table
-    from medhelm.tables.action_ratings import read_action_ratings
+    from medhelm.tables.clinicians.action_agreement import actions_table, differences_table
+    from medhelm.tables.clinicians.action_ratings import read_action_ratings
 
     form = chosen_format(args.format, args.out)
     chosen = settings(args)
@@ -98,9 +98,9 @@ def _of_replies(
     args: argparse.Namespace, cases: Sequence[Case], rated: RatedActions, least: int | None
 ) -> Table:
     """Return a table of stored replies under the ratings of the cases and those of the experts."""
-    from medhelm.tables.action_replies import load_replies
-    from medhelm.tables.action_rubrics import rated_whole, rubrics_table, to_rubrics
-    from medhelm.tables.action_sensitivity import sensitivity_table
+    from medhelm.tables.clinicians.action_replies import load_replies
+    from medhelm.tables.clinicians.action_rubrics import rated_whole, rubrics_table, to_rubrics
+    from medhelm.tables.clinicians.action_sensitivity import sensitivity_table
 
     sheets = rated.sheets
     replies = load_replies(
@@ -151,7 +151,7 @@ def _write_rerated(args: argparse.Namespace, cases: Sequence[Case], rated: Rated
 def write_actions(args: argparse.Namespace) -> int:
     """Write the sheet of actions and return the exit code."""
     from medhelm.noharm.casefile import read_cases
-    from medhelm.tables.action_sheet import SCALE, write_action_sheet
+    from medhelm.tables.clinicians.action_sheet import SCALE, write_action_sheet
 
     sheet = write_action_sheet(
         Path(args.template),

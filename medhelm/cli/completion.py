@@ -14,9 +14,9 @@ from typing import get_args
 
 from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
 from medhelm.errors import MedhelmError, UsageError
-from medhelm.profiles import profile_names
-from medhelm.registry import load_registry
-from medhelm.schema import Scoring
+from medhelm.plugins.profiles import profile_names
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.score import Scoring
 
 _TAKES_CONFIG = ("run", "estimate")
 _SHELLS = ("bash", "zsh", "fish")

@@ -22,8 +22,8 @@ from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.catalogue import find_model, load_models
-from medhelm.registry import Registry
-from medhelm.schema import ModelSpec
+from medhelm.plugins.registry import Registry
+from medhelm.schema.model import ModelSpec
 
 _LAUNCHER = "hydra/launcher="
 _OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")

@@ -26,7 +26,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, verify
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import DataError, UsageError
-from medhelm.schema import Benchmark, HubDataset, SourceFile
+from medhelm.schema.data import Benchmark, HubDataset, SourceFile
 from medhelm.tables.spreadsheet import csv_text
 
 _ACTIONS = {

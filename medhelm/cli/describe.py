@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from medhelm.bertscore import BertScore, is_bertscore
 from medhelm.cli.list import LISTS, jury_entry, profile_entry
 from medhelm.cli.options import (
     add_data_dir,
@@ -24,18 +23,21 @@ from medhelm.cli.options import (
 )
 from medhelm.config import packaged_suites
 from medhelm.data.dataset import open_dataset
+from medhelm.data.rubrics import known_rubrics
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import MedhelmError, UnknownName
-from medhelm.grading import AS_FIXED
-from medhelm.jury.choice import jury_names, packaged_jury
-from medhelm.jury.prompt import judge_messages
-from medhelm.jury.rubrics import known_rubrics
+from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.jury.choice import jury_names, packaged_jury
+from medhelm.grading.jury.prompt import judge_messages
 from medhelm.models.catalogue import find_model
-from medhelm.planning import metric_names
-from medhelm.profiles import profile_names, read_profile
-from medhelm.prompts import render_prompt, resolve_prompt
-from medhelm.registry import Registry
-from medhelm.schema import Benchmark, HubDataset, Instance, Metric, ModelSpec, Rubric
+from medhelm.plugins.profiles import profile_names, read_profile
+from medhelm.plugins.registry import Registry
+from medhelm.prompts.messages import render_prompt, resolve_prompt
+from medhelm.runs.planning import metric_names
+from medhelm.schema.data import Benchmark, HubDataset, Instance, Rubric
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.score import Metric
+from medhelm.similarity.bertscore import BertScore, is_bertscore
 
 Facts = dict[str, Any]
 

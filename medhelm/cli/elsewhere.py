@@ -22,13 +22,13 @@ from medhelm.cli.compose import compose, launch, listed, plain, plugin_files
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.config import Job
-from medhelm.durable import lock_file, make_private, why
 from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError
+from medhelm.files.durable import lock_file, make_private, why
 from medhelm.models.identity import endpoint_of
 from medhelm.models.limits import CEILING
-from medhelm.planning import Run, plan_runs
-from medhelm.records import read_plan
-from medhelm.registry import Registry
+from medhelm.plugins.registry import Registry
+from medhelm.runs.planning import Run, plan_runs
+from medhelm.store.records import read_plan
 
 _SWEEP = "MEDHELM_SWEEP"
 """Environment variable of a job: the name of the file that its sweep has put into the results."""
@@ -70,7 +70,7 @@ def run_one(config: Any) -> None:
 def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     """Check all jobs here, let the launcher run each in its process, show what came of them."""
     from medhelm.cli.sweep import failed_error, make_results, refuse_swept, show_tables
-    from medhelm.estimation import without_keys
+    from medhelm.runs.estimation import without_keys
 
     jobs: list[Job] = []
     compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
@@ -208,7 +208,7 @@ def _grade(runs: Sequence[Run]) -> None:
 
     A job that was interrupted, too, may take some seconds to end.
     """
-    from medhelm.scoring import score_run
+    from medhelm.grading.scoring import score_run
 
     until = time.monotonic() + _ENDING_S
     for run in runs:

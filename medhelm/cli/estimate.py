@@ -10,7 +10,8 @@ from typing import Any
 
 from medhelm.cli.options import add_format, print_json, print_rows
 from medhelm.errors import PrivacyRefused
-from medhelm.estimation import (
+from medhelm.plugins.registry import Registry
+from medhelm.runs.estimation import (
     JudgeEstimate,
     RunEstimate,
     Totals,
@@ -19,8 +20,7 @@ from medhelm.estimation import (
     sum_up,
     without_keys,
 )
-from medhelm.planning import plan_runs
-from medhelm.registry import Registry
+from medhelm.runs.planning import plan_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
 from medhelm.errors import UsageError
-from medhelm.profiles import read_profile
-from medhelm.records import find_gradings
+from medhelm.plugins.profiles import read_profile
+from medhelm.store.records import find_gradings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,20 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from medhelm import privacy
 from medhelm.cli.options import add_format, add_plugins, open_registry, print_json, print_rows
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.costs import Ledger, estimate_tokens
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.generation.folder import SeriesEnd, StageUse, evaluated_here, run_series, stage_uses
 from medhelm.generation.forecast import Forecast, forecast
 from medhelm.generation.guideline import Guideline, read_guideline
 from medhelm.generation.pipeline import CaseEnd, Series, stage_budget
 from medhelm.generation.settings import most_settings
-from medhelm.models import ModelPool, check_model
+from medhelm.models import ModelPool, check_model, privacy
 from medhelm.models.catalogue import find_model
-from medhelm.registry import Registry
-from medhelm.schema import DataClass, ModelSpec
+from medhelm.models.costs import Ledger, estimate_tokens
+from medhelm.plugins.registry import Registry
+from medhelm.schema.data import DataClass
+from medhelm.schema.model import ModelSpec
 
 _MOST = 999
 _UNVALIDATED = "The ratings are synthetic; no clinician has validated them."

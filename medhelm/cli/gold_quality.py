@@ -19,13 +19,13 @@ from medhelm.cli.options import (
     print_rows,
 )
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.costs import Ledger
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
-from medhelm.gold_quality import GoldReview, check_judge
-from medhelm.gold_report import CONFIDENCE, GoldReport, make_report
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
+from medhelm.models.costs import Ledger
+from medhelm.proof.gold_quality import GoldReview, check_judge
+from medhelm.proof.gold_report import CONFIDENCE, GoldReport, make_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

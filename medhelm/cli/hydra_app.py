@@ -15,8 +15,8 @@ from typing import Any
 
 from medhelm.cli.other_tools import explain_key, explain_word
 from medhelm.errors import MedhelmError, UnknownName, UsageError
+from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import unknown_model
-from medhelm.yaml_bounds import refuse_many
 
 _CONFIG = "pkg://medhelm.conf"
 _SEARCH_PATH = "hydra.searchpath="

@@ -13,13 +13,13 @@ from medhelm.cli.options import add_plugins, open_registry
 from medhelm.cli.tables import chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
-from medhelm.registry import Registry
-from medhelm.schema import DataClass
+from medhelm.plugins.registry import Registry
+from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
-    from medhelm.leaderboard.collect import Wanted
-    from medhelm.leaderboard.site import Built
     from medhelm.tables.table import Table
+    from medhelm_leaderboard.collect import Wanted
+    from medhelm_leaderboard.site import Built
 
 DEFAULT_SITE = "site"
 _MANY = 10
@@ -96,8 +96,8 @@ def _build(args: argparse.Namespace) -> int:
 
 def build(args: argparse.Namespace, registry: Registry) -> Built:
     """Build the site that the options ask for; raises MedhelmError."""
-    from medhelm.leaderboard.collect import Wanted
-    from medhelm.leaderboard.site import SiteOptions, build_site
+    from medhelm_leaderboard.collect import Wanted
+    from medhelm_leaderboard.site import SiteOptions, build_site
 
     options = {"title": args.title} if args.title else {}
     wanted = Wanted(
@@ -122,10 +122,10 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
 
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
-    from medhelm.leaderboard.collect import benchmarks_of
-    from medhelm.tables.agreement import agreement_table
-    from medhelm.tables.rated import load_rated
-    from medhelm.tables.ratings import read_ratings
+    from medhelm.tables.clinicians.agreement import agreement_table
+    from medhelm.tables.clinicians.rated import load_rated
+    from medhelm.tables.clinicians.ratings import read_ratings
+    from medhelm_leaderboard.collect import benchmarks_of
 
     if not args.ratings:
         if args.key:
@@ -185,8 +185,8 @@ def report(built: Built) -> None:
 
 def show_demo(registry: Registry) -> None:
     """Build the site of the offline demo and say how to open it."""
-    from medhelm.leaderboard.collect import Wanted
-    from medhelm.leaderboard.site import SiteOptions, build_site
+    from medhelm_leaderboard.collect import Wanted
+    from medhelm_leaderboard.site import SiteOptions, build_site
 
     results = Path(DEFAULT_RESULTS)
     wanted = Wanted(results=results, data="sample", latest=True)
@@ -195,7 +195,7 @@ def show_demo(registry: Registry) -> None:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from medhelm.leaderboard.serve import HOST, open_server
+    from medhelm_leaderboard.serve import HOST, open_server
 
     with open_server(Path(args.site), args.port) as server, suppress(KeyboardInterrupt):
         print(
@@ -206,7 +206,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from medhelm.leaderboard.diff import diff
+    from medhelm_leaderboard.diff import diff
 
     emit([diff(Path(args.old), Path(args.new))], chosen_format(args.format, args.out), args.out)
     return 0

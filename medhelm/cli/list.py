@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from medhelm.checks import is_data_present
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
@@ -21,13 +20,15 @@ from medhelm.cli.options import (
     print_rows,
 )
 from medhelm.config import JuryChoice, packaged_suites
-from medhelm.console import open_uncut_console
 from medhelm.errors import UnknownName
-from medhelm.grading import AS_FIXED
-from medhelm.jury.choice import DEFAULT, jury_names, packaged_jury
-from medhelm.profiles import Profile, packaged_profiles
-from medhelm.registry import Registry
-from medhelm.schema import Benchmark, ModelSpec, Price
+from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.jury.choice import DEFAULT, jury_names, packaged_jury
+from medhelm.plugins.profiles import Profile, packaged_profiles
+from medhelm.plugins.registry import Registry
+from medhelm.proof.checks import is_data_present
+from medhelm.schema.data import Benchmark
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.tables.console import open_uncut_console
 
 Entry = dict[str, Any]
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from medhelm.errors import UsageError
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

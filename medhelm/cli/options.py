@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from medhelm.config import data_root
-from medhelm.console import open_uncut_console
 from medhelm.data.sources import first_step
-from medhelm.registry import Registry, load_registry
-from medhelm.schema import Benchmark, FileDataset
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.data import Benchmark, FileDataset
+from medhelm.tables.console import open_uncut_console
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:

@@ -19,11 +19,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from medhelm.costs import cost
 from medhelm.errors import MedhelmError
+from medhelm.models.costs import cost
 from medhelm.models.hf import LOADING
-from medhelm.planning import Run
-from medhelm.schema import Exchange, RunRecord
+from medhelm.runs.planning import Run
+from medhelm.schema.episode import Episode
+from medhelm.schema.run import RunRecord
 from medhelm.tables.grid import shorten
 
 _PLAIN_EVERY_S = 10.0
@@ -83,15 +84,15 @@ class Display:
         print(self._summary(), file=sys.stderr)
 
     def planned(self, run: Run, total: int, answered: int) -> None:
-        """Add a run's exchanges to its model's line."""
+        """Add a run's episodes to its model's line."""
         line = self._lines[run.spec.model.name]
         line.total += total
         line.done += answered
 
-    def advanced(self, run: Run, exchange: Exchange) -> None:
-        """Count one exchange; drawing happens elsewhere."""
+    def advanced(self, run: Run, episode: Episode) -> None:
+        """Count one episode; drawing happens elsewhere."""
         line = self._lines[run.spec.model.name]
-        response = exchange.response
+        response = episode.response
         line.done += 1
         self._new += 1
         self._answered = time.monotonic()
@@ -103,7 +104,7 @@ class Display:
             self._oversize.setdefault(cell, Counter())[response.error or "http 413"] += 1
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        if exchange.messages and line.usd is not None:
+        if episode.messages and line.usd is not None:
             spent = cost(usage, run.spec.model.price)
             line.usd = None if spent is None else line.usd + spent
         if not self._console.is_terminal and time.monotonic() - self._shown > _PLAIN_EVERY_S:

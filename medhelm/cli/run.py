@@ -13,7 +13,7 @@ from medhelm.cli.compose import compose, other_launcher, plugin_files
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.errors import UsageError
-from medhelm.registry import Registry
+from medhelm.plugins.registry import Registry
 
 DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
 _COMPLETION = {"-sc", "--shell-completion"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from importlib import resources
 
-from medhelm.registry import Registry
+from medhelm.plugins.registry import Registry
 
 TEXT = """\
 usage: medhelm run [KEY=VALUE ...] [OPTION ...]

@@ -17,8 +17,8 @@ from medhelm.cli.options import (
 )
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError
-from medhelm.regrading import regrade
-from medhelm.schema import RunRecord
+from medhelm.runs.regrading import regrade
+from medhelm.schema.run import RunRecord
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,15 +15,15 @@ import msgspec
 
 from medhelm.cli.progress import Display
 from medhelm.config import Job
-from medhelm.costs import Ledger
-from medhelm.durable import make_private, why
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
+from medhelm.files.durable import make_private, why
+from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
-from medhelm.planning import jury_note, paid_models, plan_runs
-from medhelm.records import read_record
-from medhelm.registry import Registry
-from medhelm.runner import Ending, SweepEnd, run_sweep
-from medhelm.scoring import software
+from medhelm.models.costs import Ledger
+from medhelm.plugins.registry import Registry
+from medhelm.runs.planning import jury_note, paid_models, plan_runs
+from medhelm.runs.runner import Ending, SweepEnd, run_sweep
+from medhelm.store.records import read_record
 
 _LATE: tuple[str, ...] = (
     "pyarrow.parquet",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.console import drop_output
 from medhelm.errors import UsageError
+from medhelm.tables.console import drop_output
 
 if TYPE_CHECKING:
     from medhelm.tables.results import Results

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from medhelm.checks import Finding
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
@@ -16,11 +15,12 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
-from medhelm.console import open_uncut_console
-from medhelm.manifest import Facts, manifest_path
-from medhelm.registry import Registry
-from medhelm.schema import Benchmark
-from medhelm.validation import Report, validate
+from medhelm.plugins.registry import Registry
+from medhelm.proof.checks import Finding
+from medhelm.proof.manifest import Facts, manifest_path
+from medhelm.proof.validation import Report, validate
+from medhelm.schema.data import Benchmark
+from medhelm.tables.console import open_uncut_console
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ import msgspec
 
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
 from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_file,
     file_path,
@@ -30,8 +31,7 @@ from medhelm.data.sources import (
     of_split,
 )
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
-from medhelm.jury.rubrics import check_criteria
-from medhelm.schema import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
 
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)

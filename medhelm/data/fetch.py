@@ -35,7 +35,7 @@ from medhelm.data.sources import (
 )
 from medhelm.data.web import web_opener
 from medhelm.errors import DataError, PluginError
-from medhelm.schema import Benchmark, HubDataset, SourceFile
+from medhelm.schema.data import Benchmark, HubDataset, SourceFile
 
 Report = Callable[[str, int, int | None], None]
 """Called with (file name, bytes here, bytes in all or None) while a file comes."""

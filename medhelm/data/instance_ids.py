@@ -6,7 +6,7 @@ import hashlib
 from array import array
 from collections import Counter
 
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 
 
 class SmallHashSet:

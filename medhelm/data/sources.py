@@ -18,9 +18,9 @@ from typing import Any
 
 from medhelm.config import data_root
 from medhelm.data.readers import READERS
-from medhelm.durable import why
 from medhelm.errors import DataError, PluginError
-from medhelm.schema import Benchmark, HubDataset, SourceFile
+from medhelm.files.durable import why
+from medhelm.schema.data import Benchmark, HubDataset, SourceFile
 
 
 def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:

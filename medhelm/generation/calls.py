@@ -18,17 +18,25 @@ from typing import Any
 
 import msgspec
 
-from medhelm.costs import Ledger
-from medhelm.durable import make_private, remove_temporary, why
 from medhelm.errors import MedhelmError, RecordError
-from medhelm.feeding import Seat
+from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.generation.guideline import Guideline
 from medhelm.generation.prompts import fenced
 from medhelm.models import ModelPool, is_instance_model
+from medhelm.models.costs import Ledger
 from medhelm.models.identity import as_spelt, identity
 from medhelm.protocols import completion
-from medhelm.runlog import ANSWERED, AppendLog, mend_log, with_checksum, without_checksum
-from medhelm.schema import Instance, Message, Model, ModelSpec, Request, Response
+from medhelm.runs.feeding import Seat
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Message, Request, Response
+from medhelm.schema.model import Model, ModelSpec
+from medhelm.store.runlog import (
+    ANSWERED,
+    AppendLog,
+    mend_log,
+    with_checksum,
+    without_checksum,
+)
 
 CALLS = "calls.jsonl"
 _SYNC_S = 0.5
@@ -192,14 +200,14 @@ class Caller:
                 await seat.acquire()
             if self.stopped:
                 raise Stopped
-            exchange = await completion.conduct(
+            episode = await completion.conduct(
                 seat, Instance(id=request.instance_id), request, reservation
             )
         finally:
             if reservation is not None:
                 reservation.cancel()  # nothing, where it was settled
             seat.release()
-        return exchange.response
+        return episode.response
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:

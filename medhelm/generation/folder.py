@@ -20,18 +20,18 @@ from typing import Any
 
 import msgspec
 
-from medhelm.costs import Ledger, cost
-from medhelm.durable import AtomicFile, make_private, why
 from medhelm.errors import MedhelmError, RecordError, UsageError
+from medhelm.files.durable import AtomicFile, make_private, why
 from medhelm.generation.calls import Caller, CallLog, read_calls
 from medhelm.generation.pipeline import CaseEnd, Series, make_series
 from medhelm.generation.prompts import PROMPT_VERSION
-from medhelm.interrupts import Interrupts
 from medhelm.models import ModelPool
+from medhelm.models.costs import Ledger, cost
 from medhelm.models.identity import identity
 from medhelm.noharm.casefile import write_cases
-from medhelm.records import is_same_model, read_plan
-from medhelm.schema import ModelSpec
+from medhelm.runs.interrupts import Interrupts
+from medhelm.schema.model import ModelSpec
+from medhelm.store.records import is_same_model, read_plan
 
 SCHEMA = "medhelm.generation/1"
 

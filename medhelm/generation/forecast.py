@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medhelm.costs import estimate_tokens, usd
 from medhelm.generation import prompts
 from medhelm.generation.assembly import PERSPECTIVES
 from medhelm.generation.pipeline import REPAIRS, Series, stage_budget
 from medhelm.generation.views import Brief, MenuView, RatingView, Scene, TrapView
-from medhelm.schema import Message, ModelSpec
+from medhelm.models.costs import estimate_tokens, usd
+from medhelm.schema.episode import Message
+from medhelm.schema.model import ModelSpec
 
 _LETTER, _ACTION = 500, 16
 """Tokens of a scene and of an action: means of the bundled cases."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from medhelm.durable import why
 from medhelm.errors import DataError
+from medhelm.files.durable import why
 
 _LEAST_WORDS = 50
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")

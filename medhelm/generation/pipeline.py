@@ -51,8 +51,9 @@ from medhelm.generation.views import (
     TrapView,
 )
 from medhelm.noharm.cases import Case
-from medhelm.records import bare_name
-from medhelm.schema import Message, ModelSpec, Request, Response
+from medhelm.schema.episode import Message, Request, Response
+from medhelm.schema.model import ModelSpec
+from medhelm.store.records import bare_name
 
 REPAIRS = 2
 """How often an author is asked again."""

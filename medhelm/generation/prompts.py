@@ -21,7 +21,7 @@ from medhelm.generation.views import (
     TrapView,
 )
 from medhelm.noharm.cases import CATEGORIES
-from medhelm.schema import Message
+from medhelm.schema.episode import Message
 
 PROMPT_VERSION = "2"
 """Raised whenever what a stage is sent changes."""

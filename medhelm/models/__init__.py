@@ -16,7 +16,7 @@ from medhelm.models.baselines import open_baseline
 from medhelm.models.extras import require_packages
 from medhelm.models.identity import USES, endpoint_of
 from medhelm.models.scripted import open_scripted
-from medhelm.schema import InstanceModel, Model, ModelSpec
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.wire import SCHEMA_FIELDS, Failure
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from medhelm.models.wire import (
     read_error,
     read_failure,
 )
-from medhelm.schema import ModelSpec, Request, Usage
+from medhelm.schema.episode import Request, Usage
+from medhelm.schema.model import ModelSpec
 
 _ENCODER = msgspec.json.Encoder()
 _NAMED_FIELD = re.compile(r"`?([a-z_]+)\b")
@@ -61,7 +62,7 @@ class AnthropicEndpoint(Endpoint):
         """Return a model of this address."""
         return AnthropicModel(spec, self, owns_host=owns_host)
 
-    async def exchange(self, body: dict[str, Any], timeout_s: float) -> Answer | Failure:
+    async def episode(self, body: dict[str, Any], timeout_s: float) -> Answer | Failure:
         """Send one body once and return what came of it."""
         import anthropic
 
@@ -125,7 +126,7 @@ class AnthropicModel(EndpointModel[AnthropicEndpoint, dict[str, Any]]):
         return body
 
     async def _send(self, sent: dict[str, Any]) -> Answer | Failure:
-        return await self._endpoint.exchange(sent, self.spec.timeout_s)
+        return await self._endpoint.episode(sent, self.spec.timeout_s)
 
 
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from medhelm.errors import UnknownName
-from medhelm.schema import AnswerKind, Benchmark, Instance, InstanceModel, ModelSpec
-from medhelm.word_model import Labelled, WordModel
+from medhelm.schema.data import AnswerKind, Benchmark, Instance
+from medhelm.schema.model import InstanceModel, ModelSpec
+from medhelm.similarity.word_model import Labelled, WordModel
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANDOM_NUMBERS = (0, 20)

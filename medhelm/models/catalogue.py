@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from medhelm.durable import why
 from medhelm.errors import UnknownName, UsageError, closest
-from medhelm.schema import ModelSpec, Price, Sampling
-from medhelm.yaml_bounds import refuse_many
+from medhelm.files.durable import why
+from medhelm.files.yaml_bounds import refuse_many
+from medhelm.schema.episode import Sampling
+from medhelm.schema.model import ModelSpec, Price
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from medhelm.schema import Finish, Request, Usage
+from medhelm.schema.episode import Finish, Request, Usage
 
 _TAIL = 16
 """Tokens that are decoded beyond the longest stop sequence to find it."""

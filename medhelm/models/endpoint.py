@@ -9,12 +9,13 @@ import time
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from medhelm.costs import estimate_tokens
 from medhelm.errors import ModelError
 from medhelm.models.access import Access, explain
+from medhelm.models.costs import estimate_tokens
 from medhelm.models.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.wire import Answer, Failure
-from medhelm.schema import Finish, Model, ModelSpec, Request, Response
+from medhelm.schema.episode import Finish, Request, Response
+from medhelm.schema.model import Model, ModelSpec
 
 FIRST_CONNECT_S = 8.0
 FIRST_CONNECT_TRIES = 4

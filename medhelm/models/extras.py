@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from medhelm.errors import ModelError
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 
 _PACKAGES = {
     "anthropic": {"anthropic": "anthropic"},

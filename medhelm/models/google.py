@@ -26,7 +26,8 @@ from medhelm.models.wire import (
     end_answer,
     read_failure,
 )
-from medhelm.schema import ModelSpec, Request, Usage
+from medhelm.schema.episode import Request, Usage
+from medhelm.schema.model import ModelSpec
 
 _ENCODER = msgspec.json.Encoder()
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -63,7 +64,7 @@ class GoogleEndpoint(Endpoint):
         """Return a model of this address."""
         return GoogleModel(spec, self, owns_host=owns_host)
 
-    async def exchange(
+    async def episode(
         self, model: str, body: Mapping[str, Any], timeout_s: float
     ) -> Answer | Failure:
         """Send one body once and return what came of it."""
@@ -137,7 +138,7 @@ class GoogleModel(EndpointModel[GoogleEndpoint, dict[str, Any]]):
         return body
 
     async def _send(self, sent: dict[str, Any]) -> Answer | Failure:
-        return await self._endpoint.exchange(self.spec.model, sent, self.spec.timeout_s)
+        return await self._endpoint.episode(self.spec.model, sent, self.spec.timeout_s)
 
 
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from medhelm.models.endpoint import Host
 from medhelm.models.extras import GGUF, require_packages
 from medhelm.models.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
-from medhelm.schema import ModelSpec, Request, Response
+from medhelm.schema.episode import Request, Response
+from medhelm.schema.model import ModelSpec
 
 _GATHER_S = 0.02
 """How long a batch that is not full waits for more, which is little beside its own time."""

@@ -12,7 +12,7 @@ import msgspec
 
 from medhelm.models.access import SERVICES, service_address
 from medhelm.models.baselines import baseline_kind
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 
 _ALWAYS = ("provider", "model")
 _DECODING = ("reasoning", "system_prompt", "sampling", "send_seed", "extra_body", "context_window")

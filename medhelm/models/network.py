@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
-from medhelm.durable import OUT_OF_FILES
 from medhelm.errors import ModelError
+from medhelm.files.durable import OUT_OF_FILES
 from medhelm.models.access import TOO_MANY_FILES, Access
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
 from medhelm.models.wire import Failure, Kind

@@ -20,7 +20,8 @@ from medhelm.models.wire import (
     read_answer,
     read_failure,
 )
-from medhelm.schema import ModelSpec, Request
+from medhelm.schema.episode import Request
+from medhelm.schema.model import ModelSpec
 
 
 class OpenAIEndpoint(Endpoint):
@@ -36,7 +37,7 @@ class OpenAIEndpoint(Endpoint):
         """Return a model of this server."""
         return OpenAIModel(spec, self, owns_host=owns_host)
 
-    async def exchange(
+    async def episode(
         self, body: bytes, timeout: aiohttp.ClientTimeout, fields: tuple[str, ...] = ()
     ) -> Answer | Failure:
         """Send one body once and return what came of it."""
@@ -86,7 +87,7 @@ class OpenAIModel(EndpointModel[OpenAIEndpoint, bytes]):
         return encode_body(self.spec, request)
 
     async def _send(self, sent: bytes) -> Answer | Failure:
-        return await self._endpoint.exchange(sent, self._timeout, self._fields)
+        return await self._endpoint.episode(sent, self._timeout, self._fields)
 
     def _is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
         return is_cut(request.messages, len(sent), answer.usage, self.spec.context_window)

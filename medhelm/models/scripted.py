@@ -10,7 +10,8 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.models.limits import CEILING, AdaptiveLimiter
-from medhelm.schema import Finish, ModelSpec, Request, Response, Usage
+from medhelm.schema.episode import Finish, Request, Response, Usage
+from medhelm.schema.model import ModelSpec
 
 Reply = Callable[[Request], str | Response]
 

@@ -17,7 +17,8 @@ import msgspec
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.decoding import Draws, Endings, Generated, Row
-from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
+from medhelm.schema.episode import Finish, Message, Request, Usage
+from medhelm.schema.model import ModelSpec
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _CPU_IS_FULL = re.compile(r"DefaultCPUAllocator|not enough memory|Cannot allocate memory")

@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from medhelm.schema import Finish, Message, ModelSpec, Request, Usage
+from medhelm.schema.episode import Finish, Message, Request, Usage
+from medhelm.schema.model import ModelSpec
 
 Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
 """What a failed try means: worth another; this prompt is too long, refused, or not accepted;

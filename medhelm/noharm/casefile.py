@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.durable import AtomicFile, why
 from medhelm.errors import DataError, RecordError
+from medhelm.files.durable import AtomicFile, why
 from medhelm.noharm.cases import Case, faults, parse_case, place_of
 
 _FORM = "a file of cases holds one JSON object a line"

@@ -16,7 +16,8 @@ from medhelm.noharm.experts import validation_text
 from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.noharm.labels import Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
-from medhelm.schema import MADE_BY, VALIDATION, Instance, Response
+from medhelm.schema.data import MADE_BY, VALIDATION, Instance
+from medhelm.schema.episode import Response
 
 _KEY = "case"
 

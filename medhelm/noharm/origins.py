@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.durable import why
 from medhelm.errors import DataError
+from medhelm.files.durable import why
 from medhelm.noharm.cases import Case
 
 FILE = "provenance.jsonl"

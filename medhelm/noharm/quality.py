@@ -20,8 +20,6 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from medhelm.agreement import Level, krippendorff_alpha
-from medhelm.intervals import exact_rate
 from medhelm.noharm.cases import CATEGORIES, Action, Case
 from medhelm.noharm.copies import MOST_ALIKE, find_copies
 from medhelm.noharm.derive import STRONG, ActionClass, action_class, consensus
@@ -34,6 +32,8 @@ from medhelm.noharm.similar import (
     near_duplicates,
 )
 from medhelm.noharm.words import Words, check_words
+from medhelm.stats.agreement import Level, krippendorff_alpha
+from medhelm.stats.intervals import exact_rate
 
 CheckName = Literal[
     "mix", "strong", "implausible", "agreement", "references", "duplicates", "copies"

@@ -125,7 +125,7 @@ DIRECTIONS = {
     "restart": "restart resume reintroduce",
     "up": "increase raise uptitrate double escalate intensify",
     "down": "reduce lower decrease taper halve downtitrate wean cut",
-    "switch": "switch change replace swap substitute convert exchange",
+    "switch": "switch change replace swap substitute convert episode",
     "defer": "defer delay postpone await",
     "avoid": "avoid restrict limit",
 }

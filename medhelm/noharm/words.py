@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.intervals import bootstrap, percentile, seed_of
 from medhelm.noharm.cases import Case
 from medhelm.noharm.derive import action_class, consensus
-from medhelm.word_model import Labelled, WordModel
+from medhelm.similarity.word_model import Labelled, WordModel
+from medhelm.stats.intervals import bootstrap, percentile, seed_of
 
 MOST_AUC = 0.65
 LEAST_CASES = 5

@@ -1,4 +1,4 @@
-"""How one instance is conducted with a model; every protocol returns an `Exchange`.
+"""How one instance is conducted with a model; every protocol returns an `Episode`.
 
 Which protocol a benchmark takes follows from what its answers are.
 """
@@ -9,7 +9,10 @@ import msgspec
 
 from medhelm.models.identity import without_unused
 from medhelm.protocols import action_labels, completion
-from medhelm.schema import Benchmark, Instance, ModelSpec, Request, RunSpec
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Request
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import RunSpec
 
 _BUILD = {"actions": action_labels.build_request}
 """Answer kind -> what builds its requests; all others are the completion protocol's."""

@@ -9,7 +9,9 @@ import msgspec
 
 from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.protocols.completion import build_request as plain_request
-from medhelm.schema import Benchmark, Instance, Request, RunSpec
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Request
+from medhelm.schema.run import RunSpec
 
 
 def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:

@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from medhelm.costs import Ledger, Reservation, request_tokens
 from medhelm.errors import BudgetReached, MedhelmError
-from medhelm.prompts import render_prompt
-from medhelm.schema import (
-    Benchmark,
-    Exchange,
-    Instance,
-    InstanceModel,
-    Model,
-    ModelSpec,
-    Request,
-    Response,
-    RunSpec,
-)
+from medhelm.models.costs import Ledger, Reservation, request_tokens
+from medhelm.prompts.messages import render_prompt
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Episode, Request, Response
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
+from medhelm.schema.run import RunSpec
 
 _RETRY_S = 0.05
 
@@ -40,8 +33,8 @@ def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repea
 
 async def conduct(
     model: Model, instance: Instance, request: Request, reservation: Reservation
-) -> Exchange:
-    """Return the exchange of one instance and book what it used."""
+) -> Episode:
+    """Return the episode of one instance and book what it used."""
     try:
         response = await model.respond(request)
     except MedhelmError:
@@ -51,7 +44,7 @@ async def conduct(
         reservation.cancel(lost=1)  # sent, perhaps billed, never answered
         raise
     reservation.settle_response(response)
-    return Exchange(instance=instance, messages=request.messages, response=response)
+    return Episode(instance=instance, messages=request.messages, response=response)
 
 
 async def reserve(ledger: Ledger, model: ModelSpec, request: Request) -> Reservation:
@@ -72,8 +65,8 @@ async def reserve(ledger: Ledger, model: ModelSpec, request: Request) -> Reserva
 
 def conduct_baseline(
     model: InstanceModel, benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int
-) -> Exchange:
-    """Return the exchange of a baseline, which is handed the instance itself."""
+) -> Episode:
+    """Return the episode of a baseline, which is handed the instance itself."""
     text = model.answer(benchmark, instance, spec.seed + repeat)
     response = Response(
         instance_id=instance.id,
@@ -82,4 +75,4 @@ def conduct_baseline(
         served_model=spec.model.name,
         finished_at=time.time(),
     )
-    return Exchange(instance=instance, response=response)
+    return Episode(instance=instance, response=response)

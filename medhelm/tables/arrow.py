@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.stats import Floats
+from medhelm.stats.aggregation import Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa

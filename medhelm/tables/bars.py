@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from medhelm.data.rubrics import load_rubric
 from medhelm.errors import UnknownName, UsageError
-from medhelm.grading import metric_ref
-from medhelm.jury.metric import NAME as JURY
-from medhelm.jury.metric import offline_jury
-from medhelm.jury.rubrics import load_rubric
-from medhelm.profiles import Profile, Threshold
-from medhelm.registry import Registry
-from medhelm.schema import MetricRef
+from medhelm.grading.grade import metric_ref
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.metric import offline_jury
+from medhelm.plugins.profiles import Profile, Threshold
+from medhelm.plugins.registry import Registry
+from medhelm.schema.run import MetricRef
 from medhelm.tables.cells import Cell
 
 

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import RecordError
-from medhelm.jury.metric import NAME as JURY
-from medhelm.records import bare_name
-from medhelm.schema import FLOORED, MetricRef, ModelSpec, RunRecord
-from medhelm.stats import Floats, is_fit
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import MetricRef, RunRecord
+from medhelm.schema.score import FLOORED
+from medhelm.stats.aggregation import Floats, is_fit
+from medhelm.store.records import bare_name
 from medhelm.tables.arrow import codes, lists, numbers
 from medhelm.tables.selection import GradedRun
 

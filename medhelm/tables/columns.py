@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
-from medhelm.schema import Outcome
+from medhelm.schema.score import Outcome
 from medhelm.tables.column_kinds import count, ends, number, text, yes
 from medhelm.tables.table import Column
 

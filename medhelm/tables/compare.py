@@ -14,9 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from medhelm import stats
 from medhelm.errors import UnknownName, UsageError
-from medhelm.intervals import (
+from medhelm.schema.run import MetricRef
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import AGGREGATIONS, TIE, Floats, Ints
+from medhelm.stats.intervals import (
     PERMUTATIONS,
     Interval,
     bootstrap,
@@ -27,8 +29,6 @@ from medhelm.intervals import (
     seed_of,
     swap_differences,
 )
-from medhelm.schema import MetricRef
-from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import COMPARE

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.console import UNCUT, open_console
 from medhelm.errors import RecordError, UsageError
+from medhelm.tables.console import UNCUT, open_console
 from medhelm.tables.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
 from medhelm.tables.notes import FLAGS, not_scored

@@ -18,9 +18,9 @@ from dataclasses import replace
 from typing import get_args
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.profiles import Profile
-from medhelm.schema import ModelSpec
-from medhelm.stats import worst_case
+from medhelm.plugins.profiles import Profile
+from medhelm.schema.model import ModelSpec
+from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
 from medhelm.tables.bars import Bar
 from medhelm.tables.cells import Cell

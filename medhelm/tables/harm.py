@@ -18,7 +18,7 @@ from medhelm.noharm.cases import CATEGORIES
 from medhelm.noharm.derive import SEVERITIES
 from medhelm.noharm.menu import MIN_LABELLED
 from medhelm.noharm.score import CAP, harmonic_mean
-from medhelm.stats import Floats, worst_case
+from medhelm.stats.aggregation import Floats, worst_case
 from medhelm.tables import notes
 from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
 from medhelm.tables.harm_columns import KINDS, LABELS, columns, parts

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.intervals import Interval
-from medhelm.stats import TIE, Ints
-from medhelm.student_t import t_quantile
+from medhelm.stats.aggregation import TIE, Ints
+from medhelm.stats.intervals import Interval
+from medhelm.stats.student_t import t_quantile
 
 GROUPS = 20
 """Groups of clusters that are left out in turn; with fewer clusters each is one."""

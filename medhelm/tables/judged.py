@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import stats
-from medhelm.jury.metric import NAME as JURY
-from medhelm.stats import Floats, Ints
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats, Ints
 from medhelm.tables.cells import Answers, Cell, Keys, MetricScores, means
 from medhelm.tables.study import Estimate, Panel, Study, estimate
 

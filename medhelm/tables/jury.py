@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import agreement
-from medhelm.jury.metric import NAME as JURY
-from medhelm.jury.panel import MISSING
-from medhelm.stats import Floats
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.panel import MISSING
+from medhelm.stats import agreement
+from medhelm.stats.aggregation import Floats
 from medhelm.tables import notes
 from medhelm.tables.jackknife import jackknife
 from medhelm.tables.judged import Jury

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medhelm.records import is_same_model
-from medhelm.schema import MADE_BY
+from medhelm.schema.data import MADE_BY
+from medhelm.store.records import is_same_model
 from medhelm.tables.cells import Cell
 from medhelm.tables.slices import Metadata
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from medhelm.grading import AS_FIXED
-from medhelm.intervals import Interval
-from medhelm.jury.metric import NAME as JURY
-from medhelm.jury.panel import MISSING
-from medhelm.jury.terms import OFFLINE
-from medhelm.stats import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
+from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.panel import MISSING
+from medhelm.grading.jury.terms import OFFLINE
+from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
+from medhelm.stats.intervals import Interval
 from medhelm.tables.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study import Panel, Study
 from medhelm.tables.table import Value

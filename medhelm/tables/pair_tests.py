@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medhelm.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
-from medhelm.stats import AGGREGATIONS, TIE, Floats, Ints, mean
+from medhelm.stats.aggregation import AGGREGATIONS, TIE, Floats, Ints, mean
+from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
 from medhelm.tables.study import Study, placed_stats
 
 _NUMBERS = 200_000

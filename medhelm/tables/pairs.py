@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
-from medhelm import stats
-from medhelm.intervals import PERMUTATIONS, percentile_ends
-from medhelm.stats import Floats, Ints
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.intervals import PERMUTATIONS, percentile_ends
 from medhelm.tables import notes
 from medhelm.tables.columns import PAIRS, RANKS
 from medhelm.tables.compare import pair

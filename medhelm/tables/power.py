@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from medhelm import stats
-from medhelm.schema import MetricRef
-from medhelm.stats import TIE, Floats, Ints
+from medhelm.schema.run import MetricRef
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import TIE, Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.columns import MDE
 from medhelm.tables.study import Panel, Study

@@ -10,10 +10,10 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import stats
-from medhelm.intervals import Interval, bootstrap, percentile, seed_of
-from medhelm.rank_sets import clearly_better, macro_errors, rank_sets
-from medhelm.stats import TIE, Floats, Ints, WinDefinition
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import TIE, Floats, Ints, WinDefinition
+from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
+from medhelm.stats.rank_sets import clearly_better, macro_errors, rank_sets
 from medhelm.tables.table import Settings
 
 

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UnknownName, UsageError
-from medhelm.profiles import Profile, read_profile
-from medhelm.records import (
+from medhelm.plugins.profiles import Profile, read_profile
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import RunRecord, RunSpec
+from medhelm.schema.score import Scoring
+from medhelm.stats.aggregation import AGGREGATIONS
+from medhelm.store.records import (
     SCORES_HASH,
     STAMP,
     find_gradings,
@@ -22,9 +27,6 @@ from medhelm.records import (
     read_plan,
     read_record,
 )
-from medhelm.registry import Registry, load_registry
-from medhelm.schema import ModelSpec, RunRecord, RunSpec, Scoring
-from medhelm.stats import AGGREGATIONS
 from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
 from medhelm.tables.bars import known_metrics, resolve
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata

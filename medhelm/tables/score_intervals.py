@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from medhelm.intervals import NO_WIDTH, Interval, bounded, score_interval
-from medhelm.schema import MetricRef
-from medhelm.stats import TIE, Floats, Ints
+from medhelm.schema.run import MetricRef
+from medhelm.stats.aggregation import TIE, Floats, Ints
+from medhelm.stats.intervals import NO_WIDTH, Interval, bounded, score_interval
 
 
 def interval_of(

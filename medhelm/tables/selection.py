@@ -18,8 +18,10 @@ import msgspec
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models.baselines import READ_GOLD, baseline_kind
-from medhelm.records import judge_hash
-from medhelm.schema import JuryTerms, MetricRef, ModelSpec, RunRecord, Scoring
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JuryTerms, MetricRef, RunRecord
+from medhelm.schema.score import Scoring
+from medhelm.store.records import judge_hash
 
 Data = Literal["sample", "full"]
 

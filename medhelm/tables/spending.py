@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medhelm.costs import upper_bound, usd
-from medhelm.schema import JudgeTotals, ModelSpec, RunRecord, UsageTotals
+from medhelm.models.costs import upper_bound, usd
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JudgeTotals, RunRecord, UsageTotals
 from medhelm.tables import notes
 from medhelm.tables.columns import COST
 from medhelm.tables.study import Study

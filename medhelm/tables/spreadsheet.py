@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from medhelm.data.readers import read_csv
-from medhelm.durable import AtomicFile, why
 from medhelm.errors import DataError, RecordError, UsageError
+from medhelm.files.durable import AtomicFile, why
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet would read as the start of a formula, in some languages in full width too."""

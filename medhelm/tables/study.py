@@ -18,16 +18,16 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from medhelm import stats
-from medhelm.intervals import (
+from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.intervals import (
     Interval,
     bootstrap,
     cluster_sums,
     effective_clusters,
     seed_of,
 )
-from medhelm.schema import BenchmarkCard, MetricRef, RunRecord
-from medhelm.stats import Floats, Ints
 from medhelm.tables.cells import Cell, Keys, MetricScores
 from medhelm.tables.ranking import Ranking
 from medhelm.tables.score_intervals import interval_of

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from medhelm import stats
 from medhelm.errors import UsageError
-from medhelm.intervals import Interval, holding, percentile
-from medhelm.stats import Floats, WinDefinition
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats, WinDefinition
+from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from medhelm.schema import VALIDATION
+from medhelm.schema.data import VALIDATION
 from medhelm.tables.slices import Metadata, instance_tags
 from medhelm.tables.study import Panel
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from medhelm.stats import TIE
+from medhelm.stats.aggregation import TIE
 from medhelm.tables.bars import Bar
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]

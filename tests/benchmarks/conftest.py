@@ -5,23 +5,30 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import medhelm_benchmarks
 import pytest
 
+import medhelm_benchmarks
 from medhelm.data.dataset import open_dataset
-from medhelm.prompts import render_prompt
-from medhelm.schema import Benchmark, Instance
-from medhelm.yaml_benchmark import read_yaml_benchmark
+from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
+from medhelm.prompts.messages import render_prompt
+from medhelm.schema.data import Benchmark, Instance
 
 HOME = Path(medhelm_benchmarks.__path__[0])
 SAMPLES = HOME / "samples"
 NAMES = sorted(
     path.stem
     for path in HOME.iterdir()
-    if path.suffix in (".py", ".yaml") and path.stem not in ("__init__", "noharm")
+    if (path.suffix in (".py", ".yaml") or (path / "__init__.py").is_file())
+    and path.stem not in ("__init__", "noharm")
 )
 """All benchmarks that come with medhelm."""
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
+
+
+def sample_file(name: str) -> Path:
+    """The samples of a benchmark: beside its file, or in its package."""
+    own = HOME / name / "samples" / f"{name}.jsonl"
+    return own if own.is_file() else SAMPLES / f"{name}.jsonl"
 
 
 def load(name: str) -> Benchmark:

@@ -1,7 +1,7 @@
 from collections import Counter
 from collections.abc import Callable
 
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 
 from .conftest import load, prompt
 

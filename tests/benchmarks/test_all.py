@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from medhelm.data.dataset import find_duplicate_ids, open_dataset
-from medhelm.jury.rubrics import load_rubric
-from medhelm.prompts import resolve_prompt
-from medhelm.registry import Registry, load_registry
-from medhelm.schema import FileDataset
-from medhelm.taxonomy import load_taxonomy
-from medhelm.validation import validate
+from medhelm.data.rubrics import load_rubric
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.plugins.taxonomy import load_taxonomy
+from medhelm.prompts.messages import resolve_prompt
+from medhelm.proof.validation import validate
+from medhelm.schema.data import FileDataset
 
-from .conftest import NAMES, SAMPLES, load, prompt
+from .conftest import NAMES, SAMPLES, load, prompt, sample_file
 
 CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
 UNPINNED = {"med_dialog", "medhallu"}
@@ -124,7 +124,7 @@ def test_other_sources_are_brought_by_the_user_who_is_told_how(name: str) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_samples_load(name: str) -> None:
-    benchmark = replace(load(name), samples=SAMPLES / f"{name}.jsonl")
+    benchmark = replace(load(name), samples=sample_file(name))
     dataset = open_dataset(benchmark, "sample", root=SAMPLES)
     instances = list(dataset.instances())
     assert 6 <= len(list(dataset.rows())) <= 12
@@ -161,7 +161,7 @@ def test_the_samples_pass_and_are_as_the_manifest_says(name: str, registry: Regi
 
 def test_the_samples_cover_every_form_of_answer() -> None:
     def golds(name: str) -> set[str]:
-        benchmark = replace(load(name), samples=SAMPLES / f"{name}.jsonl")
+        benchmark = replace(load(name), samples=sample_file(name))
         dataset = open_dataset(benchmark, "sample", root=SAMPLES)
         return {i.references[0] for i in dataset.instances()}
 
@@ -182,6 +182,6 @@ def test_the_samples_cover_every_form_of_answer() -> None:
 
 @pytest.mark.parametrize("name", ["n2c2_ct", "ehrshot", "med_dialog"])
 def test_the_samples_have_every_part(name: str) -> None:
-    benchmark = replace(load(name), samples=SAMPLES / f"{name}.jsonl")
+    benchmark = replace(load(name), samples=sample_file(name))
     instances = open_dataset(benchmark, "sample", root=SAMPLES).instances()
     assert {instance.metadata["part"] for instance in instances} == set(benchmark.parts)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from medhelm_benchmarks import ehrshot
 from pyarrow import parquet
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
+from medhelm_benchmarks import ehrshot
 
 from .conftest import load, prompt
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from medhelm_benchmarks import dischargeme, mimic_bhc, mimic_rrs
 
 from medhelm.data.dataset import find_duplicate_ids, open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance
-from medhelm.taxonomy import load_taxonomy
+from medhelm.plugins.taxonomy import load_taxonomy
+from medhelm.schema.data import FileDataset, Instance
+from medhelm_benchmarks import dischargeme, mimic_bhc, mimic_rrs
 
-from .conftest import SAMPLES, load, prompt
+from .conftest import SAMPLES, load, prompt, sample_file
 
 NAMES = ("medalign", "dischargeme", "mimic_rrs", "mimic_bhc")
 Table = Iterable[Sequence[str]]
@@ -65,7 +65,7 @@ def test_the_declaration_is_that_of_a_gated_open_ended_benchmark(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_sample_shows_its_gold_and_all_bring_a_question(name: str) -> None:
-    benchmark = replace(load(name), samples=SAMPLES / f"{name}.jsonl")
+    benchmark = replace(load(name), samples=sample_file(name))
     dataset = open_dataset(benchmark, "sample", root=SAMPLES)
     found = list(dataset.instances())
     assert 6 <= len(found) <= len(list(dataset.rows())) <= 12

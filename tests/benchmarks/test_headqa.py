@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance
 
 from .conftest import load, prompt
 

@@ -7,7 +7,7 @@ import pytest
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance
 
 from .conftest import load, prompt
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from medhelm_benchmarks import medalign
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
+from medhelm_benchmarks import medalign
 
 from .conftest import load, prompt
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 
 from .conftest import load, prompt
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 
 from .conftest import load, prompt
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from medhelm_benchmarks import medhallu
 from pyarrow import parquet
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
+from medhelm_benchmarks import medhallu
 
 from .conftest import load, prompt
 

@@ -6,7 +6,7 @@ from openpyxl import Workbook
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance, SourceFile
+from medhelm.schema.data import FileDataset, Instance, SourceFile
 
 from .conftest import load, prompt
 

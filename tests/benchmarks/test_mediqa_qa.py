@@ -7,7 +7,7 @@ import pytest
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Benchmark, FileDataset, Instance, SourceFile
+from medhelm.schema.data import Benchmark, FileDataset, Instance, SourceFile
 
 from .conftest import load, prompt
 

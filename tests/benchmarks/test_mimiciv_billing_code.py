@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from medhelm_benchmarks import mimiciv_billing_code
 from pyarrow import feather
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
+from medhelm_benchmarks import mimiciv_billing_code
 
 from .conftest import load, prompt
 

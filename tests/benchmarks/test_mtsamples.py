@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance
 
 from .conftest import load, prompt
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import structs
 
 from medhelm.data.dataset import open_dataset
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance
 
 from .conftest import load, prompt
 

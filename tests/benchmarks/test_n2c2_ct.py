@@ -3,11 +3,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from medhelm_benchmarks import n2c2_ct
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
+from medhelm_benchmarks import n2c2_ct
 
 from .conftest import load, prompt
 

@@ -3,18 +3,19 @@
 import csv
 from pathlib import Path
 
-import medhelm_benchmarks
 import numpy as np
 import pytest
 
+import medhelm_benchmarks
 from medhelm.data.dataset import find_duplicate_ids, open_dataset
 from medhelm.errors import DataError
-from medhelm.grading import grade, in_parts
-from medhelm.prompts import render_prompt
-from medhelm.registry import Registry, load_registry
-from medhelm.schema import Benchmark, FileDataset, Instance, Response
-from medhelm.stats import mean_of_parts
-from medhelm.taxonomy import load_taxonomy
+from medhelm.grading.grade import grade, in_parts
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.plugins.taxonomy import load_taxonomy
+from medhelm.prompts.messages import render_prompt
+from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.episode import Response
+from medhelm.stats.aggregation import mean_of_parts
 
 FOLDER = Path(medhelm_benchmarks.__path__[0])
 LABELS = {

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from medhelm_benchmarks.note_extract import FORM
 
 from medhelm.data.dataset import find_duplicate_ids, open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import FileDataset, Instance
-from medhelm.taxonomy import load_taxonomy
+from medhelm.plugins.taxonomy import load_taxonomy
+from medhelm.schema.data import FileDataset, Instance
+from medhelm_benchmarks.note_extract import FORM
 
-from .conftest import SAMPLES, load, prompt
+from .conftest import SAMPLES, load, prompt, sample_file
 
 NAMES = ("note_extract", "patient_instruct", "mental_health")
 ROWS: dict[str, dict[str, str]] = {
@@ -89,7 +89,7 @@ def test_the_declaration_is_that_of_a_private_open_ended_benchmark(name: str) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_samples_have_the_columns_and_show_no_gold(name: str) -> None:
-    benchmark = replace(load(name), samples=SAMPLES / f"{name}.jsonl")
+    benchmark = replace(load(name), samples=sample_file(name))
     dataset = open_dataset(benchmark, "sample", root=SAMPLES)
     found = list(dataset.instances())
     assert 6 <= len(found) <= len(list(dataset.rows())) <= 12

@@ -16,7 +16,7 @@ from openpyxl import Workbook
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 
 from .conftest import NAMES, load, prompt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from medhelm.schema import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance
 
 from .conftest import load, prompt
 

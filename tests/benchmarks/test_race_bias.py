@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.schema import FileDataset, Instance, Row
+from medhelm.schema.data import FileDataset, Instance, Row
 
 from .conftest import load, prompt
 

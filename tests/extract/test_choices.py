@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.extract import Reading, extract_choice, read_choice
-from medhelm.schema import Instance
+from medhelm.schema.data import Instance
 from tests.metrics.conftest import data as data
 from tests.metrics.conftest import headqa as headqa
 from tests.metrics.conftest import medbullets as medbullets

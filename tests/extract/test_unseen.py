@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medhelm_metrics.medcalc import GLOSSARY
 
 from medhelm import (
     Instance,
@@ -26,10 +25,11 @@ from medhelm import (
     read_number,
     read_weeks_days,
 )
-from medhelm.grading import grade
+from medhelm.grading.grade import grade
 from medhelm.noharm.labels import read_labels
-from medhelm.registry import load_registry
-from medhelm.schema import Metric
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.score import Metric
+from medhelm_metrics.medcalc import GLOSSARY
 
 FOLDER = Path(__file__).parent / "unseen"
 Row = dict[str, Any]

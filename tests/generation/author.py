@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medhelm.noharm.cases import CATEGORIES
-from medhelm.schema import Request
+from medhelm.schema.episode import Request
 
 GUIDELINE = """# Society of Examples 2024 guideline on fever in adults
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from medhelm.costs import Ledger
 from medhelm.generation.folder import SeriesEnd, run_series
 from medhelm.generation.guideline import Guideline
 from medhelm.generation.pipeline import Series
 from medhelm.models import ModelPool
+from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
-from medhelm.schema import InstanceModel, Model, ModelSpec
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from tests.generation.author import GUIDELINE, Author
 
 NAME = "Society of Examples 2024 guideline on fever in adults"

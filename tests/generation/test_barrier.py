@@ -35,8 +35,8 @@ from medhelm.generation.views import (
 from medhelm.noharm.casefile import read_cases
 from medhelm.noharm.cases import Action, Case
 from medhelm.noharm.menu import case_instance
-from medhelm.prompts import render_prompt
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
+from medhelm.prompts.messages import render_prompt
 from tests.generation.author import CANARY, STAGES, options, scene
 from tests.generation.conftest import NAME, Studio, spec
 

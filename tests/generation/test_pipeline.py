@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.costs import Ledger, estimate_tokens
 from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
 from medhelm.generation import checks
 from medhelm.generation.calls import CALLS, CallLog, read_calls
@@ -23,10 +22,12 @@ from medhelm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm.generation.replies import BadReply, GroupsReply, OptionsReply, TrapsReply, read_reply
 from medhelm.generation.settings import draw_setting, most_settings
 from medhelm.generation.views import Item
+from medhelm.models.costs import Ledger, estimate_tokens
 from medhelm.models.scripted import ScriptedModel
 from medhelm.noharm.casefile import read_cases
-from medhelm.records import is_same_model
-from medhelm.schema import Price, Request, Response, Usage
+from medhelm.schema.episode import Request, Response, Usage
+from medhelm.schema.model import Price
+from medhelm.store.records import is_same_model
 from tests.generation.author import (
     GUIDELINE,
     KINDS,

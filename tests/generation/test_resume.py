@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from medhelm.costs import Ledger
 from medhelm.errors import ModelError, UsageError
 from medhelm.generation.calls import CALLS, Caller, CallLog, Stopped
 from medhelm.generation.folder import stage_uses
 from medhelm.generation.guideline import Guideline
+from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.noharm.casefile import read_cases
-from medhelm.schema import Message, Request, Response, Usage
+from medhelm.schema.episode import Message, Request, Response, Usage
 from tests.generation.author import GUIDELINE
 from tests.generation.conftest import NAME, Pool, Studio, spec
 
@@ -166,7 +166,7 @@ def test_a_log_that_cannot_be_written_ends_it_and_loses_no_case(
         return write(fd, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr("medhelm.runlog.os.write", full)
+        patch.setattr("medhelm.store.runlog.os.write", full)
         end = studio.run(4)
     assert end.stopped is not None and "the disk is full" in str(end.stopped)
     assert numbers(studio)[0] == "001"

@@ -17,24 +17,19 @@ import msgspec
 import pytest
 
 import medhelm
-from medhelm import feeding, judges, models, records
-from medhelm.costs import Ledger
+from medhelm import models
 from medhelm.errors import BudgetReached, MedhelmError, ModelError, PrivacyRefused, UsageError
-from medhelm.jury.gradelog import GradeLog, Judgement, read_judgements
+from medhelm.grading.jury import judging
+from medhelm.grading.jury.gradelog import GradeLog, Judgement, read_judgements
+from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
-from medhelm.protocols import completion, judging
-from medhelm.schema import (
-    Criterion,
-    Exchange,
-    Instance,
-    JurySpec,
-    JuryTerms,
-    ModelSpec,
-    Request,
-    Response,
-    Rubric,
-    RunRecord,
-)
+from medhelm.protocols import completion
+from medhelm.runs import feeding, judges
+from medhelm.schema.data import Criterion, Instance, Rubric
+from medhelm.schema.episode import Episode, Request, Response
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec, JuryTerms, RunRecord
+from medhelm.store import records
 from tests.quiz import command, environment
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
@@ -47,7 +42,7 @@ TERMS = JuryTerms(
     ),
     version="1",
 )
-EXCHANGE = Exchange(
+EPISODE = Episode(
     instance=Instance(id="i", question="Why?"), response=Response(instance_id="i", text="Flu.")
 )
 
@@ -102,9 +97,9 @@ def ask(*replies: str | Response, ledger: Ledger | None = None) -> tuple[Judgeme
     ledger = ledger or Ledger()
 
     async def work() -> Judgement:
-        request = judging.judge_request(model.spec, TERMS, EXCHANGE)
+        request = judging.judge_request(model.spec, TERMS, EPISODE)
         reservation = await completion.reserve(ledger, model.spec, request)
-        return await judging.conduct(model, TERMS, EXCHANGE, request, reservation, ledger)
+        return await judging.conduct(model, TERMS, EPISODE, request, reservation, ledger)
 
     return asyncio.run(work()), model.requests
 
@@ -120,9 +115,9 @@ def test_a_reply_that_is_read_costs_one_call() -> None:
 def test_what_a_model_thought_is_not_shown_to_a_judge() -> None:
     thought = Response(instance_id="i", text="<think>Perhaps croup.</think>Flu.")
     request = judging.judge_request(
-        ModelSpec(name="j/a"), TERMS, msgspec.structs.replace(EXCHANGE, response=thought)
+        ModelSpec(name="j/a"), TERMS, msgspec.structs.replace(EPISODE, response=thought)
     )
-    plain = judging.judge_request(ModelSpec(name="j/a"), TERMS, EXCHANGE)
+    plain = judging.judge_request(ModelSpec(name="j/a"), TERMS, EPISODE)
     assert request.messages == plain.messages
     assert judging.is_judged(thought)
     assert not judging.is_judged(Response(instance_id="i", text="<think>Perhaps croup."))
@@ -164,7 +159,7 @@ def test_other_endings_are_kept_apart_and_only_an_error_is_tried_again(
 
 def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -> None:
     model = ModelSpec(name="j/a")
-    first = judging.judge_request(model, TERMS, EXCHANGE)
+    first = judging.judge_request(model, TERMS, EPISODE)
     ledger = Ledger(cap_tokens=1500)
     with pytest.raises(judging.RepairRefused) as refused:
         ask(BAD, BAD, BAD, ledger=ledger)
@@ -186,16 +181,16 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> Non
         while len(model.requests) < 1:
             await asyncio.sleep(0)
         await model.acquire()
-        await model.respond(judging.judge_request(model.spec, TERMS, EXCHANGE))
+        await model.respond(judging.judge_request(model.spec, TERMS, EPISODE))
         model.release()
         held.cancel()
 
     async def work() -> Judgement:
-        request = judging.judge_request(model.spec, TERMS, EXCHANGE)
+        request = judging.judge_request(model.spec, TERMS, EPISODE)
         reservation = await completion.reserve(ledger, model.spec, request)
         await model.acquire()
         task = asyncio.create_task(other())
-        judgement = await judging.conduct(model, TERMS, EXCHANGE, request, reservation, ledger)
+        judgement = await judging.conduct(model, TERMS, EPISODE, request, reservation, ledger)
         model.release()
         await task
         return judgement
@@ -239,13 +234,13 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
 def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, threads = judges.read_exchanges, []
+    read, threads = judges.read_episodes, []
 
-    def counted(*where: Any) -> Iterator[Exchange]:
+    def counted(*where: Any) -> Iterator[Episode]:
         threads.append(threading.current_thread())
         yield from read(*where)
 
-    monkeypatch.setattr(judges, "read_exchanges", counted)
+    monkeypatch.setattr(judges, "read_episodes", counted)
     who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
     run(tmp_path, who)
     assert {n: len(log) for n, log in logs(tmp_path).items()} == dict.fromkeys(

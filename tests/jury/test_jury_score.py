@@ -6,19 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.grading import grade
-from medhelm.jury.metric import Jury, jury_metrics
-from medhelm.jury.panel import StoredPanel
-from medhelm.jury.verdicts import Verdict
-from medhelm.schema import (
-    Criterion,
-    Instance,
-    JurySpec,
-    JuryTerms,
-    ModelSpec,
-    Response,
-    Rubric,
-)
+from medhelm.grading.grade import grade
+from medhelm.grading.jury.metric import Jury, jury_metrics
+from medhelm.grading.jury.panel import StoredPanel
+from medhelm.grading.jury.verdicts import Verdict
+from medhelm.schema.data import Criterion, Instance, Rubric
+from medhelm.schema.episode import Response
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec, JuryTerms
 
 RUBRIC = Rubric(
     name="r",

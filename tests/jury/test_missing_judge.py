@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import records
-from medhelm.schema import RunRecord
+from medhelm.schema.run import RunRecord
+from medhelm.store import records
 from tests.quiz import command, environment
 from tests.server import FaultServer, Reply, serve_in_thread
 

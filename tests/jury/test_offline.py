@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
-from medhelm.grading import grade
-from medhelm.jury.checks import jury_fault
-from medhelm.jury.metric import jury_metrics, offline_jury
-from medhelm.jury.offline import longest_order, overlap, readability
-from medhelm.jury.rubrics import known_rubrics, load_rubric, read_rubric
-from medhelm.jury.verdicts import Verdict
-from medhelm.schema import Benchmark, Criterion, FileDataset, Instance, Response, Rubric
+from medhelm.grading.grade import grade
+from medhelm.grading.jury.checks import jury_fault
+from medhelm.grading.jury.metric import jury_metrics, offline_jury
+from medhelm.grading.jury.offline import longest_order, overlap, readability
+from medhelm.grading.jury.verdicts import Verdict
+from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
+from medhelm.schema.episode import Response
 
 RUBRIC = Rubric(
     name="r",

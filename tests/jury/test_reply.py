@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.jury.prompt import judge_messages
-from medhelm.jury.reply import BadReply, read_reply
-from medhelm.schema import Criterion, Instance, Rubric
+from medhelm.grading.jury.prompt import judge_messages
+from medhelm.grading.jury.reply import BadReply, read_reply
+from medhelm.schema.data import Criterion, Instance, Rubric
 
 NAMES = ("accuracy", "completeness", "clarity")
 CRITERIA = tuple(Criterion(name=n, text=f"How {n}?") for n in NAMES)

@@ -12,11 +12,13 @@ import pytest
 
 from medhelm.cli import run_command as main
 from medhelm.data.dataset import open_dataset
-from medhelm.jury.prompt import PROMPT_VERSION, judge_messages
-from medhelm.jury.rubrics import known_rubrics, load_rubric
-from medhelm.records import judge_hash
-from medhelm.registry import load_registry
-from medhelm.schema import Instance, JurySpec, JuryTerms, ModelSpec, Rubric
+from medhelm.data.rubrics import known_rubrics, load_rubric
+from medhelm.grading.jury.prompt import PROMPT_VERSION, judge_messages
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import Instance, Rubric
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec, JuryTerms
+from medhelm.store.records import judge_hash
 
 REGISTRY = load_registry()
 JUDGED = {b.name: b for b in REGISTRY.benchmarks.values() if b.rubric}

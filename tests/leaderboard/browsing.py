@@ -17,11 +17,11 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from medhelm.cli import run_command
-from medhelm.leaderboard.collect import Wanted
-from medhelm.leaderboard.site import SiteOptions, build_site
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
 from medhelm.tables.results import Results, load_results
 from medhelm.tables.table import Column, Settings, Table
+from medhelm_leaderboard.collect import Wanted
+from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.leaderboard.hostile import TITLE, write_hostile
 from tests.leaderboard.labelling import write_labelled
 from tests.leaderboard.worlds import write_demo, write_full, write_ratings

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 import medhelm
-from medhelm.leaderboard.collect import Wanted
-from medhelm.leaderboard.site import Built, SiteOptions, build_site
-from medhelm.registry import load_registry
-from medhelm.schema import JurySpec, ModelSpec
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
 from medhelm.tables.table import Settings
+from medhelm_leaderboard.collect import Wanted
+from medhelm_leaderboard.site import Built, SiteOptions, build_site
 
 PLUGIN = '''"""Free text of every class of data."""
 

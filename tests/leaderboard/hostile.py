@@ -15,21 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import medhelm
-from medhelm.records import find_gradings, read_record
-from medhelm.schema import (
-    BenchmarkCard,
-    Criterion,
-    Exchange,
-    Instance,
-    JurySpec,
-    Message,
-    ModelSpec,
-    Price,
-    Response,
-    RunRecord,
-    Usage,
-    UsageTotals,
-)
+from medhelm.schema.data import Criterion, Instance
+from medhelm.schema.episode import Episode, Message, Response, Usage
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.run import BenchmarkCard, JurySpec, RunRecord, UsageTotals
+from medhelm.store.records import find_gradings, read_record
 from tests.build_runs import EXACT, Item, write_run
 from tests.leaderboard.casting import scripted, write_data
 from tests.noharm.labelled import PLUGIN, labeller, labels
@@ -202,7 +192,7 @@ def _deep(results: Path) -> None:
     """Write a benchmark with an instance for each attack, in every field, run by two models."""
     parts = NAMES
     for model in (FIRST, SECOND):
-        rows, exchanges = [], []
+        rows, episodes = [], []
         for place, text in enumerate(ATTACKS):
             instance = _instance(place, text)
             rows.append(
@@ -217,9 +207,9 @@ def _deep(results: Path) -> None:
                     ],
                 )
             )
-            exchanges.append(_exchange(instance, text))
+            episodes.append(_episode(instance, text))
         metric = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
-        grading = write_run(results, "deep", model, rows, metrics=[metric], exchanges=exchanges)
+        grading = write_run(results, "deep", model, rows, metrics=[metric], episodes=episodes)
         record = read_record(grading)
         spec = msgspec.structs.replace(record.grading, parts=parts)
         _write(grading, msgspec.structs.replace(record, grading=spec))
@@ -240,8 +230,8 @@ def _instance(place: int, text: str) -> Instance:
     )
 
 
-def _exchange(instance: Instance, text: str) -> Exchange:
-    return Exchange(
+def _episode(instance: Instance, text: str) -> Episode:
+    return Episode(
         instance=instance,
         messages=(Message("user", text), Message("assistant", text)),
         response=Response(
@@ -273,9 +263,9 @@ def _thin(
     """
     safe = msgspec.structs.replace(model, name=f"m{NAMES.index(model.name)}")
     rows = [Item(id=f"{benchmark}-{i}", value=float((place + i) % 2)) for i in range(2)]
-    exchanges = [_exchange(Instance(id=row.id, context="a case"), "an answer") for row in rows]
+    episodes = [_episode(Instance(id=row.id, context="a case"), "an answer") for row in rows]
     usage = UsageTotals(requests=2, input_tokens=10_000 * (place + 1), output_tokens=100)
-    grading = write_run(results, benchmark, safe, rows, exchanges=exchanges, usage=usage)
+    grading = write_run(results, benchmark, safe, rows, episodes=episodes, usage=usage)
     record = read_record(grading)
     spec = msgspec.structs.replace(record.spec, model=model)
     record = msgspec.structs.replace(record, spec=spec)

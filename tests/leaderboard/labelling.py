@@ -10,7 +10,7 @@ from typing import Any
 import medhelm
 from medhelm.noharm.cases import Case, parse_case
 from medhelm.noharm.derive import action_class, consensus
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 from tests.noharm.labelled import PLUGIN, labeller, write_cases
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"

@@ -12,12 +12,12 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import RecordError
-from medhelm.leaderboard import publish
-from medhelm.records import find_gradings, read_record
-from medhelm.schema import MetricRef
+from medhelm.schema.run import MetricRef
+from medhelm.store.records import find_gradings, read_record
+from medhelm_leaderboard import publish
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.leaderboard.casting import build, data_of, fresh
-from tests.leaderboard.worlds import case, exchange
+from tests.leaderboard.worlds import case, episode
 
 
 def every_byte(site: Path) -> bytes:
@@ -34,8 +34,8 @@ def rewrite(grading: Path, **changes: Any) -> None:
 def test_what_is_damaged_is_named_only_where_it_was_chosen(tmp_path: Path) -> None:
     results = tmp_path / "results"
     seen = case("triage", 0)
-    log = [exchange(seen, 0, "A", "stop")]
-    write_run(results, "fine", "a", [Item(id=seen.id, value=1.0)], exchanges=log)
+    log = [episode(seen, 0, "A", "stop")]
+    write_run(results, "fine", "a", [Item(id=seen.id, value=1.0)], episodes=log)
     private = {"data_class": "private", "redistributable": False}
     empty = msgspec.structs.replace(EXACT, maximum=0.0)
     write_run(results, "CANARYfaulty", "a", items([0.0]), metrics=[empty], card=private)
@@ -67,7 +67,7 @@ def test_the_strictest_class_of_a_benchmark_counts(tmp_path: Path) -> None:
             instance = msgspec.structs.replace(case("triage", 0), context="CANARY")
             write_run(
                 results, name, own, [Item(id=instance.id, value=1.0)], card=which,
-                exchanges=[exchange(instance, 0, "CANARY", "stop")],
+                episodes=[episode(instance, 0, "CANARY", "stop")],
             )  # fmt: skip
     build(results, tmp_path / "site")
     assert b"CANARY" not in every_byte(tmp_path / "site")
@@ -103,8 +103,8 @@ def test_no_path_of_a_metric_gets_out(tmp_path: Path) -> None:
                 for m, v in (("", 1.0), (local.name, 0.25 * i))
             ]
             metrics = [EXACT, msgspec.structs.replace(local, version=version)]
-            exchanges = [exchange(case("triage", i), 0, "A", "stop") for i in range(3)]
-            write_run(results, benchmark, model, rows, metrics=metrics, exchanges=exchanges)
+            episodes = [episode(case("triage", i), 0, "A", "stop") for i in range(3)]
+            write_run(results, benchmark, model, rows, metrics=metrics, episodes=episodes)
     built = build(results, tmp_path / "site")
     assert "differ in metric evaluate:mine#f1" in built.problems[0].what
     assert b"CANARY" not in every_byte(tmp_path / "site")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from medhelm.leaderboard.site import SiteOptions
 from medhelm.tables.table import Settings
 from medhelm.tables.validity import UNVALIDATED
+from medhelm_leaderboard.site import SiteOptions
 from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, rows_by_name, spelled
 from tests.leaderboard.labelling import EXPERTS, bundled, write_uneven
 

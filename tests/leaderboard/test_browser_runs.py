@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from medhelm.schema import MetricRef, ModelSpec
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import MetricRef
 from tests.build_runs import EXACT
 from tests.leaderboard.browsing import Opens, Reader, World, at, grid, rows_by_name, spelled
 from tests.leaderboard.casting import CLOSED, data_of
@@ -21,7 +22,7 @@ PAGE = 50
 
 
 def lines(name: str, model: ModelSpec, metric: MetricRef = EXACT) -> list[Any]:
-    """Return (item, exchange) of a run in the order of the site."""
+    """Return (item, episode) of a run in the order of the site."""
     return sorted(answers(name, model, metric), key=lambda line: (line[0].id, line[0].repeat))
 
 

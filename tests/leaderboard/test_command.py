@@ -18,13 +18,13 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
-from medhelm.leaderboard.collect import Wanted
-from medhelm.leaderboard.diff import diff
-from medhelm.leaderboard.files import as_script
-from medhelm.leaderboard.serve import open_server
-from medhelm.leaderboard.site import SiteOptions, build_site
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
 from medhelm.tables.table import Settings
+from medhelm_leaderboard.collect import Wanted
+from medhelm_leaderboard.diff import diff
+from medhelm_leaderboard.files import as_script
+from medhelm_leaderboard.serve import open_server
+from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import build, js_string
 from tests.quiz import command, environment

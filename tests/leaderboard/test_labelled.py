@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import UNSET
 
-from medhelm.leaderboard.actions import action_lines, label_lines
-from medhelm.leaderboard.diff import diff
-from medhelm.leaderboard.instance_pages import LabelLine, MetricLine
 from medhelm.noharm.menu import case_instance
-from medhelm.records import find_gradings
-from medhelm.schema import Instance, Response
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.store.records import find_gradings
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings
+from medhelm_leaderboard.actions import action_lines, label_lines
+from medhelm_leaderboard.diff import diff
+from medhelm_leaderboard.instance_pages import LabelLine, MetricLine
 from tests.build_runs import forget_hash
 from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.labelling import CLOSED, MARK, bundled, labels_of, write_labelled

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 from medhelm.errors import RecordError
-from medhelm.leaderboard import publish
-from medhelm.records import read_record
-from medhelm.schema import BenchmarkCard, ModelSpec, RunRecord, Sampling
+from medhelm.schema.episode import Sampling
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import BenchmarkCard, RunRecord
+from medhelm.store.records import read_record
 from medhelm.tables.selection import GradedRun
 from medhelm.tables.table import Column, make_table
 from medhelm.tables.validity import Validity
+from medhelm_leaderboard import publish
 from tests.build_runs import items, write_run
 
 KEY = b"k" * 64

@@ -18,14 +18,14 @@ import msgspec
 import pytest
 
 from medhelm.errors import UsageError
-from medhelm.leaderboard import crew, run_pages
-from medhelm.leaderboard import site as site_module
-from medhelm.leaderboard.collect import Wanted
-from medhelm.leaderboard.files import SiteFolder, read_build
-from medhelm.leaderboard.site import SiteOptions, build_site
-from medhelm.records import find_gradings, read_record
-from medhelm.registry import load_registry
+from medhelm.plugins.registry import load_registry
+from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.table import Settings
+from medhelm_leaderboard import crew, run_pages
+from medhelm_leaderboard import site as site_module
+from medhelm_leaderboard.collect import Wanted
+from medhelm_leaderboard.files import SiteFolder, read_build
+from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.leaderboard.casting import build, fresh
 from tests.quiz import environment
 
@@ -125,7 +125,7 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
     script = (
         "import sys; sys.path.remove('') if '' in sys.path else None\n"
         "from pathlib import Path\n"
-        "import medhelm.leaderboard.crew as crew\n"
+        "import medhelm_leaderboard.crew as crew\n"
         "from tests.leaderboard.casting import build\n"
         "crew._FEW = 0\n"
         "crew.os.cpu_count = lambda: 3\n"
@@ -184,7 +184,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     (tmp_path / "plotly" / "package_data").mkdir(parents=True)
     (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
     spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))
-    monkeypatch.setattr("medhelm.leaderboard.look.find_spec", lambda _: spec)
+    monkeypatch.setattr("medhelm_leaderboard.look.find_spec", lambda _: spec)
     assert build(results, site).written
     assert (site / "app" / "plotly.min.js").read_text() == "'newer'"
     registry = load_registry()
@@ -205,7 +205,7 @@ Hire = Callable[[crew.Crew], "subprocess.Popen[bytes]"]
 def many(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """Have every build use two workers; returns those that were started."""
     monkeypatch.setattr(crew, "_FEW", 0)
-    monkeypatch.setattr("medhelm.leaderboard.crew.os.cpu_count", lambda: 3)
+    monkeypatch.setattr("medhelm_leaderboard.crew.os.cpu_count", lambda: 3)
     real, hired = crew.Crew._hire, list[subprocess.Popen[bytes]]()
 
     def hire(self: crew.Crew) -> subprocess.Popen[bytes]:

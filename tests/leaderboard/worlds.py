@@ -13,21 +13,12 @@ import msgspec
 import pyarrow.parquet as pq
 
 import medhelm
-from medhelm.records import find_gradings, read_record
-from medhelm.schema import (
-    Exchange,
-    Finish,
-    Instance,
-    JurySpec,
-    Message,
-    MetricRef,
-    ModelSpec,
-    Outcome,
-    Price,
-    Response,
-    Usage,
-    UsageTotals,
-)
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Finish, Message, Response, Usage
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.run import JurySpec, MetricRef, UsageTotals
+from medhelm.schema.score import Outcome
+from medhelm.store.records import find_gradings, read_record
 from tests.build_runs import EXACT, Item, write_run
 from tests.leaderboard.casting import CLOSED, scripted, write_data
 
@@ -203,7 +194,7 @@ def write_one(results: Path, name: str, model: ModelSpec, *, metric: MetricRef =
             output_limit_tokens=256 * count * repeats,
         ),
         provenance={"git_commit": "0" * 40, "version.python": "3.11.2"},
-        exchanges=[exchange for _, exchange in given],
+        episodes=[episode for _, episode in given],
         repeats=repeats,
     )
     if name == "letters":
@@ -213,7 +204,7 @@ def write_one(results: Path, name: str, model: ModelSpec, *, metric: MetricRef =
         (grading / "summary.json").write_bytes(raw)
 
 
-def answers(name: str, model: ModelSpec, metric: MetricRef) -> Iterator[tuple[Item, Exchange]]:
+def answers(name: str, model: ModelSpec, metric: MetricRef) -> Iterator[tuple[Item, Episode]]:
     """Yield the lines of a run and its log."""
     draw = random.Random(f"{name} {model.name} {metric.scoring}")
     for place in range(COUNTS[name]):
@@ -232,7 +223,7 @@ def answers(name: str, model: ModelSpec, metric: MetricRef) -> Iterator[tuple[It
                 metadata=instance.metadata,
             )
             said = text.format(gold=gold) + (" Because of the notes." * 160 if name in LONG else "")
-            yield item, exchange(instance, repeat, said if text else "", finish)
+            yield item, episode(instance, repeat, said if text else "", finish)
 
 
 def valued(draw: random.Random, outcome: Outcome, metric: MetricRef, skill: float) -> float | None:
@@ -269,9 +260,9 @@ def case(name: str, place: int) -> Instance:
     )
 
 
-def exchange(instance: Instance, repeat: int, text: str, finish: Finish) -> Exchange:
+def episode(instance: Instance, repeat: int, text: str, finish: Finish) -> Episode:
     """Return a line of the log."""
-    return Exchange(
+    return Episode(
         instance=instance,
         messages=(
             Message("system", "SYSTEMCANARY be brief"),

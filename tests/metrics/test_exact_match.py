@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.grading import grade
-from medhelm.schema import Instance, Response, Scoring
+from medhelm.grading.grade import grade
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Scoring
 
 from .conftest import always, mean, metric, outcomes, said
 

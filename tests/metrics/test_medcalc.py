@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.grading import grade
-from medhelm.schema import Instance, Response
+from medhelm.grading.grade import grade
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
 
 from .conftest import always, gold, mean, metric, said
 

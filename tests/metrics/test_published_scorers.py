@@ -12,18 +12,21 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from medhelm_benchmarks import mimiciv_billing_code
-from medhelm_metrics import ehrsql, label_sets
 
 import medhelm
 from medhelm.cli import run_command
 from medhelm.errors import PluginError
-from medhelm.grading import grade
-from medhelm.registry import load_registry
-from medhelm.schema import Instance, Metric, Response, Scoring
+from medhelm.grading.grade import grade
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Metric, Scoring
 from medhelm.tables.table import Settings
+from medhelm_benchmarks import mimiciv_billing_code
+from medhelm_benchmarks.ehrsql import metrics as ehrsql
+from medhelm_metrics import label_sets
 
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "samples"
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "ehrsql" / "samples"
 DIAGNOSES = [
     "I10",
     "I130",
@@ -243,7 +246,11 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> medhelm.Results:
 def test_helms_main_metric_is_the_one_that_is_ranked_by(graded: medhelm.Results) -> None:
     rows = graded.typed("benchmarks", Settings(draws=10)).rows
     found = {(r["benchmark"], r["model"]): (r["metric"], r["score_all"]) for r in rows}
-    lines = (SAMPLES / "mimiciv_billing_code.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (SAMPLES.parents[1] / "samples" / "mimiciv_billing_code.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     codes = [json.loads(line)["codes"] for line in lines]
     as_published = [[c if is_procedure(c) else pointed(c) for c in own] for own in codes]
     # the oracle writes the codes as the release does, without their points

@@ -1,8 +1,10 @@
-import medhelm_metrics.rouge
 import pytest
 
-from medhelm.grading import grade
-from medhelm.schema import Instance, Metric, Response
+import medhelm_metrics.rouge
+from medhelm.grading.grade import grade
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Metric
 
 pytestmark = pytest.mark.parametrize("name", ["rouge_l", "rouge_1", "rouge_2"])
 

@@ -10,7 +10,8 @@ import msgspec
 
 from medhelm.models import open_model
 from medhelm.models.openai import OpenAIModel
-from medhelm.schema import Message, Model, ModelSpec, Request, Response
+from medhelm.schema.episode import Message, Request, Response
+from medhelm.schema.model import Model, ModelSpec
 from tests.server import FaultServer
 
 

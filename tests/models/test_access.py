@@ -12,7 +12,8 @@ import pytest
 from medhelm.errors import MedhelmError, ModelError, UnknownName, UsageError
 from medhelm.models import check_model, is_instance_model, open_model
 from medhelm.models.access import resolve_access
-from medhelm.schema import ModelSpec, Price, Sampling
+from medhelm.schema.episode import Sampling
+from medhelm.schema.model import ModelSpec, Price
 
 SPEC = ModelSpec(name="openai/m", model="m", base_url="http://localhost:8000/v1")
 

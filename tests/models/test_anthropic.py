@@ -11,7 +11,8 @@ from medhelm.models import check_model
 from medhelm.models.access import resolve_access
 from medhelm.models.anthropic import make_body, read_message, read_refusal
 from medhelm.models.wire import Answer, Failure
-from medhelm.schema import Message, ModelSpec, Request, Sampling, Usage
+from medhelm.schema.episode import Message, Request, Sampling, Usage
+from medhelm.schema.model import ModelSpec
 from tests.models.sdk_server import message
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
-from medhelm.schema import Benchmark, FileDataset, Instance, InstanceModel, ModelSpec
+from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.model import InstanceModel, ModelSpec
 from medhelm.tables.selection import is_ranked
 
 

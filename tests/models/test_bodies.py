@@ -19,7 +19,8 @@ from medhelm.models import open_model
 from medhelm.models.access import SERVICES
 from medhelm.models.body import MAX_ANSWER_BYTES, BadBody, BodyReader, read_body
 from medhelm.models.wire import Answer, read_answer
-from medhelm.schema import ModelSpec, Response
+from medhelm.schema.episode import Response
+from medhelm.schema.model import ModelSpec
 from tests.models.asking import request, spec_for
 from tests.models.sdk_server import candidates, message
 

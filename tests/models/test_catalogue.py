@@ -7,11 +7,11 @@ import re
 import pytest
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.jury.choice import packaged_jury
+from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import open_model
 from medhelm.models.baselines import BASELINES
 from medhelm.models.catalogue import find_model, load_models, read_model
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 
 # Prices of table G5 of the paper (USD per million tokens, 2025-05-12).
 PAPER = {

@@ -13,7 +13,8 @@ from medhelm.models import endpoint
 from medhelm.models.access import Access
 from medhelm.models.endpoint import DEAD_AFTER, PATIENCE_S, Endpoint, EndpointModel
 from medhelm.models.wire import Failure
-from medhelm.schema import Message, ModelSpec, Request
+from medhelm.schema.episode import Message, Request
+from medhelm.schema.model import ModelSpec
 
 
 class _Server(Endpoint):

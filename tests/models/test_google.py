@@ -12,7 +12,8 @@ from medhelm.models import check_model
 from medhelm.models.access import resolve_access
 from medhelm.models.google import make_body, read_candidates, read_refusal
 from medhelm.models.wire import Answer, Failure
-from medhelm.schema import Message, ModelSpec, Request, Sampling, Usage
+from medhelm.schema.episode import Message, Request, Sampling, Usage
+from medhelm.schema.model import ModelSpec
 from tests.models.sdk_server import candidates
 
 

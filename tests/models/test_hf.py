@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from medhelm import records
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool, check_model, extras, open_model
@@ -22,7 +21,9 @@ from medhelm.models.catalogue import load_models
 from medhelm.models.decoding import Draws, Generated, Row
 from medhelm.models.hf import HFModel
 from medhelm.models.weights import Weights, cut_at_stop
-from medhelm.schema import Message, ModelSpec, Request, Response, Sampling
+from medhelm.schema.episode import Message, Request, Response, Sampling
+from medhelm.schema.model import ModelSpec
+from medhelm.store import records
 from tests.models.asking import ask_all, request
 from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, smollm2
 

@@ -15,7 +15,7 @@ import pytest
 from medhelm.errors import ModelError
 from medhelm.models import ModelPool, endpoint, network
 from medhelm.models.openai import OpenAIModel
-from medhelm.schema import Sampling
+from medhelm.schema.episode import Sampling
 from tests.models.asking import (
     ask_all,
     converse,

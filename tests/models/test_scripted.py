@@ -10,7 +10,8 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool
 from medhelm.models.limits import CEILING
 from medhelm.models.scripted import ScriptedModel
-from medhelm.schema import ModelSpec, Request, Response
+from medhelm.schema.episode import Request, Response
+from medhelm.schema.model import ModelSpec
 from tests.models.asking import request
 
 SPEC = ModelSpec(name="scripted/s", provider="scripted", max_concurrency=2)

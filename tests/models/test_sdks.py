@@ -13,7 +13,8 @@ import pytest
 
 from medhelm.errors import ModelError
 from medhelm.models import ModelPool, check_model, extras, open_model
-from medhelm.schema import Message, Model, ModelSpec, Request, Response, Sampling, Usage
+from medhelm.schema.episode import Message, Request, Response, Sampling, Usage
+from medhelm.schema.model import Model, ModelSpec
 from tests.models.asking import ask_all, request
 from tests.models.sdk_server import KINDS, LOST, Body, SdkServer, Told, candidates, message
 

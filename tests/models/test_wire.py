@@ -19,7 +19,8 @@ from medhelm.models.wire import (
     read_failure,
     read_usage,
 )
-from medhelm.schema import Message, ModelSpec, Request, Sampling, Usage
+from medhelm.schema.episode import Message, Request, Sampling, Usage
+from medhelm.schema.model import ModelSpec
 
 SPEC = ModelSpec(name="openai/x", model="x-1")
 REQUEST = Request(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
 
 PLUGIN = Path(__file__).parent / "labelled_plugin.py"
 

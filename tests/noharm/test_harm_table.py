@@ -19,8 +19,8 @@ from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.noharm.cases import CATEGORIES, parse_case
 from medhelm.noharm.score import harmonic_mean
-from medhelm.records import find_gradings
-from medhelm.schema import ModelSpec
+from medhelm.schema.model import ModelSpec
+from medhelm.store.records import find_gradings
 from medhelm.tables.formats import to_terminal
 from tests.build_runs import forget_hash
 from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases

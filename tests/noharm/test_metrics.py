@@ -16,14 +16,16 @@ import pytest
 import scipy.stats
 
 from medhelm.cli import run_command
-from medhelm.grading import grade
-from medhelm.intervals import exact_rate
+from medhelm.grading.grade import grade
 from medhelm.noharm.menu import case_instance
 from medhelm.noharm.score import harmonic_mean
-from medhelm.registry import load_registry
-from medhelm.schema import Instance, Response, Score
-from medhelm.stats import AGGREGATIONS
-from medhelm.validation import validate
+from medhelm.plugins.registry import load_registry
+from medhelm.proof.validation import validate
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Score
+from medhelm.stats.aggregation import AGGREGATIONS
+from medhelm.stats.intervals import exact_rate
 from tests.noharm.making import case, drawn_case, drawn_reply
 
 CASE = case(

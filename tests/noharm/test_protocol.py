@@ -16,18 +16,20 @@ from hypothesis import strategies as st
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
-from medhelm.costs import Ledger, estimate_tokens, request_tokens
 from medhelm.errors import BudgetReached
-from medhelm.estimation import estimate_runs
 from medhelm.models import open_model
+from medhelm.models.costs import Ledger, estimate_tokens, request_tokens
 from medhelm.models.scripted import ScriptedModel
 from medhelm.noharm.labels import read_labels
-from medhelm.planning import Run, plan_runs
+from medhelm.plugins.registry import load_registry
 from medhelm.protocols import build_request
 from medhelm.protocols.action_labels import label_schema
 from medhelm.protocols.completion import conduct, reserve
-from medhelm.registry import load_registry
-from medhelm.schema import Instance, Message, ModelSpec, Price, Request, Sampling
+from medhelm.runs.estimation import estimate_runs
+from medhelm.runs.planning import Run, plan_runs
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Message, Request, Sampling
+from medhelm.schema.model import ModelSpec, Price
 from tests.server import Reply, serve_in_thread
 
 MODEL = ModelSpec(name="lab/m", model="m", base_url="http://127.0.0.1:9/v1")

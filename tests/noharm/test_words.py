@@ -14,7 +14,7 @@ from medhelm.noharm.casefile import read_cases
 from medhelm.noharm.cases import Case
 from medhelm.noharm.derive import action_class, consensus
 from medhelm.noharm.words import MOST_AUC, check_words, labelled_actions
-from medhelm.word_model import Labelled, WordModel
+from medhelm.similarity.word_model import Labelled, WordModel
 from tests.noharm.making import case, tell_tale
 
 BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/samples/noharm.jsonl")

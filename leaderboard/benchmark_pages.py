@@ -1,0 +1,135 @@
+"""The page of one benchmark: what it is, how it is scored, what models reach on it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from medhelm.errors import MedhelmError
+from medhelm.grading.grade import AS_FIXED
+from medhelm.plugins.registry import Registry
+from medhelm.proof.manifest import read_manifest
+from medhelm.schema.run import MetricRef, RunRecord
+from medhelm.schema.score import Scoring
+from medhelm.tables import notes
+from medhelm.tables.study import Panel, Study
+from medhelm.tables.table import Table
+from medhelm_leaderboard import publish
+from medhelm_leaderboard.files import SiteFolder
+from medhelm_leaderboard.pages import BenchmarkPage, Histogram, page_table
+from medhelm_leaderboard.run_pages import short_hash
+
+_BINS = 20
+
+
+def benchmark_key(scoring: str, benchmark: str) -> str:
+    """Return the key of a benchmark's page."""
+    return f"benchmark-{short_hash(scoring, benchmark)}"
+
+
+def write_benchmark(
+    site: SiteFolder, study: Study, benchmark: str, scores: Table, registry: Registry
+) -> str:
+    """Write the page of a benchmark and return its key; `scores` is the whole table of all."""
+    panel = study.panels[benchmark]
+    record = next(iter(panel.cells.values())).record
+    own = [r for r in scores.rows if r["benchmark"] == benchmark]
+    edges = np.linspace(panel.metric.minimum, panel.metric.maximum, _BINS + 1)
+    page = _page(
+        record,
+        panel,
+        embedded=embedded(registry, record),
+        scores=replace(scores, rows=tuple(own), title=f"Scores on {benchmark}"),
+        edges=edges.tolist(),
+    )
+    return site.put_data(benchmark_key(record.grading.scoring, benchmark), page)
+
+
+def _page(
+    record: RunRecord,
+    panel: Panel,
+    *,
+    embedded: list[tuple[str, float | None]],
+    scores: Table,
+    edges: list[float],
+) -> BenchmarkPage:
+    card, spec, terms = record.card, record.spec, record.grading.jury
+    is_open = card.data_class == "public"
+    return BenchmarkPage(
+        name=card.name,
+        title=card.title,
+        description=card.description,
+        category=card.category,
+        subcategory=card.subcategory,
+        tasks=card.tasks,
+        access=card.data_class,
+        has_text=publish.has_text(card),
+        licence=card.licence,
+        curation=card.curation,
+        citation=card.citation,
+        source=card.source if is_open else "",
+        version=spec.benchmark_version,
+        split=spec.split,
+        dataset_sha256=spec.dataset_sha256,
+        prompt_name=spec.prompt_name,
+        prompt_version=spec.prompt_version,
+        prompt_sha256=spec.prompt_sha256,
+        instruction=publish.instruction(card),
+        cluster=card.cluster,
+        instances=max(c.record.instances for c in panel.cells.values()),
+        max_output_tokens=max(c.record.spec.max_output_tokens for c in panel.cells.values()),
+        metrics=tuple(
+            (
+                m.name,
+                _version(m, record.grading.scoring),
+                m.minimum,
+                m.maximum,
+                m.floor,
+                m.higher_is_better,
+                m.aggregation,
+            )
+            for m in record.grading.metrics
+        ),
+        jury=notes.jury_name(panel),
+        rubric=tuple((c.name, c.text) for c in terms.rubric.criteria) if terms and is_open else (),
+        embedded=tuple(embedded),
+        scores=page_table(scores),
+        bins=tuple(edges),
+        histograms=tuple(
+            Histogram(
+                model=model,
+                counts=tuple(np.histogram(panel.scores(model).values, edges)[0].tolist()),
+            )
+            for model in panel.cells
+        ),
+    )
+
+
+def _version(metric: MetricRef, scoring: Scoring) -> str:
+    """Return a metric's version, and that it is not a published one where that is asked for."""
+    return metric.version if metric.scoring == scoring else f"{metric.version} ({AS_FIXED})"
+
+
+def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | None]]:
+    """Return what answers without a model score, where the manifest is of the same data."""
+    spec, metric = record.spec, record.grading.metrics[0].name
+    with suppress(MedhelmError):  # a benchmark whose plugin is not here has no manifest
+        facts = read_manifest(registry.benchmark(spec.benchmark), spec.data)
+        if facts is None or (facts.version, facts.dataset_sha256) != (
+            spec.benchmark_version,
+            spec.dataset_sha256,
+        ):
+            return []
+        return [
+            (
+                answer,
+                (facts.scores_helm if record.grading.scoring == "helm" else {})
+                .get(answer, {})
+                .get(metric, by_metric.get(metric)),
+            )
+            for answer, by_metric in facts.scores.items()
+            if metric in by_metric
+        ]
+    return []

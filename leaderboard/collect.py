@@ -1,0 +1,202 @@
+"""Results folder -> the runs that a site shows, and what could not be shown and why.
+
+Runs that cannot stand side by side take only their benchmark off the site, a damaged folder only
+itself. What is said of them names run folders, never a path of the machine and never data.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.schema.data import DataClass
+from medhelm.schema.score import Scoring
+from medhelm.store.records import (
+    find_gradings,
+    find_runs,
+    find_unreadable,
+    read_plan,
+    read_record,
+)
+from medhelm.tables.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.results import read_scores, record_fault
+from medhelm.tables.selection import Data, GradedRun, choose_runs
+from medhelm_leaderboard import publish
+from medhelm_leaderboard.pages import Problem
+
+_DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which runs of a results folder go on the site."""
+
+    results: Path
+    data: Data | None = None
+    """None: full data where there is any, else samples."""
+    latest: bool = False
+    """Whether the newest of several runs of one cell is taken; else its benchmark is left out."""
+    benchmarks: Collection[str] = ()
+    models: Collection[str] = ()
+    access: Collection[DataClass] = ()
+    """Empty: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """The cells of each scoring that has any, and what was left out."""
+
+    cells: dict[Scoring, tuple[Cell, ...]]
+    problems: tuple[Problem, ...]
+    data: Data
+
+
+def collect(wanted: Wanted) -> Collected:
+    """Return the runs to show; raises UsageError where there is none, UnknownName."""
+    problems: list[Problem] = []
+    runs = _sound(_wanted(_graded(wanted, problems), wanted), problems)
+    data = wanted.data or _kind(runs)
+    _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
+    cells: dict[Scoring, tuple[Cell, ...]] = {}
+    for scoring in get_args(Scoring):
+        own = [r for r in runs if r.record.grading.scoring == scoring]
+        chosen = _choose(own, scoring, data, wanted.latest, problems)
+        if found := tuple(c for run in chosen if (c := _read(run, problems)) is not None):
+            cells[scoring] = found
+    if not cells:
+        why = f": {problems[0].where}: {problems[0].what}" if problems else ""
+        raise UsageError(
+            f"no graded run to publish below {wanted.results}{why}; "
+            f"`medhelm run results_dir={wanted.results}` makes some"
+        )
+    if left := sum(r.record.spec.data != data for r in runs):
+        other = "bundled samples" if data == "full" else "full data"
+        problems.append(
+            Problem(where="all benchmarks", what=f"{left} gradings on {other} are not shown")
+        )
+    return Collected(cells=cells, problems=tuple(problems), data=data)
+
+
+def benchmarks_of(wanted: Wanted) -> list[str]:
+    """Return the names of the benchmarks that may be on the site; raises UnknownName."""
+    return sorted({run.benchmark for run in _wanted(_graded(wanted, []), wanted)})
+
+
+def _kind(runs: Sequence[GradedRun]) -> Data:
+    return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
+
+
+def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
+    """Return every grading that can be read, under the strictest class of its benchmark's data."""
+    runs: list[GradedRun] = []
+    for path, why in find_unreadable(wanted.results):
+        _name_unread(wanted, path.relative_to(wanted.results).as_posix(), why, problems)
+    for path in find_gradings(wanted.results):
+        folder = path.relative_to(wanted.results).as_posix()
+        try:
+            record = read_record(path)
+        except RecordError:
+            what = _DAMAGED.format("its summary.json cannot be read")
+            _name_unread(wanted, folder, what, problems)
+            continue
+        runs.append(GradedRun(path, folder, record))
+    return publish.strictest(runs)
+
+
+def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:
+    """Say that a folder is damaged; where runs are chosen, name only what surely was chosen."""
+    if wanted.benchmarks and folder.split("/")[1:2] not in [[], *([b] for b in wanted.benchmarks)]:
+        return
+    is_chosen = not (wanted.access or wanted.models)  # nobody can tell of what class or model it is
+    problems.append(Problem(where=folder if is_chosen else "a run", what=what))
+
+
+def _sound(runs: Sequence[GradedRun], problems: list[Problem]) -> list[GradedRun]:
+    """Return the runs whose record can be used."""
+    found = []
+    for run in runs:
+        if fault := record_fault(publish.named(run).record):
+            problems.append(Problem(where=run.folder, what=_DAMAGED.format(f"it {fault}")))
+        else:
+            found.append(run)
+    return found
+
+
+def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
+    """Return the runs of the benchmarks, models and classes of data asked for."""
+    for kind, names, known in (
+        ("benchmark", wanted.benchmarks, {r.benchmark for r in runs}),
+        ("model", wanted.models, {r.model for r in runs}),
+    ):
+        for name in names:
+            if name not in known:
+                hint = f"runs were found of: {', '.join(sorted(known))}"
+                raise UnknownName(kind, name, known, hint)
+    return [
+        r
+        for r in runs
+        if (not wanted.benchmarks or r.benchmark in wanted.benchmarks)
+        and (not wanted.models or r.model in wanted.models)
+        and (not wanted.access or r.record.card.data_class in wanted.access)
+    ]
+
+
+def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Problem]) -> None:
+    """Say of stored runs without a grading that: they are still running, or were stopped."""
+    for path in find_runs(wanted.results):
+        if path in graded or any((path / "gradings").glob("*/summary.json")):
+            continue
+        folder = path.relative_to(wanted.results).as_posix()
+        try:
+            spec = read_plan(path).spec
+        except RecordError:
+            what = _DAMAGED.format("its spec.json cannot be read")
+            _name_unread(wanted, folder, what, problems)
+            continue
+        if (
+            wanted.access
+            or (wanted.benchmarks and spec.benchmark not in wanted.benchmarks)
+            or (wanted.models and spec.model.name not in wanted.models)
+        ):
+            continue
+        what = "has no grading yet: it is still running, or `medhelm score` grades what is stored"
+        problems.append(Problem(where=folder, what=what))
+
+
+def _choose(
+    runs: Sequence[GradedRun],
+    scoring: Scoring,
+    data: Data,
+    latest: bool,
+    problems: list[Problem],
+) -> list[GradedRun]:
+    """Return the runs of each benchmark whose runs can stand side by side."""
+    by_benchmark: dict[str, list[GradedRun]] = defaultdict(list)
+    for run in runs:
+        if run.record.spec.data == data:
+            by_benchmark[run.benchmark].append(run)
+    found: list[GradedRun] = []
+    for benchmark, own in sorted(by_benchmark.items()):
+        by_path = {run.path: run for run in own}
+        shown = [publish.named(run) for run in own]
+        try:
+            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest).runs
+            found += [by_path[run.path] for run in chosen]
+        except UsageError as e:
+            problems.append(Problem(where=f"{benchmark}, scoring={scoring}", what=f"left out: {e}"))
+    return found
+
+
+def _read(run: GradedRun, problems: list[Problem]) -> Cell | None:
+    try:
+        cell = read_cell(run, read_scores(run, COLUMNS))
+        scores = {publish.metric_name(name): own for name, own in cell.scores.items()}
+        return Cell(publish.named(run), scores)
+    except RecordError:
+        what = _DAMAGED.format("its scores.parquet cannot be read")
+        problems.append(Problem(where=run.folder, what=what))
+        return None

@@ -1,0 +1,171 @@
+"""Run pages of many benchmarks, written by other processes while this one computes tables.
+
+A worker runs `work`: one JSON task a line in, one JSON answer a line out. Small sites need none, and
+what a worker leaves undone this process does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+import msgspec
+
+from medhelm.errors import MedhelmError
+from medhelm.schema.run import RunRecord
+from medhelm.tables.selection import GradedRun
+from medhelm_leaderboard.files import SiteFolder
+from medhelm_leaderboard.pages import Problem
+from medhelm_leaderboard.run_pages import file_starts, write_runs
+
+_FEW = 20_000
+"""Answers below which starting a process takes longer than what it does."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one benchmark under one scoring."""
+
+    site: str
+    results: str
+    runs: tuple[tuple[str, str, RunRecord], ...]
+    """(grading folder, its path below the results folder, its record as it is published)."""
+    known: dict[str, str]
+    """Files of the build that stands there, by path; those of this benchmark."""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a task."""
+
+    files: dict[str, str]
+    written: int
+    problems: tuple[Problem, ...]
+    error: str = ""
+    """Why nothing could be written."""
+
+
+class Crew:
+    """Writes run pages in the background: `start` hands out tasks, `finish` lends a hand."""
+
+    def __init__(self, site: SiteFolder, results: Path) -> None:
+        self._site, self._results = site, results
+        self._tasks: SimpleQueue[tuple[str, Task]] = SimpleQueue()
+        self._done: dict[str, Done] = {}
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._threads: list[Thread] = []
+
+    def start(self, groups: Mapping[str, Sequence[GradedRun]]) -> None:
+        """Begin to write the pages of these benchmarks, by the names of their groups."""
+        for name, runs in groups.items():
+            self._tasks.put((name, self._task(name, runs)))
+        answers = sum(
+            r.record.instances * r.record.spec.repeats for g in groups.values() for r in g
+        )
+        count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
+        for _ in range(count):
+            try:
+                worker = self._hire()
+            except OSError:  # no memory or no process to spare
+                break
+            self._workers.append(worker)
+            self._threads.append(Thread(target=self._feed, args=(worker,), daemon=True))
+            self._threads[-1].start()
+
+    def finish(self) -> dict[str, tuple[Problem, ...]]:
+        """Write what is left and wait for the others; return what could not be read, by group.
+
+        Raises MedhelmError where something could not be written.
+        """
+        self._work_here()
+        for thread in self._threads:
+            thread.join()
+        self._work_here()  # what a worker that was killed has left
+        for done in self._done.values():
+            if done.error:
+                raise MedhelmError(done.error)
+            self._site.add(done.files, done.written)
+        return {name: done.problems for name, done in self._done.items()}
+
+    def close(self) -> None:
+        """Stop all workers."""
+        while self._next() is not None:
+            continue
+        for worker in self._workers:
+            worker.kill()
+            worker.wait()
+        for thread in self._threads:
+            thread.join()
+        for worker in self._workers:
+            assert worker.stdin is not None and worker.stdout is not None
+            with suppress(BrokenPipeError):
+                worker.stdin.close()
+            worker.stdout.close()
+
+    def _hire(self) -> subprocess.Popen[bytes]:
+        """Start a worker that imports what this process would; the site stays locked while it lives."""
+        paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", "from medhelm_leaderboard.crew import work; work()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": paths},
+            pass_fds=self._site.locks,
+            start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
+        )
+
+    def _work_here(self) -> None:
+        while (task := self._next()) is not None:
+            self._done[task[0]] = _work(task[1])
+
+    def _task(self, name: str, runs: Sequence[GradedRun]) -> Task:
+        return Task(
+            site=str(self._site.path),
+            results=str(self._results),
+            runs=tuple((str(r.path), r.folder, r.record) for r in runs),
+            known=self._site.known(file_starts(name)),
+        )
+
+    def _next(self) -> tuple[str, Task] | None:
+        try:
+            return self._tasks.get_nowait()
+        except Empty:
+            return None
+
+    def _feed(self, worker: subprocess.Popen[bytes]) -> None:
+        """Give one worker a task after the other."""
+        assert worker.stdin is not None and worker.stdout is not None
+        while (task := self._next()) is not None:
+            answer = b""
+            with suppress(OSError, ValueError):
+                worker.stdin.write(msgspec.json.encode(task[1]) + b"\n")
+                worker.stdin.flush()
+                answer = worker.stdout.readline()
+            if not answer.endswith(b"\n"):  # it was killed
+                self._tasks.put(task)
+                return
+            self._done[task[0]] = msgspec.json.decode(answer, type=Done)
+
+
+def _work(task: Task) -> Done:
+    site = SiteFolder(Path(task.site))
+    site.know(task.known)
+    runs = [GradedRun(Path(path), folder, record) for path, folder, record in task.runs]
+    problems = write_runs(site, runs, Path(task.results))
+    return Done(files=dict(site.files), written=site.written, problems=tuple(problems))
+
+
+def work() -> None:
+    """Do tasks until there are no more."""
+    for line in sys.stdin.buffer:
+        try:
+            done = _work(msgspec.json.decode(line, type=Task))
+        except MedhelmError as e:
+            done = Done(files={}, written=0, problems=(), error=str(e))
+        sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
+        sys.stdout.buffer.flush()

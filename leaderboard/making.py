@@ -1,0 +1,34 @@
+"""What a build is told, and what it has made so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from medhelm.tables.table import Settings, Table
+from medhelm_leaderboard.files import Group, Rank, Score
+from medhelm_leaderboard.pages import Download, LabelledLine, Problem, ScoringPages, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    """What a build is told besides which runs to take."""
+
+    title: str = "medhelm leaderboard"
+    settings: Settings = Settings()
+    agreement: Table | None = None
+    """The table of agreement with clinicians, where ratings are at hand."""
+    command: str = "medhelm leaderboard build"
+
+
+@dataclass
+class Made:
+    """What the pages of all scorings add to the site's first page and to `build.json`."""
+
+    scorings: list[ScoringPages] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    downloads: list[Download] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    labelled: dict[str, LabelledLine] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)

@@ -1,0 +1,273 @@
+"""What may be published of a run: the one border between results and the site.
+
+Text of instances, prompts, answers, judges' replies and their reasons is published of benchmarks
+only whose data are public and redistributable. Of all others: scores, outcomes and hashes. Of a model's settings
+what decides its answers, but no address, no file path and no text: a system prompt or an extra
+field of the request may hold what only its owner should read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from medhelm.errors import RecordError
+from medhelm.files.durable import AtomicFile, why
+from medhelm.schema.data import DataClass
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import BenchmarkCard, RunRecord, UsageTotals
+from medhelm.tables.selection import GradedRun
+from medhelm.tables.table import Table, Value
+from medhelm.tables.validity import UNVALIDATED, Validity
+from medhelm_leaderboard.pages import LabelledLine, RunLine
+
+KEY_FILE = "publishing.key"
+"""Lies in the results folder: without it nobody can tell an instance from its published hash."""
+
+_PROVENANCE = re.compile(
+    r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
+    r"|answer_seconds|asked_again|not_judged"
+)
+_PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
+"""A path, or an address with its scheme."""
+_MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
+_KEY_BYTES = 32
+
+
+def has_text(card: BenchmarkCard) -> bool:
+    """Return whether texts of a benchmark's instances may be published."""
+    return card.data_class == "public" and card.redistributable
+
+
+def instruction(card: BenchmarkCard) -> str | None:
+    """Return the instruction of a benchmark; None where the data behind it are not public."""
+    return card.instruction if card.data_class == "public" else None
+
+
+def strictest(runs: Iterable[GradedRun]) -> list[GradedRun]:
+    """Return the runs with the strictest class of data that any run of their benchmark states.
+
+    A benchmark that was public by mistake stays closed while runs of both kinds are stored.
+    """
+    runs, order = list(runs), get_args(DataClass)
+    rank: dict[str, int] = {}
+    is_free: dict[str, bool] = {}
+    for run in runs:
+        card = run.record.card
+        rank[card.name] = max(rank.get(card.name, 0), order.index(card.data_class))
+        is_free[card.name] = is_free.get(card.name, True) and card.redistributable
+    return [
+        _with_card(r, order[rank[r.record.card.name]], is_free[r.record.card.name]) for r in runs
+    ]
+
+
+def _with_card(run: GradedRun, data_class: DataClass, redistributable: bool) -> GradedRun:
+    card = run.record.card
+    if (card.data_class, card.redistributable) == (data_class, redistributable):
+        return run
+    card = msgspec.structs.replace(card, data_class=data_class, redistributable=redistributable)
+    return replace(run, record=msgspec.structs.replace(run.record, card=card))
+
+
+def metric_name(name: str) -> str:
+    """Return the name of a metric; of one whose script or weights lie here without their path."""
+    found = _MODULE.fullmatch(name)
+    if found is None or not _PATH.match(found[2]):
+        return name
+    last = re.split(r"[/\\]", found[2].rstrip("/\\"))[-1]
+    return f"{found[1]}{last}{found[3]}"
+
+
+def named(run: GradedRun) -> GradedRun:
+    """Return a run whose metrics bear the names that are published."""
+    record = run.record
+    if all(metric_name(m.name) == m.name for m in record.grading.metrics):
+        return run
+    change = msgspec.structs.replace
+    metrics = tuple(change(m, name=metric_name(m.name)) for m in record.grading.metrics)
+    results = tuple(change(r, metric=metric_name(r.metric)) for r in record.results)
+    grading = change(record.grading, metrics=metrics)
+    return replace(run, record=change(record, grading=grading, results=results))
+
+
+def agreement(table: Table, results: Path) -> Table:
+    """Return the table of agreement without notes that name folders of this machine."""
+    paths = {str(results), str(results.resolve())}
+    rows = tuple({**row, "measure": metric_name(str(row["measure"]))} for row in table.rows)
+    notes = tuple(n for n in table.notes if not any(path in n for path in paths))
+    return replace(table, rows=rows, notes=notes)
+
+
+def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Validity]) -> Table:
+    """Return the table of harm without what stands in the cases of data whose text is not published.
+
+    Those are the rows by specialty, and who validated the ratings; a category of actions is one
+    of eleven words of ours.
+    """
+    closed = {card.name for card in cards if not has_text(card)}
+    rows = tuple(r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed)
+    said = list(table.notes)
+    for own in (validity[name] for name in sorted(closed & set(validity))):
+        named = set(own.validated())
+        places = [place for place, note in enumerate(said) if note in named]
+        if places:
+            said[places[0]] = own.validated(is_named=False)[0]
+            said = [note for place, note in enumerate(said) if place not in places[1:]]
+    if len(rows) < len(table.rows):
+        names = ", ".join(sorted({str(r["benchmark"]) for r in table.rows} & closed))
+        said.append(f"Errors by specialty are not published of {names}: they tell of the cases.")
+    return replace(table, rows=rows, notes=tuple(said))
+
+
+def labelled_line(benchmark: str, card: BenchmarkCard, validity: Validity | None) -> LabelledLine:
+    """Return what stands above scores of labelled actions; None: metadata cannot be read."""
+    if validity is None:
+        return LabelledLine(name=benchmark, validated=(), warning=UNVALIDATED)
+    said = validity.validated(is_named=has_text(card))
+    return LabelledLine(name=benchmark, validated=said, warning=validity.warning)
+
+
+def publishing_key(results: Path) -> bytes:
+    """Return the secret by which ids of a results folder are hashed; makes it on first use.
+
+    Raises RecordError where it cannot be read or written.
+    """
+    path = results / KEY_FILE
+    try:
+        if not path.exists():
+            with AtomicFile(path) as handle:
+                handle.write(hashlib.sha256(_random()).hexdigest().encode() + b"\n")
+        key = path.read_bytes().strip()
+    except OSError as e:
+        raise RecordError(f"cannot keep the secret of published hashes {path}: {why(e)}") from None
+    if len(key) < _KEY_BYTES:  # else hashes could be found by trying all record numbers
+        raise RecordError(f"{path} is damaged; remove it, and published hashes will be others")
+    return key
+
+
+def _random() -> bytes:
+    import secrets
+
+    return secrets.token_bytes(32)
+
+
+def key_mark(key: bytes) -> str:
+    """Return what tells one secret from another and nothing of it."""
+    return hmac.new(key, b"mark", "sha256").hexdigest()[:16]
+
+
+def hashed_id(key: bytes, benchmark: str, instance_id: str) -> str:
+    """Return 16 hex digits that stand for an instance whose id is not published.
+
+    Keyed, since record numbers are few enough to be found by trying them all.
+    """
+    return hmac.new(key, f"{benchmark}\0{instance_id}".encode(), "sha256").hexdigest()[:16]
+
+
+def settings(record: RunRecord) -> list[tuple[str, Value]]:
+    """Return what decided the answers of a run, as far as it may be known."""
+    spec, model = record.spec, record.spec.model
+    found: dict[str, Value] = {
+        "benchmark version": spec.benchmark_version,
+        "data": f"{spec.data}, split {spec.split}",
+        "dataset sha256": spec.dataset_sha256,
+        "prompt": f"{spec.prompt_name} version {spec.prompt_version}",
+        "prompt sha256": spec.prompt_sha256,
+        "instances at most": spec.max_instances,
+        "repeats": spec.repeats,
+        "seed": spec.seed,
+        "output budget, tokens": spec.max_output_tokens,
+        "provider": model.provider,
+        "model at the endpoint": plain_name(model.model) if model.model else None,
+        "weights": model.weights,
+        "endpoint class": model.endpoint_class,
+        "reasoning": model.reasoning,
+        "context window, tokens": model.context_window,
+        "temperature": model.sampling.temperature,
+        "top p": model.sampling.top_p,
+        "stop sequences": len(model.sampling.stop) or None,
+        "reasoning effort": model.sampling.reasoning_effort,
+        "system prompt": _sha(model.system_prompt),
+        "extra fields of the request": _sha(model.extra_body or None),
+        "price": _price(model),
+        "scoring": record.grading.scoring,
+    }
+    return [(name, value) for name, value in found.items() if value is not None]
+
+
+def plain_name(name: str) -> str:
+    """Return a model's id at its endpoint, or that it is a path or an address."""
+    return "a path or an address, not published" if _PATH.match(name) else name
+
+
+def _sha(value: object) -> str | None:
+    if value is None:
+        return None
+    return "sha256 " + hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
+
+
+def _price(model: ModelSpec) -> str | None:
+    if model.price is None:
+        return None
+    return (
+        f"{model.price.input:g} in, {model.price.output:g} out, USD per million tokens "
+        f"({model.price.date})"
+    )
+
+
+def provenance(record: RunRecord) -> list[tuple[str, str]]:
+    """Return versions, dates and machine class of a run."""
+    return [(k, v) for k, v in sorted(record.provenance.items()) if _PROVENANCE.fullmatch(k)]
+
+
+def run_line(record: RunRecord) -> RunLine:
+    """Return what must be known to make a run again, and when it was made."""
+    spec, known = record.spec, dict(provenance(record))
+    return RunLine(
+        benchmark=spec.benchmark,
+        model=spec.model.name,
+        seed=spec.seed,
+        repeats=spec.repeats,
+        state=record.state,
+        dataset_sha256=spec.dataset_sha256,
+        prompt_sha256=spec.prompt_sha256,
+        answered_from=known.get("answered_from", ""),
+        answered_until=known.get("answered_until", ""),
+        graded_at=known.get("graded_at", ""),
+        medhelm=" ".join(filter(None, (known.get("version.medhelm"), known.get("git_commit")))),
+    )
+
+
+def served(record: RunRecord) -> list[tuple[str, int]]:
+    """Return model ids and fingerprints as served, with counts."""
+    return [(plain_name(name), n) for name, n in sorted(record.served_models.items())]
+
+
+def usage(totals: UsageTotals) -> list[tuple[str, int]]:
+    """Return sums of tokens and requests by name."""
+    return [(name, int(value)) for name, value in msgspec.structs.asdict(totals).items()]
+
+
+def run_command(record: RunRecord) -> str:
+    """Return the command that makes a run again."""
+    spec = record.spec
+    words = [f"benchmark={spec.benchmark}", f"model={spec.model.name}", f"data={spec.data}"]
+    if spec.max_instances is not None:
+        words.append(f"max_instances={spec.max_instances}")
+    if spec.repeats != 1:
+        words.append(f"repeats={spec.repeats}")
+    if spec.seed:
+        words.append(f"seed={spec.seed}")
+    if record.grading.scoring != "fixed":
+        words.append(f"scoring={record.grading.scoring}")
+    if record.grading.jury is not None:
+        words.append(f"jury={record.grading.jury.jury.name}")
+    return "medhelm run " + shlex.join(words)

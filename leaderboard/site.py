@@ -1,0 +1,147 @@
+"""Builds the site: collects runs, makes the pages, writes what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from medhelm import __version__
+from medhelm.config import packaged_suites
+from medhelm.plugins.registry import Registry
+from medhelm.tables.cells import Cell
+from medhelm.tables.selection import GradedRun
+from medhelm_leaderboard import publish
+from medhelm_leaderboard.benchmark_pages import embedded
+from medhelm_leaderboard.collect import Collected, Wanted, collect
+from medhelm_leaderboard.crew import Crew
+from medhelm_leaderboard.files import Group, SiteFolder
+from medhelm_leaderboard.first_page import write_first_page
+from medhelm_leaderboard.look import look
+from medhelm_leaderboard.making import Made, SiteOptions
+from medhelm_leaderboard.pages import SCHEMA, Problem
+from medhelm_leaderboard.run_pages import file_starts, fingerprint, short_hash
+from medhelm_leaderboard.scoring_pages import write_scoring
+
+__all__ = ["Built", "SiteOptions", "build_site"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a build did."""
+
+    index: Path
+    models: int
+    benchmarks: int
+    runs: int
+    written: int
+    removed: int
+    problems: tuple[Problem, ...]
+
+
+def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
+    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError.
+
+    A folder that is no site of ours is refused. Where nothing has changed nothing is written.
+    """
+    if options.agreement is not None:
+        options = replace(options, agreement=publish.agreement(options.agreement, wanted.results))
+    site = SiteFolder(out)
+    try:
+        site.open()
+        return _build(site, wanted, registry, options)
+    finally:
+        site.close()
+
+
+def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
+    found = collect(wanted)
+    secret = _secret(found, wanted.results)
+    files = dict(look())
+    inputs = _inputs(found, registry, options, files, secret)
+    made = Made(problems=list(found.problems))
+    removed = 0
+    if site.before is None or site.before.inputs != inputs or not site.is_whole():
+        site.begin()
+        for name, content in files.items():
+            site.put(name, content)
+        crew = Crew(site, wanted.results)
+        try:
+            crew.start(_changed_groups(site, found, made, secret))
+            for scoring, cells in found.cells.items():
+                write_scoring(site, scoring, cells, registry, options.settings, made)
+            for group, problems in crew.finish().items():
+                made.groups[group] = msgspec.structs.replace(made.groups[group], problems=problems)
+        finally:
+            crew.close()
+        made.problems += [p for group in made.groups.values() for p in group.problems]
+        removed = write_first_page(site, found, registry, options, made, inputs)
+    elif site.before is not None:
+        made.problems = list(site.before.problems)
+    shown = [c.run for cells in found.cells.values() for c in cells]
+    return Built(
+        index=site.path / "index.html",
+        models=len({run.model for run in shown}),
+        benchmarks=len({run.benchmark for run in shown}),
+        runs=len(shown),
+        written=site.written,
+        removed=removed,
+        problems=tuple(made.problems),
+    )
+
+
+def _secret(found: Collected, results: Path) -> str:
+    """Return the mark of the key of published hashes; empty where none is published."""
+    cells = (cell for own in found.cells.values() for cell in own)
+    if all(publish.has_text(cell.record.card) for cell in cells):
+        return ""
+    return publish.key_mark(publish.publishing_key(results))
+
+
+def _inputs(
+    found: Collected,
+    registry: Registry,
+    options: SiteOptions,
+    files: Mapping[str, bytes],
+    secret: str,
+) -> str:
+    """Return a hash of all that the site is made of."""
+    digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
+    digest.update(repr([packaged_suites(), registry.taxonomy]).encode())
+    digest.update(msgspec.json.encode(found.problems))
+    for cells in found.cells.values():
+        digest.update(fingerprint((cell.run for cell in cells), secret).encode())
+        digest.update(repr([embedded(registry, cell.record) for cell in _firsts(cells)]).encode())
+    for name, content in files.items():
+        digest.update(name.encode() + hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
+    """Return one cell of each benchmark."""
+    return {cell.run.benchmark: cell for cell in cells}.values()
+
+
+def _changed_groups(
+    site: SiteFolder, found: Collected, made: Made, secret: str
+) -> dict[str, list[GradedRun]]:
+    """Return the runs of each benchmark whose run pages are to be written; the others are kept."""
+    groups: dict[str, list[GradedRun]] = {}
+    for scoring, cells in found.cells.items():
+        for cell in cells:
+            groups.setdefault(short_hash(scoring, cell.run.benchmark), []).append(cell.run)
+    before = site.before.groups if site.before else {}
+    changed = {}
+    for name, runs in groups.items():
+        is_open = publish.has_text(runs[0].record.card)
+        made.groups[name] = Group(inputs=fingerprint(runs, "" if is_open else secret))
+        known = before.get(name)
+        is_same = known is not None and known.inputs == made.groups[name].inputs
+        if known is not None and is_same and site.keep(file_starts(name)):
+            made.groups[name] = known
+        else:
+            changed[name] = runs
+    return changed

@@ -1,0 +1,1 @@
+"""Files that survive a killed process, that a flipped bit cannot change unseen, and bounded YAML."""

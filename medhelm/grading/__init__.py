@@ -1,0 +1,1 @@
+"""Stored responses become scores: outcomes, metrics, juries and slow metrics."""

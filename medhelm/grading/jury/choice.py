@@ -1,0 +1,105 @@
+"""What a user says of the jury -> the jury of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from itertools import combinations
+from typing import Any
+
+import yaml
+
+from medhelm.config import JuryChoice, convert
+from medhelm.errors import ModelError, UnknownName, UsageError
+from medhelm.grading.jury.terms import OFFLINE
+from medhelm.models import check_model
+from medhelm.models.access import key_variable
+from medhelm.models.catalogue import find_model
+from medhelm.models.identity import identity
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+
+DEFAULT = "medhelm_2026_11"
+"""Changed with the names of its judges: what a name stands for stays as it is."""
+
+
+def choose_jury(
+    choice: JuryChoice | None,
+    models: Mapping[str, ModelSpec],
+    environ: Mapping[str, str],
+    *,
+    is_sample: bool,
+) -> JurySpec:
+    """Return the jury that is asked for; else the default where all its keys are, else offline.
+
+    Bundled samples are rated offline unless a jury is named. Raises UsageError, UnknownName, and
+    ModelError where a judge that is asked for has no key.
+    """
+    if choice is not None:
+        return _resolve(choice, models, environ)
+    if is_sample:
+        return OFFLINE
+    try:
+        return _resolve(packaged_jury(DEFAULT), models, environ)
+    except ModelError:  # no key of one of the judges
+        return OFFLINE
+
+
+def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables without a key for want of which the default jury is not asked.
+
+    Empty where none of its keys is there: who has no key expects no jury of models.
+    """
+    judges = (j for j in packaged_jury(DEFAULT).judges if isinstance(j, str))
+    wanted = [key_variable(find_model(judge, models)) for judge in judges]
+    lacking = [v for v in dict.fromkeys(wanted) if v and not environ.get(v, "").strip()]
+    return tuple(lacking) if len(lacking) < len(set(wanted)) else ()
+
+
+def jury_names() -> list[str]:
+    """Return the names of the juries that come with medhelm."""
+    files = (file.name for file in (resources.files("medhelm.conf") / "jury").iterdir())
+    return sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml"))
+
+
+def packaged_jury(name: str) -> JuryChoice:
+    """Return the jury of a file of `conf/jury`; raises UnknownName."""
+    if name not in (known := jury_names()):
+        raise UnknownName("jury", name, known)
+    text = (resources.files("medhelm.conf") / "jury" / f"{name}.yaml").read_text("utf-8")
+    values: Any = yaml.safe_load(text)
+    choice: JuryChoice = convert(values, JuryChoice, f"conf/jury/{name}.yaml")
+    return choice
+
+
+def _resolve(
+    choice: JuryChoice, models: Mapping[str, ModelSpec], environ: Mapping[str, str]
+) -> JurySpec:
+    judges = tuple(j if isinstance(j, ModelSpec) else find_model(j, models) for j in choice.judges)
+    where = f"jury {choice.name!r}"
+    names = [judge.name for judge in judges]
+    if twice := [n for n in names if names.count(n) > 1]:
+        raise UsageError(f"{where}: judge {twice[0]} stands twice")
+    for one, other in combinations(judges, 2):
+        if identity(one) == identity(other):
+            raise UsageError(f"{where}: {one.name} and {other.name} are the same model")
+    if judges and choice.quorum > len(judges):
+        raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")
+    for judge in judges:
+        if judge.provider == "baseline":
+            raise UsageError(f"{where}: {judge.name} is a rule and no judge; see jury=offline")
+        if judge.system_prompt:
+            raise UsageError(
+                f"{where}: {judge.name} has a system prompt, in whose place judges get the rubric; "
+                "leave it out"
+            )
+        check_model(judge, environ)
+    return JurySpec(
+        name=choice.name,
+        judges=judges,
+        quorum=choice.quorum,
+        repairs=choice.repairs,
+        reasons=choice.reasons,
+        max_output_tokens=choice.max_output_tokens,
+        reasoning_output_tokens=choice.reasoning_output_tokens,
+    )

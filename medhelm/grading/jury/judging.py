@@ -1,0 +1,190 @@
+"""Asking one judge for one verdict: the request, strict reading, and at most a few repairs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from medhelm.data.rubrics import criteria_of
+from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.extract import visible_text
+from medhelm.grading.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
+from medhelm.grading.jury.prompt import judge_messages, repair_message
+from medhelm.grading.jury.reply import BadReply, Reply, read_reply
+from medhelm.models.costs import Ledger, Reservation, estimate_tokens
+from medhelm.protocols.completion import reserve
+from medhelm.schema.episode import Episode, Message, Request, Response, Usage
+from medhelm.schema.model import Model, ModelSpec
+from medhelm.schema.run import JuryTerms
+from medhelm.store.records import judge_budget
+
+_NOTHING = "(no text)"
+"""Stands for an empty reply, which some endpoints refuse as a turn."""
+
+
+def is_judged(response: Response) -> bool:
+    """Return whether a response holds an answer that can be rated."""
+    return response.finish in ("stop", "length") and bool(visible_text(response.text))
+
+
+def judge_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Request:
+    """Return what a judge is first sent for an answer: what the model thought is no part of it."""
+    messages = judge_messages(
+        terms.rubric,
+        episode.instance,
+        visible_text(episode.response.text),
+        terms.instruction,
+        reasons=terms.jury.reasons,
+    )
+    return _request(judge, terms, episode, messages)
+
+
+def _request(
+    judge: ModelSpec, terms: JuryTerms, episode: Episode, messages: tuple[Message, ...]
+) -> Request:
+    return Request(
+        instance_id=episode.instance.id,
+        repeat=episode.response.repeat,
+        messages=messages,
+        max_output_tokens=judge_budget(judge, terms.jury),
+        sampling=judge.sampling,
+    )
+
+
+async def conduct(
+    model: Model,
+    terms: JuryTerms,
+    episode: Episode,
+    request: Request,
+    reservation: Reservation,
+    ledger: Ledger,
+) -> Judgement:
+    """Return what a judge says of an answer, every call booked.
+
+    A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
+    wrong with it; after that the judge has abstained. The caller holds a place of the model's.
+    Raises RepairRefused where a repair does not fit the budget.
+    """
+    calls: list[JudgeCall] = []
+    messages = request.messages
+    while True:
+        response = await _send(model, request, reservation)
+        call, said = _read(terms, episode, request, response)
+        calls.append(call)
+        if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
+            break
+        reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
+        messages = (*messages, reply, repair_message(call.fault))
+        request = _request(model.spec, terms, episode, messages)
+        try:
+            reservation = await _reserve_repair(model, request, ledger)
+        except BudgetReached as e:
+            raise RepairRefused(
+                _judgement(model, episode, None, calls, is_final=False), e
+            ) from None
+    return _judgement(model, episode, said, calls)
+
+
+async def _reserve_repair(model: Model, request: Request, ledger: Ledger) -> Reservation:
+    """Set a repair aside; while it must wait for requests in flight, its place is lent to them."""
+    tokens = estimate_tokens(request.messages)
+    try:
+        return ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
+    except BudgetReached:
+        if not ledger.open:
+            raise
+    model.release()
+    reservation = await reserve(ledger, model.spec, request)
+    try:
+        await model.acquire()
+    except BaseException:
+        reservation.cancel()
+        raise
+    return reservation
+
+
+class RepairRefused(Exception):
+    """A repair did not fit the budget; what was paid for so far is `judgement`."""
+
+    def __init__(self, judgement: Judgement, reason: BudgetReached) -> None:
+        super().__init__(str(reason))
+        self.judgement, self.reason = judgement, reason
+
+
+def _judgement(
+    model: Model,
+    episode: Episode,
+    said: Reply | None,
+    calls: Sequence[JudgeCall],
+    *,
+    is_final: bool = True,
+) -> Judgement:
+    return Judgement(
+        key=judgement_key(episode.instance, episode.response),
+        instance_id=episode.instance.id,
+        repeat=episode.response.repeat,
+        judge=model.spec.name,
+        scores=said.scores if said else None,
+        reasons=said.reasons if said and any(said.reasons) else (),
+        calls=tuple(calls),
+        is_broken_off=not is_final,
+    )
+
+
+async def _send(model: Model, request: Request, reservation: Reservation) -> Response:
+    try:
+        response = await model.respond(request)
+    except MedhelmError:
+        reservation.cancel()
+        raise
+    except BaseException:
+        reservation.cancel(lost=1)  # sent, perhaps billed, never answered
+        raise
+    reservation.settle_response(response)
+    return response
+
+
+def _read(
+    terms: JuryTerms, episode: Episode, request: Request, response: Response
+) -> tuple[JudgeCall, Reply | None]:
+    """Return the record of one call, and what it says where its reply could be read."""
+    parsed, fault = _ending(response)
+    said: Reply | None = None
+    if not parsed:
+        rubric = terms.rubric
+        criteria = criteria_of(rubric, episode.instance)
+        answer = visible_text(episode.response.text)
+        try:
+            said = read_reply(response.text, criteria, rubric.minimum, rubric.maximum, answer)
+            parsed = "scored"
+        except BadReply as e:
+            parsed = "truncated" if response.finish == "length" else "unreadable"
+            fault = str(e)
+    call = JudgeCall(
+        prompt_sha256=hashlib.sha256(msgspec.json.encode(request.messages)).hexdigest(),
+        reply=response.text,
+        finish=response.finish,
+        parsed=parsed,
+        fault=fault,
+        usage=response.usage or Usage(),
+        lost=response.lost,
+        latency_s=response.latency_s,
+        served_model=response.served_model,
+        finished_at=response.finished_at,
+    )
+    return call, said
+
+
+def _ending(response: Response) -> tuple[Parsed | None, str]:
+    """Return how a call ended that has nothing to read; None where there is a reply."""
+    if response.finish == "error":
+        return "error", response.error
+    if response.finish == "oversize":
+        return "oversize", ""
+    if response.finish == "refusal":
+        return "refused", ""
+    if not response.text.strip():
+        return ("truncated" if response.finish == "length" else "unreadable"), "the reply is empty"
+    return None, ""

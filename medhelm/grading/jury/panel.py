@@ -1,0 +1,114 @@
+"""Stored judgements -> the panel that a grading asks, and what the judges used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
+from medhelm.grading.jury.verdicts import Verdict
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.run import JudgeTotals, JuryTerms, UsageTotals
+from medhelm.store.records import judge_budget, stored_judge
+
+NOT_ASKED = "not asked"
+MISSING = frozenset({NOT_ASKED, "error"})
+"""Ends of a verdict that the next run asks for."""
+
+_Said = tuple[tuple[int, ...] | None, str]
+
+
+def judge_folder(run: Path, terms: JuryTerms, place: int) -> Path:
+    """Return the folder of a jury's judge (by its place) in a run folder."""
+    return stored_judge(run, terms.jury.judges[place], terms)
+
+
+class StoredPanel:
+    """Judges whose verdicts are in the logs of a run; of several the last one counts.
+
+    Holds some 200 bytes for each judgement.
+    """
+
+    def __init__(self, run: Path, terms: JuryTerms) -> None:
+        self.judges = tuple(judge.name for judge in terms.jury.judges)
+        self._run, self._terms = run, terms
+        self._said: list[dict[int, _Said]] = []
+        self._asked: set[int] = set()
+        for place in range(len(self.judges)):
+            said: dict[int, _Said] = {}
+            for judgement in read_judgements(judge_folder(run, terms, place)):
+                reason = judgement.calls[-1].parsed if judgement.is_final else "error"
+                said[judgement.key] = (judgement.scores, reason)
+            self._said.append(said)
+        self.not_judged = 0
+        """Verdicts that are still missing: judges that were not asked or could not be reached."""
+        self.below_quorum = 0
+        """Answers that lack verdicts for a score while some of theirs are still missing."""
+        self._last: tuple[Instance, Response, tuple[Verdict, ...]] | None = None
+
+    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+        """Return one verdict of each judge; one that was not asked yet abstains as 'not asked'."""
+        if self._last and self._last[0] is instance and self._last[1] is response:
+            return self._last[2]
+        key = judgement_key(instance, response)
+        self._asked.add(key)
+        found = []
+        missing = 0
+        for judge, said in zip(self.judges, self._said, strict=True):
+            scores, reason = said.get(key, (None, NOT_ASKED))
+            missing += reason in MISSING
+            found.append(Verdict(judge=judge, scores=scores, reason=reason))
+        given = sum(verdict.scores is not None for verdict in found)
+        self.not_judged += missing
+        self.below_quorum += bool(missing) and given < self._terms.jury.quorum
+        self._last = (instance, response, tuple(found))
+        return self._last[2]
+
+    def totals(self) -> tuple[JudgeTotals, ...]:
+        """Return what each judge used for the answers that `verdicts` was asked for.
+
+        Repairs and repeated tries are part of it; how judgements ended is told of the last ones.
+        """
+        found = []
+        for place in range(len(self.judges)):
+            tally = _Tally(self._terms, place)
+            for judgement in read_judgements(judge_folder(self._run, self._terms, place)):
+                if judgement.key in self._asked:
+                    tally.add(judgement)
+            said = self._said[place]
+            ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
+            found.append(tally.totals(ended))
+        return tuple(found)
+
+
+class _Tally:
+    """Sums one judge's usage."""
+
+    def __init__(self, terms: JuryTerms, place: int) -> None:
+        self._judge = terms.jury.judges[place]
+        self._limit = judge_budget(self._judge, terms.jury)
+        self._tokens: Counter[str] = Counter()
+        self._served: Counter[str] = Counter()
+
+    def add(self, judgement: Judgement) -> None:
+        for call in judgement.calls:
+            self._tokens["lost"] += call.lost
+            if call.parsed in ("error", "oversize") and call.usage.input_tokens is None:
+                continue
+            self._served[call.served_model or "not reported"] += 1
+            self._tokens["requests"] += 1
+            self._tokens["output_limit_tokens"] += self._limit
+            usage = call.usage
+            if usage.input_tokens is None or usage.output_tokens is None:
+                self._tokens["unknown"] += 1
+            for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+                self._tokens[name] += getattr(usage, name) or 0
+
+    def totals(self, ended: Counter[str]) -> JudgeTotals:
+        return JudgeTotals(
+            judge=self._judge,
+            judgements=dict(sorted(ended.items())),
+            usage=UsageTotals(**self._tokens),
+            served_models=dict(sorted(self._served.items())),
+        )

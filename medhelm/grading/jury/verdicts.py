@@ -1,0 +1,28 @@
+"""What one judge says of one answer, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge's scores in the order of the criteria; None: the judge abstained."""
+
+    judge: str
+    scores: tuple[int, ...] | None
+    reason: str = ""
+    """Why there are no scores ('unreadable reply', 'refused', 'error'); never text of a reply."""
+
+
+class Panel(Protocol):
+    """Judges whose verdicts are at hand."""
+
+    judges: tuple[str, ...]
+
+    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+        """Return one verdict of each judge."""

@@ -1,0 +1,353 @@
+"""Stored episodes -> one graded run: scores.parquet and summary.json. Needs no model."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from medhelm import __version__
+from medhelm.data.sources import hash_file
+from medhelm.errors import RecordError
+from medhelm.files.durable import AtomicFile, make_private, remove_temporary, why
+from medhelm.grading.grade import in_parts
+from medhelm.grading.jury.metric import bind_panel
+from medhelm.grading.jury.panel import StoredPanel
+from medhelm.grading.slow_metrics import score_all
+from medhelm.schema.episode import Episode
+from medhelm.schema.run import (
+    BenchmarkCard,
+    GradingSpec,
+    MetricRef,
+    MetricResult,
+    RunRecord,
+    UsageTotals,
+)
+from medhelm.schema.score import Metric, Outcome, Score
+from medhelm.stats.exact_sum import ExactSum
+from medhelm.store.records import (
+    SCORES_HASH,
+    STAMP,
+    Plan,
+    cluster_key,
+    grading_hash,
+    instance_key,
+    write_struct,
+)
+from medhelm.store.runlog import log_bytes, read_episodes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH = 1 << 20
+"""Bytes of rows, as JSON, that are written to Parquet at a time."""
+_LIBRARIES = ("aiohttp", "evaluate", "numpy", "rouge-score", "scikit-learn", "scipy")
+
+
+def score_run(
+    run: Path,
+    plan: Plan,
+    grading: GradingSpec,
+    metrics: Sequence[Metric],
+    card: BenchmarkCard,
+) -> RunRecord:
+    """Grade the stored episodes of a run, write the grading folder and return its record.
+
+    Streams the log; what is held grows by some 100 bytes an instance only where repeats are
+    averaged. Both files appear whole or not at all. They share a stamp, and the summary holds the
+    hash of the scores, so that a pair torn by a power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
+    """
+    folder = run / "gradings" / grading_hash(grading)
+    started = time.time()
+    stamp = f"{started:.6f} {os.getpid()}"
+    size = log_bytes(run)
+    tallies = {m.name: _Tally(plan.spec.repeats > 1) for m in metrics}
+    usage = _UsageSum(plan.spec.max_output_tokens)
+    panel = _panel(run, grading)
+    if panel is not None:
+        metrics = [bind_panel(metric, panel) for metric in metrics]
+    try:
+        make_private(folder)
+        for other in folder.parent.iterdir():  # whoever calls this holds the run's lock
+            remove_temporary(other)
+        with AtomicFile(folder / "scores.parquet") as handle:
+            for episode, scores in _write(handle, run, plan, grading, metrics, stamp):
+                usage.add(episode)
+                for name, score in scores:
+                    tallies[name].add(episode, score)
+        marks = {STAMP: stamp, SCORES_HASH: hash_file(folder / "scores.parquet")}
+    except OSError as e:
+        raise RecordError(
+            f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
+        ) from None
+    finished = usage.episodes == plan.instances * plan.spec.repeats
+    finished &= panel is None or not panel.below_quorum
+    record = RunRecord(
+        spec=plan.spec,
+        request_hash=plan.request_hash,
+        grading=grading,
+        grading_hash=grading_hash(grading),
+        card=card,
+        state="complete" if finished else "partial",
+        instances=plan.instances,
+        results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
+        usage=usage.totals(),
+        served_models=dict(sorted(usage.served.items())),
+        provenance=_provenance(started, size, usage) | _judged(panel) | marks,
+        judges=panel.totals() if panel is not None else (),
+    )
+    write_struct(folder / "summary.json", record)
+    return record
+
+
+def _panel(run: Path, grading: GradingSpec) -> StoredPanel | None:
+    """Return the judges whose verdicts lie in the run folder; None where none are needed."""
+    terms = grading.jury
+    return StoredPanel(run, terms) if terms is not None and terms.jury.judges else None
+
+
+def _judged(panel: StoredPanel | None) -> dict[str, str]:
+    return {} if panel is None else {"not_judged": str(panel.not_judged)}
+
+
+def _write(
+    handle: BinaryIO,
+    run: Path,
+    plan: Plan,
+    grading: GradingSpec,
+    metrics: Sequence[Metric],
+    stamp: str,
+) -> Iterator[tuple[Episode, list[tuple[str, Score]]]]:
+    """Yield each episode with its scores while writing them to Parquet in batches."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            pa.field("instance_id", pa.string()),
+            pa.field("instance_key", pa.uint64()),
+            pa.field("repeat", pa.int32()),
+            pa.field("cluster", pa.string()),
+            pa.field("cluster_key", pa.uint64()),
+            pa.field("metric", pa.string()),
+            pa.field("value", pa.float64()),
+            pa.field("outcome", pa.string()),
+            pa.field("extracted", pa.string()),
+            pa.field("reason", pa.string()),
+            pa.field("stats", pa.list_(pa.float64())),
+            pa.field("metadata", pa.string()),
+        ],
+        metadata={STAMP: stamp},
+    )
+    encode = msgspec.json.Encoder().encode_lines
+    lines = bytearray()
+    with pq.ParquetWriter(
+        handle, schema, write_statistics=False, write_page_checksum=True
+    ) as writer:
+        total = plan.instances * plan.spec.repeats
+        for episode, found in score_all(read_episodes(run, plan), metrics, total):
+            scores = [
+                (ref.name, in_parts(score, ref.aggregation, episode.instance, grading.parts))
+                for score, ref in zip(found, grading.metrics, strict=True)
+            ]
+            shared = _shared_columns(episode)
+            lines += encode([shared | _own_columns(name, score) for name, score in scores])
+            yield episode, scores
+            if len(lines) >= _BATCH:
+                writer.write_table(_to_table(lines, schema))
+                lines.clear()
+        if lines:
+            writer.write_table(_to_table(lines, schema))
+
+
+def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:
+    """Return rows, written as JSON lines, as a table.
+
+    Not from Python's own values: pyarrow would import pandas to read them.
+    """
+    import pyarrow as pa
+    from pyarrow import json
+
+    table = json.read_json(
+        pa.BufferReader(bytes(lines)),
+        json.ReadOptions(use_threads=False, block_size=len(lines)),
+        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    return table.replace_schema_metadata(schema.metadata)
+
+
+def _shared_columns(episode: Episode) -> dict[str, Any]:
+    instance = episode.instance
+    return {
+        "instance_id": instance.id,
+        "instance_key": instance_key(instance.id),
+        "repeat": episode.response.repeat,
+        "cluster": instance.cluster,
+        "cluster_key": cluster_key(instance.id, instance.cluster),
+        "metadata": msgspec.json.encode(instance.metadata).decode(),
+    }
+
+
+def _own_columns(metric: str, score: Score) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": score.value,
+        "outcome": score.outcome,
+        "extracted": score.extracted,
+        "reason": score.reason,
+        "stats": list(score.stats),
+    }
+
+
+class _Tally:
+    """Sums one metric's statistics; repeats of an instance are averaged before they count.
+
+    Sums are exact before they are rounded: answers come in another order in every run.
+    """
+
+    def __init__(self, has_repeats: bool) -> None:
+        self._by_instance: dict[int, list[tuple[float, ...]]] | None = {} if has_repeats else None
+        self._sums: list[ExactSum] = []
+        self._counted = 0
+        self._outcomes: Counter[Outcome] = Counter()
+        self._cut = 0
+
+    def add(self, episode: Episode, score: Score) -> None:
+        self._outcomes[score.outcome] += 1
+        self._cut += score.outcome == "scored" and episode.response.finish == "length"
+        if score.value is None:
+            return
+        self._counted += 1
+        if self._by_instance is None:
+            self._count(score.stats)
+            return
+        self._by_instance.setdefault(instance_key(episode.instance.id), []).append(score.stats)
+
+    def _count(self, stats: Iterable[float]) -> None:
+        own = list(stats)
+        self._sums = self._sums or [ExactSum() for _ in own]
+        for total, value in zip(self._sums, own, strict=True):
+            total.add(value)
+
+    def result(self, ref: MetricRef) -> MetricResult:
+        return MetricResult(
+            metric=ref.name,
+            value=self._value(ref),
+            counted=self._counted,
+            scored=self._outcomes["scored"],
+            outcomes=dict(sorted(self._outcomes.items())),
+            cut=self._cut,
+        )
+
+    def _value(self, ref: MetricRef) -> float | None:
+        import numpy as np
+
+        from medhelm.stats.aggregation import AGGREGATIONS
+
+        for repeats in (self._by_instance or {}).values():
+            columns = zip(*repeats, strict=True)
+            self._count(math.fsum(column) / len(repeats) for column in columns)
+        self._by_instance = None
+        if not self._sums:
+            return None
+        sums = np.asarray([total.rounded() for total in self._sums])
+        value = float(AGGREGATIONS[ref.aggregation](sums))
+        return value if math.isfinite(value) else None
+
+
+@dataclass
+class _UsageSum:
+    """Sums tokens; what the endpoint did not report is counted as unknown, never as 0."""
+
+    output_limit: int
+    episodes: int = 0
+    errors: int = 0
+    waited_s: ExactSum = field(default_factory=ExactSum)
+    ended_at: list[float] = field(default_factory=list)
+    """Unix times of the first and the last answer."""
+    tokens: Counter[str] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
+
+    def add(self, episode: Episode) -> None:
+        response = episode.response
+        self.episodes += 1
+        self.waited_s.add(response.latency_s)
+        if response.finished_at:
+            first, last = self.ended_at or (response.finished_at,) * 2
+            self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
+        self.tokens["lost"] += response.lost
+        is_counted = response.usage.input_tokens is not None
+        if response.finish in ("error", "oversize") and not is_counted:
+            self.errors += 1
+            return
+        served = " ".join(filter(None, (response.served_model, response.fingerprint)))
+        self.served[served or "not reported"] += 1
+        if not episode.messages:
+            return
+        usage = response.usage
+        self.tokens["requests"] += 1
+        self.tokens["output_limit_tokens"] += self.output_limit
+        if usage.input_tokens is None or usage.output_tokens is None:
+            self.tokens["unknown"] += 1
+        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+            self.tokens[name] += getattr(usage, name) or 0
+
+    def totals(self) -> UsageTotals:
+        return UsageTotals(**self.tokens)
+
+
+@cache
+def software() -> Mapping[str, str]:
+    """Return the versions of what computes scores, and the commit of a checkout; read once."""
+    found: dict[str, str] = {"version.medhelm": __version__}
+    for library in _LIBRARIES:
+        try:
+            found[f"version.{library}"] = version(library)
+        except PackageNotFoundError:
+            continue
+    if (commit := _git_commit()) is not None:
+        found["git_commit"] = commit
+    return found
+
+
+def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
+    found = {**software()}
+    for name, moment in zip(("answered_from", "answered_until"), usage.ended_at, strict=False):
+        found[name] = _utc(moment)
+    return found | {
+        "version.python": platform.python_version(),
+        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "graded_at": _utc(started),
+        "grading_seconds": f"{time.time() - started:.3f}",
+        "answer_seconds": f"{usage.waited_s.rounded():.3f}",
+        "log_bytes": str(size),
+        "asked_again": str(usage.errors),
+    }
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def _git_commit() -> str | None:
+    """Return the commit of the checkout that medhelm runs from, '-dirty' with changes; else None."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,86 @@
+"""What must be known of all instances before one is graded, and the answers that are graded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from string import ascii_uppercase
+
+import msgspec
+
+from medhelm.data.dataset import Dataset
+from medhelm.models.baselines import open_baseline
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.model import ModelSpec
+
+_GOLDS = 4096
+_LONGEST_CONSTANT = 200
+
+
+@dataclass
+class Survey:
+    """What must be known of all instances before one is graded."""
+
+    instances: int = 0
+    digest: str = ""
+    """Over all instances in order: a second reading must give the same."""
+    most_choices: int = 0
+    golds: Counter[str] = field(default_factory=Counter)
+    """Short golds; rare ones are dropped as the table grows."""
+    copies: Counter[str] = field(default_factory=Counter)
+    """How many rows without ids repeat the one of an id."""
+
+    def common_gold(self) -> str:
+        """Return the gold that most instances share, or an empty text if none is shared."""
+        ranked = sorted(self.golds.items(), key=lambda item: (-item[1], item[0]))
+        return ranked[0][0] if ranked and ranked[0][1] > 1 else ""
+
+
+def survey(dataset: Dataset) -> Survey:
+    """Return what one reading of all instances tells."""
+    found = Survey()
+    digest = hashlib.sha256()
+    for instance in dataset.instances(found.copies):
+        found.instances += 1
+        found.most_choices = max(found.most_choices, len(instance.choices))
+        digest.update(msgspec.json.encode(instance))
+        for gold in instance.references[:1]:
+            if len(gold) <= _LONGEST_CONSTANT:
+                found.golds[gold] += 1
+        if len(found.golds) > _GOLDS:
+            found.golds = Counter({g: n for g, n in found.golds.items() if n > 1})
+    found.digest = digest.hexdigest()
+    return found
+
+
+Answer = Callable[[Instance], str]
+"""The completion for an instance."""
+
+
+def embedded_answers(benchmark: Benchmark, dataset: Dataset, known: Survey) -> dict[str, Answer]:
+    """Return the embedded answers by name; the oracle first."""
+
+    def baseline(name: str) -> Answer:
+        model = open_baseline(ModelSpec(name=f"baseline/{name}", provider="baseline"))
+        model.prepare(dataset.instances())
+        return lambda instance: model.answer(benchmark, instance, 0)
+
+    def constant(text: str) -> Answer:
+        return lambda _: text
+
+    if known.most_choices:
+        constants = {c: c for c in ascii_uppercase[: known.most_choices]}
+    elif benchmark.answer == "number":
+        constants = {"0": "0", "2": "2"}
+    elif benchmark.labels:
+        constants = {benchmark.labels[0]: benchmark.labels[0]}
+    else:  # not by its text, which may be of data that is not public
+        constants = {"commonest gold": known.common_gold()}
+    return {
+        "oracle": baseline("oracle"),
+        "empty": constant(""),
+        **{f"constant {name}": constant(text) for name, text in constants.items() if text},
+        "random": baseline("random"),
+    }

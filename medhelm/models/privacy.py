@@ -1,0 +1,65 @@
+"""Which data may go to which endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import get_args
+
+from medhelm.errors import PrivacyRefused, UnknownName
+from medhelm.schema.data import DataClass
+from medhelm.schema.model import EndpointClass
+
+POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
+    "public": ("local", "contracted", "external"),
+    "gated": ("local", "contracted"),
+    "private": ("local",),
+}
+"""Where the data of each class may go unless the user's configuration says otherwise."""
+
+Policy = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
+"""The user's setting `privacy`, checked or as it was read."""
+
+
+def check(
+    benchmark: str,
+    data_class: DataClass,
+    model: str,
+    endpoint_class: EndpointClass,
+    policy: Policy | None = None,
+    *,
+    jury: str = "",
+) -> None:
+    """Refuse to send a benchmark's data to an endpoint that may not have it.
+
+    `policy` is the user's setting `privacy`: what it says of a data class holds in place of
+    `POLICY`, wider or narrower. `jury`: the one of which the model is a judge. Raises `PrivacyRefused`, and `UnknownName` for a class that
+    does not exist.
+    """
+    allowed = _read(policy or {}).get(data_class, POLICY[data_class])
+    if endpoint_class in allowed:
+        return
+    declare = " or ".join(f"model.endpoint_class={c}" for c in allowed)
+    fix = f"declare {declare} if that is what it is, or " if allowed else ""
+    wider = ",".join([*allowed, endpoint_class])
+    who = f"model {model!r}"
+    if jury:
+        who = f"judge {model!r} of jury={jury}"
+        here = f"name a jury whose judges' endpoint_class is {' or '.join(allowed)}, or "
+        fix = f"jury=offline asks no model; {here if allowed else ''}"
+    raise PrivacyRefused(
+        f"benchmark {benchmark!r} is {data_class} and {who} is {endpoint_class}:"
+        f" {fix}allow it with privacy.{data_class}=[{wider}]"
+    )
+
+
+def _read(given: Policy) -> dict[str, tuple[str, ...]]:
+    policy = {}
+    for data_class, classes in given.items():
+        if data_class not in POLICY:
+            raise UnknownName("data class in privacy", data_class, POLICY)
+        policy[data_class] = tuple(classes)
+        for name in policy[data_class]:
+            if name not in get_args(EndpointClass):
+                where = f"endpoint class in privacy.{data_class}"
+                raise UnknownName(where, name, get_args(EndpointClass))
+    return policy

@@ -1,0 +1,1 @@
+"""Hooks, the registry, benchmarks written in YAML, the taxonomy and profiles of thresholds."""

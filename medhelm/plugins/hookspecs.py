@@ -1,0 +1,30 @@
+"""The hooks that a plugin may implement; each returns a list, none changes anything."""
+
+from __future__ import annotations
+
+import pluggy
+
+from medhelm.schema.data import Benchmark
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.score import Metric
+
+hookspec = pluggy.HookspecMarker("medhelm")
+hookimpl = pluggy.HookimplMarker("medhelm")
+
+
+@hookspec
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmarks that this plugin adds."""
+    return []
+
+
+@hookspec
+def medhelm_metrics() -> list[Metric]:
+    """Return the metrics that this plugin adds."""
+    return []
+
+
+@hookspec
+def medhelm_models() -> list[ModelSpec]:
+    """Return the models that this plugin adds; `provider` names who serves them."""
+    return []

@@ -1,0 +1,160 @@
+"""Threshold profiles: the least that a model must reach, from `conf/profile` or a user's file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Hashable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import yaml
+
+from medhelm.config import NotEmpty, convert
+from medhelm.errors import UnknownName, UsageError
+from medhelm.files.yaml_bounds import refuse_many
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+class Threshold(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one metric must reach; exactly one of `minimum` and `maximum`, in the metric's units."""
+
+    benchmark: NotEmpty
+    metric: NotEmpty | None = None
+    """None: the benchmark's main metric."""
+    minimum: float | None = None
+    """For metrics of which more is better."""
+    maximum: float | None = None
+    """For metrics of which less is better."""
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    description: NotEmpty
+    thresholds: Annotated[list[Any], msgspec.Meta(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A set of thresholds and the file that they were read from."""
+
+    name: str
+    """The packaged name, or the path that was asked for."""
+    description: str
+    thresholds: tuple[Threshold, ...]
+    sha256: str
+    """Of the file's bytes."""
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Names of the benchmarks, each once."""
+        return tuple(dict.fromkeys(t.benchmark for t in self.thresholds))
+
+
+def packaged_profiles() -> dict[str, Profile]:
+    """Return the profiles that come with medhelm, by name."""
+    return {name: read_profile(name) for name in profile_names()}
+
+
+def profile_names() -> list[str]:
+    """Return the names of the profiles that come with medhelm."""
+    folder = resources.files("medhelm.conf") / "profile"
+    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if _is_yaml(f.name))
+
+
+def read_profile(name: str | Path) -> Profile:
+    """Return a packaged profile by name, or the one of a file: a `Path`, a name with a folder or .yaml.
+
+    Raises UnknownName, and UsageError with file, threshold and key where the file is not as it
+    should be.
+    """
+    if isinstance(name, Path) or _is_yaml(name) or os.path.dirname(name):
+        return _parse(_read_file(Path(name)), str(name), str(name))
+    known = profile_names()
+    if name not in known:
+        hint = "`medhelm list profiles` shows all; the name of a file of your own ends in .yaml."
+        raise UnknownName("profile", name, known, hint)
+    content = (resources.files("medhelm.conf") / "profile" / f"{name}.yaml").read_bytes()
+    return _parse(content, name, f"conf/profile/{name}.yaml")
+
+
+def _is_yaml(name: str) -> bool:
+    return name.endswith(_SUFFIXES)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        hint = "`medhelm list profiles` shows those that need no file"
+        if path.stem in profile_names():
+            hint = f"did you mean {path.stem!r}, which needs none?"
+        raise UsageError(f"profile {path}: there is no such file; {hint}") from None
+    except IsADirectoryError:
+        raise UsageError(f"profile {path} is a folder; name a YAML file in it") from None
+    except OSError as e:
+        reason = (e.strerror or "unknown error").lower()
+        raise UsageError(f"profile {path} cannot be read: {reason}") from None
+
+
+def _parse(content: bytes, name: str, where: str) -> Profile:
+    where = f"profile {where}"
+    values = _load(content, where)
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else "holds no keys"
+        raise UsageError(f"{where} {what}; it needs description and thresholds")
+    file: _File = convert(values, _File, where)
+    thresholds = []
+    for place, value in enumerate(file.thresholds, 1):
+        own: Threshold = convert(value, Threshold, f"{where}: threshold {place}")
+        if (own.minimum is None) == (own.maximum is None):
+            raise UsageError(
+                f"{where}: threshold {place} ({own.benchmark}) needs either minimum or maximum"
+            )
+        thresholds.append(own)
+    return Profile(
+        name=name,
+        description=" ".join(file.description.split()),
+        thresholds=tuple(thresholds),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML would take the last and say nothing, and one
+    that is no text: of `minimum: 0,5` between braces YAML makes the keys minimum and 5."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """Return the mapping of a node."""
+        keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+        for place, key in enumerate(keys):
+            if any(key.value == other.value for other in keys[:place]):
+                raise _WrongKey(key.value, key.start_mark.line + 1, "stands there twice")
+            if isinstance(key, yaml.ScalarNode) and key.tag not in _KEY_TAGS:
+                why = "is no name (decimals have a point, not a comma)"
+                raise _WrongKey(key.value, key.start_mark.line + 1, why)
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+_KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
+
+
+class _WrongKey(Exception):
+    """A key that a profile cannot have: the key, its line, why."""
+
+
+def _load(content: bytes, where: str) -> Any:
+    refuse_many(content, where)
+    try:
+        return yaml.load(content.decode("utf-8-sig"), _StrictLoader)
+    except _WrongKey as e:
+        key, line, why = e.args
+        raise UsageError(f"{where}: the key {key!r} in line {line} {why}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        mark = getattr(e, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise UsageError(f"{where}: not readable as YAML{line}") from None

@@ -1,0 +1,1 @@
+"""Instances become the messages that a model is sent."""

@@ -1,0 +1,1 @@
+"""Benchmarks prove themselves: validation, manifests, phrasings, the quality of golds."""

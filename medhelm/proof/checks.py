@@ -1,0 +1,166 @@
+"""What can be wrong with a metric's declaration, a prompt, a gold or a data folder, one by one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from medhelm.data.sources import file_path, hub_files, is_there
+from medhelm.prompts.messages import letter_choices, render_prompt
+from medhelm.schema.data import Benchmark, HubDataset, Instance
+from medhelm.schema.score import Metric
+
+Level = Literal["failure", "warning"]
+Check = Literal[
+    "data",
+    "declared",
+    "ids",
+    "prompt",
+    "gold in prompt",
+    "metric",
+    "oracle",
+    "baseline",
+    "reading",
+    "jury",
+    "manifest",
+]
+
+LONG_GOLD = 8
+"""Words from which on a free-text gold must not stand in its own prompt."""
+SHOWN = 10
+"""Findings of one kind that are kept; the rest is counted."""
+_LEADING_NUMBER = re.compile(r"^\W*\d+\W*\s")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong (failure) or worth a look (warning)."""
+
+    level: Level
+    check: Check
+    message: str
+    instance: str = ""
+    metric: str = ""
+    expected: str = ""
+    got: str = ""
+
+
+@dataclass
+class Findings:
+    """Keeps the first findings of each kind and counts them all."""
+
+    kept: list[Finding] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, level: Level, check: Check, message: str, **more: str) -> None:
+        """Add a finding; `more` holds instance, metric, expected and got."""
+        kind = f"{level}: {check}"
+        self.counts[kind] += 1
+        if self.counts[kind] <= SHOWN:
+            self.kept.append(Finding(level=level, check=check, message=message, **more))
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether anything found is a failure."""
+        return any(kind.startswith("failure") for kind in self.counts)
+
+
+def best_value(metric: Metric) -> float:
+    """Return the value of a perfect answer."""
+    return metric.maximum if metric.higher_is_better else metric.minimum
+
+
+def declaration_faults(metric: Metric) -> list[str]:
+    """Return what is wrong with the range, floor or aggregation that a metric declares."""
+    from medhelm.stats.aggregation import (
+        AGGREGATIONS,  # numpy waits: `medhelm list` needs this module
+    )
+
+    floor = metric.minimum if metric.floor is None else metric.floor
+    numbers = (metric.minimum, metric.maximum, floor)
+    where = f"metric {metric.name} ({metric.scoring})"
+    if not all(math.isfinite(n) for n in numbers):
+        return [f"{where}: minimum, maximum and floor must be finite"]
+    faults = []
+    if not metric.minimum < metric.maximum:
+        faults.append(f"{where}: minimum {metric.minimum:g} is not below {metric.maximum:g}")
+    if not metric.minimum <= floor <= metric.maximum:
+        faults.append(f"{where}: the floor {floor:g} is outside its range")
+    if metric.floor == best_value(metric):
+        faults.append(f"{where}: the floor is the best value, so no answer would be a right one")
+    if metric.aggregation not in AGGREGATIONS:
+        faults.append(f"{where}: unknown aggregation {metric.aggregation!r}")
+    return faults
+
+
+def prompt_fault(benchmark: Benchmark, instance: Instance, prompt: str) -> str:
+    """Return what is wrong with a rendered prompt; empty where nothing is.
+
+    The instance is rendered a second time with a marker in place of each part, so that a part
+    is found by its place and not by its text, which may occur elsewhere by chance.
+    """
+    marked = msgspec.structs.replace(
+        instance,
+        context=_marker("context", instance.context),
+        question=_marker("question", instance.question),
+        choices=tuple(_marker(f"choice {n}", c) for n, c in enumerate(instance.choices)),
+    )
+    probe = render_prompt(benchmark, marked)[-1].content
+    parts = [("the context", marked.context, instance.context)]
+    parts.append(("the question", marked.question, instance.question))
+    lines = zip(letter_choices(marked.choices).splitlines(), marked.choices, strict=True)
+    parts += [
+        (f"option {line[0]}", line, f"{line[0]}. {text}")
+        for (line, _), text in zip(lines, instance.choices, strict=True)
+    ]
+    for name, marker, text in parts:
+        if not marker.strip():
+            continue
+        times = probe.count(marker)
+        if times != 1:
+            return f"{name} stands {times} times in the prompt, expected once"
+        probe = probe.replace(marker, text)
+    return "" if probe == prompt else "the prompt does not show the instance's text as it is"
+
+
+def _marker(name: str, text: str) -> str:
+    """Return a stand-in as long as the text, since the layout depends on the length."""
+    return f"\x00{name}\x00".ljust(len(text), "\x01") if text.strip() else text
+
+
+def holds_gold(prompt: str, reference: str) -> bool:
+    """Return whether a gold of eight or more words stands verbatim in a plain prompt.
+
+    A number in front of the gold (the sentence that it replaces) is not part of it.
+    """
+    gold = plain(_LEADING_NUMBER.sub("", reference))
+    return len(gold.split()) >= LONG_GOLD and gold in prompt
+
+
+def shown_text(text: str | None, benchmark: Benchmark, is_open: bool) -> str:
+    """Return the beginning of a text as a finding quotes it; withheld where it is not open."""
+    if not is_open:
+        return f"[withheld: {benchmark.data_class} data]"
+    return "nothing" if text is None else repr(text[:60])
+
+
+def plain(text: str) -> str:
+    """Return a text with case and white space evened out."""
+    return " ".join(text.casefold().split())
+
+
+def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) -> bool:
+    """Return whether a split of the full data (None: the default) lies on this machine.
+
+    Nothing is read, and no network is asked.
+    """
+    dataset = benchmark.dataset
+    if not isinstance(dataset, HubDataset):
+        sources = dataset.needed(split or dataset.splits[0])
+        return all(is_there(source, file_path(benchmark, source, root)) for source in sources)
+    return bool(hub_files(benchmark, dataset, split or dataset.splits[0], root)[0])

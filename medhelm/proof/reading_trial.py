@@ -1,0 +1,118 @@
+"""How the metrics of a benchmark read its golds in many phrasings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from medhelm.errors import MedhelmError
+from medhelm.grading.grade import grade
+from medhelm.proof.checks import Findings, shown_text
+from medhelm.proof.manifest import Readings
+from medhelm.proof.phrasings import phrasings_of
+from medhelm.schema.data import Benchmark, Instance, Phrasing
+from medhelm.schema.episode import Response
+from medhelm.schema.score import FLOORED, Metric, Score
+from medhelm.store.records import instance_key
+
+_TRIED = 1_000
+"""About how many instances are answered in all phrasings; of more, a part chosen by their ids."""
+
+
+class ReadingTrial:
+    """Grades the phrasings of each gold against the bare gold, and counts how they are read."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        metrics: Sequence[Metric],
+        findings: Findings,
+        instances: int,
+        is_open: bool,
+    ) -> None:
+        """Try `metrics` (the first is the main one); `is_open` lets findings quote answers."""
+        self._benchmark, self._findings, self._is_open = benchmark, findings, is_open
+        self._metrics = [metric for metric in metrics if not metric.is_slow]
+        self._main = metrics[0] if metrics else None
+        self._below = (1 << 64) * _TRIED // max(instances, _TRIED)
+        self._read: dict[str, Counter[bool | None]] = {}
+        """By phrasing: replies read right (True), wrongly (False), not at all (None)."""
+
+    def add(self, instance: Instance, gold: str) -> None:
+        """Try one instance, whose gold as a model would write it is `gold`.
+
+        An instance whose bare gold is not scored is passed over: it is found by other checks.
+        """
+        if instance_key(instance.id) >= self._below:
+            return
+        bare = Response(instance_id=instance.id, text=gold)
+        best = [_score(metric, instance, bare) for metric in self._metrics]
+        if not best or any(score is None or score.outcome != "scored" for score in best):
+            return
+        for phrasing in phrasings_of(self._benchmark, instance):
+            response = Response(
+                instance_id=instance.id,
+                text=phrasing.text,
+                finish="length" if phrasing.is_cut else "stop",
+            )
+            found = [_score(metric, instance, response) for metric in self._metrics]
+            results = [_is_right(phrasing, *pair) for pair in zip(found, best, strict=True)]
+            is_right = False if False in results else None if None in results else True
+            self._read.setdefault(phrasing.name, Counter())[is_right] += 1
+            if is_right is False:
+                wrong = results.index(False)
+                metric = self._metrics[wrong]
+                self._report(phrasing, instance, metric, best[wrong], found[wrong])
+
+    def readings(self) -> dict[str, Readings]:
+        """Return how each phrasing has been read."""
+        return {
+            name: Readings(
+                read=round(found[True] / found.total(), 6),
+                wrong=round(found[False] / found.total(), 6),
+            )
+            for name, found in self._read.items()
+        }
+
+    def _report(
+        self,
+        phrasing: Phrasing,
+        instance: Instance,
+        metric: Metric,
+        best: Score | None,
+        found: Score | None,
+    ) -> None:
+        what = "the gold" if phrasing.gives_gold else "what is not an answer"
+        wanted = self._shown(best) if phrasing.gives_gold else "no answer"
+        self._findings.add(
+            "failure" if metric is self._main else "warning",
+            "reading",
+            f"{what}, phrased as '{phrasing.name}', is read wrongly",
+            instance=instance.id,
+            metric=metric.name,
+            expected=wanted,
+            got=self._shown(found),
+        )
+
+    def _shown(self, score: Score | None) -> str:
+        text = None if score is None else score.extracted
+        return shown_text(text, self._benchmark, self._is_open)
+
+
+def _score(metric: Metric, instance: Instance, response: Response) -> Score | None:
+    """Return what a metric says; None where it fails, which is a finding of another check."""
+    try:
+        return grade(metric, instance, response)
+    except MedhelmError:
+        return None
+
+
+def _is_right(phrasing: Phrasing, score: Score | None, best: Score | None) -> bool | None:
+    """Return whether a reply is read as what it says; None where nothing is read of a gold."""
+    if score is None or best is None:
+        return None
+    if not phrasing.gives_gold:
+        return score.outcome in FLOORED
+    if score.outcome != "scored":
+        return None
+    return (score.value, score.stats) == (best.value, best.stats)

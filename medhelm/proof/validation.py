@@ -1,0 +1,356 @@
+"""Proves a benchmark on its own instances, without a model and without network.
+
+    survey (first reading) -> grade embedded answers (second reading) -> compare with the manifest
+
+The oracle must score the best value of the main metric on every instance; what an empty, a
+constant and a random answer score is measured, and pinned by the manifest beside the plugin. The
+gold in many wordings must never be read as another answer, and what is no answer never as one.
+Both readings stream. A finding names benchmark, instance id and metric, and shows text of
+bundled samples and public data only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.instance_ids import copies_note
+from medhelm.data.rubrics import load_rubric
+from medhelm.errors import MedhelmError
+from medhelm.grading.grade import grade, in_parts, metric_ref
+from medhelm.grading.jury.checks import jury_fault
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
+from medhelm.plugins.registry import Registry
+from medhelm.prompts.messages import render_prompt
+from medhelm.proof.checks import (
+    LONG_GOLD,
+    SHOWN,
+    Finding,
+    Findings,
+    best_value,
+    declaration_faults,
+    holds_gold,
+    is_data_present,
+    plain,
+    prompt_fault,
+    shown_text,
+)
+from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
+from medhelm.proof.reading_trial import ReadingTrial
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Metric, Score, Scoring
+from medhelm.stats.aggregation import AGGREGATIONS
+
+Data = Literal["sample", "full"]
+ManifestState = Literal["agrees", "differs", "absent", "written", ""]
+
+_TOLERANCE = 1e-9
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one benchmark on one kind of data."""
+
+    benchmark: str
+    data: Data
+    state: Literal["passed", "failed", "no data"]
+    facts: Facts | None = None
+    manifest: ManifestState = ""
+    findings: tuple[Finding, ...] = ()
+    """At most ten of each check and level; `counts` has them all."""
+    counts: dict[str, int] = {}
+    """Number of findings by '<level>: <check>'."""
+
+
+def validate(
+    benchmark: Benchmark, data: Data, registry: Registry, root: Path, *, update: bool = False
+) -> Report:
+    """Return what is found wrong with a benchmark, and what its embedded answers score.
+
+    State 'no data': files of the full data are missing. `update` writes the manifest instead
+    of comparing with it, where nothing else has failed. Raises nothing that a plugin or its
+    data can cause.
+    """
+    if data == "full" and not is_data_present(benchmark, root):
+        return Report(benchmark=benchmark.name, data=data, state="no data")
+    findings = Findings()
+    facts: Facts | None = None
+    manifest: ManifestState = ""
+    try:
+        facts = _measure(benchmark, data, registry, root, findings)
+        if facts is not None and not update:
+            manifest = _compare(benchmark, data, facts, findings)
+        elif facts is not None and not findings.has_failed:
+            write_manifest(benchmark, data, facts)
+            manifest = "written"
+    except MedhelmError as e:
+        findings.add("failure", "data", str(e))
+    return Report(
+        benchmark=benchmark.name,
+        data=data,
+        state="failed" if findings.has_failed else "passed",
+        facts=facts,
+        manifest=manifest,
+        findings=tuple(findings.kept),
+        counts=dict(findings.counts),
+    )
+
+
+def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings) -> ManifestState:
+    stored = read_manifest(benchmark, data)
+    if stored is None:
+        return "absent"
+    differences = compare(stored, facts)
+    for key, (then, now) in differences.items():
+        findings.add(
+            "failure",
+            "manifest",
+            f"{key} differs from the manifest; where it is meant to, raise the version and "
+            f"run `medhelm validate {benchmark.name} --data {data} --update`",
+            expected=then,
+            got=now,
+        )
+    return "differs" if differences else "agrees"
+
+
+# Second reading ----------------------------------------------------------------------------
+
+
+_Key = tuple[str, Scoring]
+
+
+@dataclass
+class _Tally:
+    """One answer under one metric."""
+
+    metric: Metric
+    aggregation: str
+    sums: list[float] = field(default_factory=list)
+
+    def add(self, score: Score) -> None:
+        if score.value is not None:
+            before = self.sums or [0.0] * len(score.stats)
+            self.sums = [a + b for a, b in zip(before, score.stats, strict=True)]
+
+    def value(self) -> float | None:
+        if not self.sums:
+            return None
+        import numpy as np
+
+        value = float(AGGREGATIONS[self.aggregation](np.asarray(self.sums)))
+        return round(value, 6) if math.isfinite(value) else None
+
+
+def _measure(
+    benchmark: Benchmark, data: Data, registry: Registry, root: Path, findings: Findings
+) -> Facts | None:
+    dataset = open_dataset(benchmark, data, root=root)
+    names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
+    for name in set(benchmark.metrics) - {*names, JURY}:
+        findings.add("warning", "declared", f"{name} is not checked: it may need network")
+    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
+        findings.add("failure", "jury", fault, metric=JURY)
+    fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
+    published = (registry.metrics.get((name, "helm")) for name in names)
+    helm = [m.prepare(dataset.folder) for m in published if m is not None]
+    for metric in (*fixed, *helm):
+        for fault in declaration_faults(metric):
+            findings.add("failure", "declared", fault, metric=metric.name)
+    if findings.has_failed:
+        return None  # a score in no declared range says nothing
+    known = survey(dataset)
+    _check_counts(benchmark, dataset, known, root, findings)
+    grader = _Grader(benchmark, data, fixed, findings, known.instances)
+    tallies = grader.grade_all(
+        dataset, embedded_answers(benchmark, dataset, known), [*fixed, *helm]
+    )
+    if grader.digest != known.digest:
+        findings.add("failure", "ids", "two readings of the data give different instances")
+    facts = Facts(
+        version=benchmark.version,
+        split=dataset.split,
+        dataset_sha256=dataset.sha256,
+        instances=known.instances,
+        unscored=grader.unscored,
+        metrics={m.name: m.version for m in fixed},
+        scores=_values(tallies, fixed),
+        scores_helm=_values(tallies, helm) if helm else {},
+        readings=grader.trial.readings(),
+    )
+    _check_values(facts, fixed, findings)
+    return facts
+
+
+def _values(
+    tallies: Mapping[str, Mapping[_Key, _Tally]], metrics: list[Metric]
+) -> dict[str, dict[str, float | None]]:
+    return {
+        answer: {m.name: own[m.name, m.scoring].value() for m in metrics}
+        for answer, own in tallies.items()
+    }
+
+
+def _check_counts(
+    benchmark: Benchmark, dataset: Dataset, known: Survey, root: Path, findings: Findings
+) -> None:
+    for name in find_duplicate_ids(dataset)[:SHOWN]:
+        findings.add("failure", "ids", "the id stands more than once in the data", instance=name)
+    if note := copies_note(known.copies):
+        findings.add("warning", "ids", note)
+    if dataset.data == "sample":
+        return
+    is_own = bool(benchmark.columns)  # how many rows a user's own file has, nobody can declare
+    if dataset.split not in benchmark.expected_instances and not is_own:
+        findings.add(
+            "warning", "declared", f"expected_instances says nothing of split {dataset.split!r}"
+        )
+    for split, expected in benchmark.expected_instances.items():
+        got = known.instances
+        if split != dataset.split:
+            if not is_data_present(benchmark, root, split):
+                continue
+            other = open_dataset(benchmark, "full", split=split, root=root)
+            got = sum(1 for _ in other.instances())
+        if got != expected:
+            findings.add(
+                "failure",
+                "data",
+                f"split {split!r} has another number of instances than expected_instances says",
+                expected=str(expected),
+                got=str(got),
+            )
+
+
+def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> None:
+    """Check the means: the oracle is best on every metric, an empty or constant answer is not."""
+    for metric in metrics:
+        best = best_value(metric)
+        got = facts.scores["oracle"][metric.name]
+        if got is None or abs(got - best) > _TOLERANCE:
+            findings.add(
+                "failure" if metric is metrics[0] else "warning",
+                "oracle",
+                "the gold itself does not score the best value",
+                metric=metric.name,
+                expected=f"{best:g}",
+                got="no value" if got is None else f"{got:g}",
+            )
+    for answer, values in facts.scores.items() if metrics else ():
+        main = metrics[0]
+        value = values[main.name]
+        if answer == "oracle" or value is None or abs(value - best_value(main)) > _TOLERANCE:
+            continue
+        findings.add(
+            "failure" if answer == "empty" else "warning",
+            "baseline",
+            f"the answer '{answer}' scores as well as the gold",
+            metric=main.name,
+            got=f"{value:g}",
+        )
+
+
+class _Grader:
+    """Grades the embedded answers on each instance and checks the instance on the way."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        data: Data,
+        fixed: list[Metric],
+        findings: Findings,
+        instances: int,
+    ) -> None:
+        self._benchmark, self._findings = benchmark, findings
+        self._main = fixed[0] if fixed else None
+        self._is_open = data == "sample" or benchmark.data_class == "public"
+        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._is_open)
+        self.unscored = 0
+        self.digest = ""
+
+    def grade_all(
+        self, dataset: Dataset, answers: Mapping[str, Answer], metrics: list[Metric]
+    ) -> dict[str, dict[_Key, _Tally]]:
+        """Return the sums of each answer under each metric."""
+        refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
+        tallies = {
+            answer: {
+                (m.name, m.scoring): _Tally(m, ref.aggregation)
+                for m, ref in zip(metrics, refs, strict=True)
+            }
+            for answer in answers
+        }
+        digest = hashlib.sha256()
+        for instance in dataset.instances():
+            digest.update(msgspec.json.encode(instance))
+            self._check_prompt(instance)
+            for name, answer in answers.items():
+                response = Response(instance_id=instance.id, text=answer(instance))
+                for tally in tallies[name].values():
+                    self._grade(tally, name, instance, response)
+            self.trial.add(instance, answers["oracle"](instance))
+        self.digest = digest.hexdigest()
+        return tallies
+
+    def _grade(self, tally: _Tally, answer: str, instance: Instance, response: Response) -> None:
+        metric = tally.metric
+        try:
+            score = grade(metric, instance, response)
+            score = in_parts(score, tally.aggregation, instance, self._benchmark.parts)
+        except MedhelmError as e:
+            message = f"the answer '{answer}' cannot be graded: {e}"
+            self._findings.add(
+                "failure", "metric", message, instance=instance.id, metric=metric.name
+            )
+            return
+        tally.add(score)
+        if answer == "oracle" and metric is self._main:
+            self._check_oracle(metric, instance, score)
+
+    def _check_oracle(self, main: Metric, instance: Instance, score: Score) -> None:
+        if score.outcome in ("unscored", "uninformative"):
+            self.unscored += 1
+            return
+        best = best_value(main)
+        is_best = score.value is not None and abs(score.value - best) <= _TOLERANCE
+        if score.outcome == "scored" and (is_best or main.aggregation != "mean"):
+            return
+        got = "no value" if score.value is None else f"{score.value:g}"
+        self._findings.add(
+            "failure",
+            "oracle",
+            f"the gold does not score the best value (outcome {score.outcome})",
+            instance=instance.id,
+            metric=main.name,
+            expected=f"{best:g} for {self._shown(instance.references[:1])}",
+            got=f"{got}, read as {self._shown((score.extracted,))}",
+        )
+
+    def _shown(self, texts: tuple[str, ...]) -> str:
+        return shown_text(texts[0] if texts else None, self._benchmark, self._is_open)
+
+    def _check_prompt(self, instance: Instance) -> None:
+        prompt = render_prompt(self._benchmark, instance)[-1].content
+        fault = prompt_fault(self._benchmark, instance, prompt)
+        if fault:
+            self._findings.add("failure", "prompt", fault, instance=instance.id)
+        if len(set(instance.choices)) < len(instance.choices):
+            self._findings.add(
+                "warning", "prompt", "two options have the same text", instance=instance.id
+            )
+        if self._benchmark.answer == "text" and not instance.choices:
+            text = plain(prompt)
+            if any(holds_gold(text, reference) for reference in instance.references):
+                self._findings.add(
+                    "warning",
+                    "gold in prompt",
+                    f"a gold of {LONG_GOLD} or more words stands verbatim in the prompt",
+                    instance=instance.id,
+                )

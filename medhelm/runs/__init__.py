@@ -1,0 +1,1 @@
+"""Plan a sweep, ask the models, grade what came back, estimate and interrupt."""

@@ -1,0 +1,401 @@
+"""Tokens and USD of runs before they are started: nothing is sent, locked or written.
+
+Input tokens follow the rule of `costs.estimate_tokens`. The upper bound of the output is the
+whole budget of every request. What is expected instead is the mean of the stored responses of
+the same benchmark, first of the same model, else of models that think like it or do not;
+without any it is 3 times the tokens of the gold and 5 more, and 1,000 more for a model that
+thinks before it answers, but never above the budget.
+
+A judge reads each answer that it has not judged: the text where it is stored, else one of the
+expected length, and at most of the whole output budget. Its own output is expected to be the mean
+of its stored replies, else one JSON object with 40 tokens for each reason; at most every reply uses the judge's budget and has
+to be asked for again as often as the jury allows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from medhelm.config import Job
+from medhelm.data.rubrics import criteria_of
+from medhelm.errors import RecordError
+from medhelm.extract import visible_text
+from medhelm.grading.jury.gradelog import judgement_key, read_judgements
+from medhelm.grading.jury.judging import is_judged
+from medhelm.grading.jury.panel import judge_folder
+from medhelm.grading.jury.prompt import judge_messages, repair_message
+from medhelm.models.access import key_variable
+from medhelm.models.catalogue import find_model
+from medhelm.models.costs import estimate_tokens, request_tokens, upper_bound
+from medhelm.protocols import build_request
+from medhelm.runs.planning import Run, Selection, select
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JuryTerms, RunSpec
+from medhelm.store.records import Plan, find_gradings, judge_budget, order_key, read_record
+from medhelm.store.runlog import ANSWERED, episode_keys, read_episodes
+
+_GOLD_FACTOR = 3
+_OVERHEAD = 5
+_THINKING = 1000
+_REASON = 40
+"""Tokens of a judge's reason for one score."""
+_REPAIR = repair_message("there are other keys than those of the rubric, or a score is missing")
+
+
+class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on one benchmark."""
+
+    model: str
+    benchmark: str
+    data: str
+    split: str
+    instances: int
+    repeats: int
+    answered: int
+    """Requests that the results folder holds the answers of."""
+    to_ask: int
+    """Requests that are left; everything below is of these."""
+    input_tokens: int
+    output_tokens_limit: int
+    output_tokens_expected: int
+    basis: str
+    """What the expected output rests on."""
+    usd_limit: float | None
+    """None where the price is unknown."""
+    usd_expected: float | None
+    jury: str | None = None
+    """Name of the jury that rates the answers; None where nobody does."""
+    judges: tuple[JudgeEstimate, ...] = ()
+    """What comes on top for them; none where no model judges."""
+
+
+class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge on the answers of one run."""
+
+    judge: str
+    calls: int
+    """Answers that the judge is still to rate."""
+    calls_limit: int
+    """Calls if each of them needed every repair."""
+    input_tokens_expected: int
+    input_tokens_limit: int
+    output_tokens_expected: int
+    output_tokens_limit: int
+    usd_expected: float | None
+    """None where the price is unknown."""
+    usd_limit: float | None
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over runs; USD is None where a price that matters is unknown."""
+
+    to_ask: int
+    input_tokens: int
+    output_tokens_limit: int
+    output_tokens_expected: int
+    usd_limit: float | None
+    usd_expected: float | None
+    judge_calls: int
+    judge_calls_limit: int
+    jury_input_tokens_expected: int
+    jury_input_tokens_limit: int
+    jury_output_tokens_expected: int
+    jury_output_tokens_limit: int
+    jury_usd_limit: float | None
+    jury_usd_expected: float | None
+    total_usd_limit: float | None
+    """Models and judges together."""
+    total_usd_expected: float | None
+    unpriced: tuple[str, ...]
+    """Models and judges without a price that have something left to ask."""
+
+
+def without_keys(
+    environ: Mapping[str, str],
+    jobs: Iterable[Job],
+    models: Mapping[str, ModelSpec] | None = None,
+) -> dict[str, str]:
+    """Return an environment in which no model, and no judge that is asked for, lacks its key.
+
+    Nothing is sent, so that none is needed. `models` are those that judges may be named by.
+    """
+    asked: list[ModelSpec] = []
+    for job in jobs:
+        judges = job.jury.judges if job.jury else ()
+        asked += [job.model, *(find_model(j, models) if isinstance(j, str) else j for j in judges)]
+    names = [name for model in asked if (name := key_variable(model))]
+    return {**environ, **dict.fromkeys(names, "not-needed")}
+
+
+def estimate_runs(runs: Sequence[Run], results: Path) -> list[RunEstimate]:
+    """Return the estimate of each run; reads the data, the logs and the summaries."""
+    observed = _Observed(results)
+    selections: dict[tuple[int, int, int | None], Selection] = {}
+    estimates = []
+    for run in runs:
+        key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
+        if key not in selections:
+            selections[key] = select(run.dataset, run.spec)
+        estimates.append(_estimate(run, selections[key], observed))
+    return estimates
+
+
+def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
+    """Return the totals of several runs."""
+    asked = [e for e in estimates if e.to_ask]
+    judged = [j for e in estimates for j in e.judges if j.calls]
+    models = dict.fromkeys(e.model for e in asked if e.usd_limit is None)
+    judges = dict.fromkeys(j.judge for j in judged if j.usd_limit is None)
+    usd_limit, usd_expected = (
+        add_up(e.usd_limit for e in asked),
+        add_up(e.usd_expected for e in asked),
+    )
+    jury_limit, jury_expected = (
+        add_up(j.usd_limit for j in judged),
+        add_up(j.usd_expected for j in judged),
+    )
+    return Totals(
+        to_ask=sum(e.to_ask for e in asked),
+        input_tokens=sum(e.input_tokens for e in asked),
+        output_tokens_limit=sum(e.output_tokens_limit for e in asked),
+        output_tokens_expected=sum(e.output_tokens_expected for e in asked),
+        usd_limit=usd_limit,
+        usd_expected=usd_expected,
+        judge_calls=sum(j.calls for j in judged),
+        judge_calls_limit=sum(j.calls_limit for j in judged),
+        jury_input_tokens_expected=sum(j.input_tokens_expected for j in judged),
+        jury_input_tokens_limit=sum(j.input_tokens_limit for j in judged),
+        jury_output_tokens_expected=sum(j.output_tokens_expected for j in judged),
+        jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
+        jury_usd_limit=jury_limit,
+        jury_usd_expected=jury_expected,
+        total_usd_limit=add_up([usd_limit, jury_limit]),
+        total_usd_expected=add_up([usd_expected, jury_expected]),
+        unpriced=tuple(models | judges),
+    )
+
+
+def add_up(usd: Iterable[float | None]) -> float | None:
+    """Return the sum of costs; None where one of them is unknown."""
+    known = list(usd)
+    return None if None in known else sum(c for c in known if c is not None)
+
+
+class _Length(NamedTuple):
+    """Output tokens of an answer: all of them, and those of its text."""
+
+    tokens: float
+    text: float
+
+
+class _Observed:
+    """Mean output tokens of stored responses, by benchmark and model or kind of model."""
+
+    def __init__(self, results: Path) -> None:
+        self._sums: dict[tuple[str, str | bool], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._judges: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        seen: set[Path] = set()
+        for grading in find_gradings(results):
+            run = grading.parent.parent
+            if run in seen:
+                continue
+            try:
+                record = read_record(grading)
+            except RecordError:
+                continue  # an estimate can do without it; `medhelm tables` names it
+            seen.add(run)
+            spec, known = record.spec, record.usage.requests - record.usage.unknown
+            for kind in (spec.model.name, spec.model.reasoning):
+                sums = self._sums[spec.benchmark, kind]
+                sums[0] += record.usage.output_tokens
+                sums[1] += known
+                sums[2] += record.usage.reasoning_tokens
+            for totals in record.judges:
+                replies = self._judges[totals.judge.name]
+                replies[0] += totals.usage.output_tokens
+                replies[1] += totals.usage.requests - totals.usage.unknown
+
+    def reply(self, judge: str) -> float | None:
+        """Return the mean output tokens of a judge's replies; None where none is stored."""
+        tokens, replies = self._judges.get(judge, (0, 0))
+        return tokens / replies if replies > 0 else None
+
+    def mean(self, benchmark: str, model: ModelSpec) -> tuple[_Length, str] | None:
+        """Return the mean and what it rests on; None where nothing is stored."""
+        kinds = (
+            (model.name, "of this model"),
+            (model.reasoning, "of other models of its kind"),
+        )
+        for kind, of in kinds:
+            tokens, requests, hidden = self._sums.get((benchmark, kind), (0, 0, 0))
+            if requests > 0:
+                length = _Length(tokens / requests, max(0, tokens - hidden) / requests)
+                return length, f"mean of {requests} stored responses {of}"
+        return None
+
+
+class _Judge:
+    """Sums what one judge is sent and says over the answers of a run."""
+
+    def __init__(self, run: Run, terms: JuryTerms, place: int, reply: float | None) -> None:
+        self._judge, self._terms = terms.jury.judges[place], terms
+        self._reply = reply
+        self._limit = judge_budget(self._judge, terms.jury)
+        judged = read_judgements(judge_folder(run.path, terms, place))
+        self._judged = {j.key for j in judged if j.is_final}
+        self._tokens: Counter[str] = Counter()
+
+    def is_judged(self, episode: Episode) -> bool:
+        """Return whether the judge's verdict on a stored answer is kept."""
+        return judgement_key(episode.instance, episode.response) in self._judged
+
+    def add(self, instance: Instance, times: int, prompt: float, prompt_limit: float) -> None:
+        """Count so many answers to an instance, given the tokens of the judge's prompt."""
+        repairs, again = self._terms.jury.repairs, self._limit + estimate_tokens([_REPAIR])
+        self._tokens["calls"] += times
+        self._tokens["in"] += round(times * prompt)
+        self._tokens["in_limit"] += round(
+            times * ((1 + repairs) * prompt_limit + repairs * (repairs + 1) / 2 * again)
+        )
+        self._tokens["out"] += round(times * min(self._limit, self._expected(instance)))
+
+    def _expected(self, instance: Instance) -> float:
+        if self._reply is not None:
+            return self._reply
+        scores = {c.name: 0 for c in criteria_of(self._terms.rubric, instance)}
+        reasons = _REASON * len(scores) * self._terms.jury.reasons
+        return estimate_tokens(json.dumps(scores)) + reasons + _THINKING * self._judge.reasoning
+
+    def estimate(self) -> JudgeEstimate:
+        """Return the sums."""
+        calls, tokens, price = self._tokens["calls"], self._tokens, self._judge.price
+        calls_limit = calls * (1 + self._terms.jury.repairs)
+        limit = calls_limit * self._limit
+        return JudgeEstimate(
+            judge=self._judge.name,
+            calls=calls,
+            calls_limit=calls_limit,
+            input_tokens_expected=tokens["in"],
+            input_tokens_limit=tokens["in_limit"],
+            output_tokens_expected=tokens["out"],
+            output_tokens_limit=limit,
+            usd_expected=upper_bound(tokens["in"], tokens["out"], price),
+            usd_limit=upper_bound(tokens["in_limit"], limit, price),
+        )
+
+
+class _Judges:
+    """The judges of a run, each with what it is still to rate; none where no model judges."""
+
+    def __init__(self, run: Run, observed: _Observed) -> None:
+        self._terms = run.grading.jury
+        judges = self._terms.jury.judges if self._terms else ()
+        self._judges = [
+            _Judge(run, self._terms, place, observed.reply(judge.name))
+            for place, judge in enumerate(judges)
+            if self._terms is not None
+        ]
+
+    def stored(self, episode: Episode) -> None:
+        """Count a stored answer for the judges that have not rated it."""
+        if self._terms is None or not is_judged(episode.response):
+            return
+        left = [judge for judge in self._judges if not judge.is_judged(episode)]
+        if left:
+            instance, text = episode.instance, visible_text(episode.response.text)
+            prompt = self._prompt(self._terms, instance, text)
+            for judge in left:
+                judge.add(instance, 1, prompt, prompt)
+
+    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
+        """Count answers that are still to come, by the tokens of their text."""
+        if self._terms is not None and self._judges:
+            prompt = self._prompt(self._terms, instance, "")
+            for judge in self._judges:
+                judge.add(instance, times, prompt + min(expected, limit), prompt + limit)
+
+    @staticmethod
+    def _prompt(terms: JuryTerms, instance: Instance, text: str) -> int:
+        return estimate_tokens(
+            judge_messages(
+                terms.rubric, instance, text, terms.instruction, reasons=terms.jury.reasons
+            )
+        )
+
+    def estimates(self) -> tuple[JudgeEstimate, ...]:
+        """Return the estimate of each judge."""
+        return tuple(judge.estimate() for judge in self._judges)
+
+
+def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimate:
+    spec, judges = run.spec, _Judges(run, observed)
+    answered = _answered(run, selection, judges)
+    is_embedded = spec.model.provider == "baseline"
+    seen = observed.mean(spec.benchmark, spec.model)
+    to_ask = tokens_in = 0
+    tokens_out = 0.0
+    for instance in run.dataset.instances():
+        if selection.cut is not None and order_key(spec.seed, instance.id) > selection.cut:
+            continue
+        left = sum(key not in answered for key in episode_keys(instance, spec.repeats))
+        to_ask += left
+        if not left:
+            continue
+        length = seen[0] if seen and not is_embedded else _expected(instance, spec)
+        judges.coming(instance, left, length.text, spec.max_output_tokens)
+        if not is_embedded:
+            request = build_request(run.benchmark, spec, instance, 0)
+            tokens_in += left * request_tokens(request)
+            tokens_out += left * length.tokens
+    limit = 0 if is_embedded else to_ask * spec.max_output_tokens
+    expected = min(round(tokens_out), limit)
+    free = 0.0 if is_embedded else None
+    return RunEstimate(
+        model=spec.model.name,
+        benchmark=spec.benchmark,
+        data=spec.data,
+        split=spec.split,
+        instances=selection.instances,
+        repeats=spec.repeats,
+        answered=selection.instances * spec.repeats - to_ask,
+        to_ask=to_ask,
+        input_tokens=tokens_in,
+        output_tokens_limit=limit,
+        output_tokens_expected=expected,
+        basis="embedded" if is_embedded else seen[1] if seen else "rule",
+        usd_limit=upper_bound(tokens_in, limit, spec.model.price) if free is None else free,
+        usd_expected=upper_bound(tokens_in, expected, spec.model.price) if free is None else free,
+        jury=run.grading.jury.jury.name if run.grading.jury else None,
+        judges=judges.estimates(),
+    )
+
+
+def _expected(instance: Instance, spec: RunSpec) -> _Length:
+    """Return the output tokens of one answer by the rule of the module's docstring."""
+    text = _OVERHEAD + _GOLD_FACTOR * estimate_tokens(", ".join(instance.references))
+    thinking = _THINKING if spec.model.reasoning else 0
+    return _Length(min(spec.max_output_tokens, text + thinking), min(spec.max_output_tokens, text))
+
+
+def _answered(run: Run, selection: Selection, judges: _Judges) -> set[int]:
+    """Return the keys of the episodes that are stored, answered, and part of the plan."""
+    plan = Plan(
+        spec=run.spec,
+        request_hash=run.request_hash,
+        instances=selection.instances,
+        cut=selection.cut,
+    )
+    found = set()
+    for episode in read_episodes(run.path, plan):
+        if episode.response.finish in ANSWERED:
+            found.add(episode_keys(episode.instance, episode.response.repeat + 1)[-1])
+            judges.stored(episode)
+    return found

@@ -1,0 +1,364 @@
+"""What a command asks for -> runs that are ready to start, refused here or not at all.
+
+Everything that can be refused without a request is refused here: unknown names, missing
+data, missing keys, data that may not go to an endpoint, a cap without a price.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import eq
+from pathlib import Path
+
+from medhelm.config import BenchmarkChoice, Job, data_root
+from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.instance_ids import copies_note
+from medhelm.data.sources import can_fetch
+from medhelm.errors import DataError, PrivacyRefused, UsageError
+from medhelm.grading.grade import metric_ref
+from medhelm.grading.jury.choice import DEFAULT, choose_jury, keys_lacking
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.terms import jury_terms, with_jury
+from medhelm.models import check_model, privacy
+from medhelm.plugins.registry import Registry
+from medhelm.prompts.messages import prompt_sha256, resolve_prompt
+from medhelm.protocols import as_asked
+from medhelm.schema.data import MADE_BY, Benchmark, FileDataset, HubDataset
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import BenchmarkCard, GradingSpec, JuryTerms, RunSpec
+from medhelm.schema.score import Metric, Scoring
+from medhelm.store.records import grading_hash, order_key, request_hash, run_path
+
+_PART, _PARTS = 2_000, 15
+"""Instances are asked in the seeded order, so that a run that is stopped early holds a random
+sample. The data are read once for each part, and one part's texts are held at a time."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run with all that it needs, nothing of it opened yet."""
+
+    benchmark: Benchmark
+    dataset: Dataset
+    spec: RunSpec
+    metrics: tuple[Metric, ...]
+    grading: GradingSpec
+    card: BenchmarkCard
+    path: Path
+
+    @property
+    def request_hash(self) -> str:
+        """Return the name of the run's folder."""
+        return self.path.name
+
+    @property
+    def grading_hash(self) -> str:
+        """Return the name of the grading's folder."""
+        return grading_hash(self.grading)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which instances a run asks."""
+
+    instances: int
+    cut: int | None
+    """Instances whose `order_key` is at most this; None: all."""
+    parts: tuple[int, ...]
+    """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
+    made: Mapping[str, int]
+    """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
+    copies: str = ""
+    """What to say of rows that repeat others; empty where none does."""
+
+
+def plan_runs(
+    jobs: Iterable[Job],
+    registry: Registry,
+    environ: Mapping[str, str],
+    *,
+    refused: list[PrivacyRefused] | None = None,
+) -> tuple[Run, ...]:
+    """Return the runs of all jobs, each once, in the order asked for.
+
+    Raises UsageError, DataError, ModelError or PrivacyRefused before any request. With a list
+    `refused`, which is for those who send nothing, what privacy refuses is planned all the same
+    and the refusals are put there.
+    """
+    datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
+    without: dict[str, DataError] = {}
+    runs: dict[tuple[str, str], Run] = {}
+    for job in jobs:
+        check_model(job.model, environ)
+        for choice in job.benchmarks:
+            benchmark = registry.benchmark(choice.name)
+            with _noting(refused):
+                privacy.check(
+                    benchmark.name,
+                    benchmark.data_class,
+                    job.model.name,
+                    job.model.endpoint_class,
+                    job.privacy,
+                )
+            root = data_root(job.data_dir, environ)
+            key = (choice.name, job.data, choice.split, root)
+            try:
+                if key not in datasets:
+                    datasets[key] = open_dataset(
+                        benchmark, job.data, split=_split(job, choice), root=root
+                    )
+            except DataError as e:  # all that lack their data are told at once
+                without.setdefault(benchmark.name, e)
+                continue
+            jury = _jury(job, benchmark, registry, environ, refused)
+            run = _run(job, benchmark, datasets[key], registry, jury)
+            _refuse_other(runs.setdefault((run.spec.benchmark, request_hash(run.spec)), run), run)
+    if without:
+        raise _all_without(without, registry)
+    return tuple(runs.values())
+
+
+def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
+    """Return one error that names every benchmark whose data cannot be used."""
+    first = next(iter(without.values()))
+    if len(without) == 1:
+        return first
+    fetched = [name for name in without if can_fetch(registry.benchmark(name))]
+    fixes = [f"`medhelm data fetch {' '.join(fetched)}` gets what can be fetched"] * bool(fetched)
+    fixes.append("`medhelm data where NAME` says where the files of the others belong")
+    return DataError(
+        f"the data of {len(without)} benchmarks cannot be used: {', '.join(without)}; "
+        f"{'; '.join(fixes)}; the first: {first}"
+    )
+
+
+def jury_note(
+    jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
+) -> str:
+    """Return why the offline jury stands in for the default one, where some of its keys are there."""
+    is_open = any(job.jury is None and job.data != "sample" for job in jobs)
+    is_offline = any(run.grading.jury and not run.grading.jury.jury.judges for run in runs)
+    lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()
+    if not lacking:
+        return ""
+    return (
+        f"Free text is rated by the offline jury, a stand-in by rule: jury={DEFAULT} needs a key in "
+        f"{' and in '.join(lacking)}, too (jury=offline says that this is meant)."
+    )
+
+
+def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
+    """Return every model that the runs ask, judges included."""
+    found: list[ModelSpec] = []
+    for run in runs:
+        found.append(run.spec.model)
+        found += run.grading.jury.jury.judges if run.grading.jury else ()
+    return found
+
+
+def _refuse_other(first: Run, second: Run) -> None:
+    """Refuse two jobs of one sweep that share a run folder but want different things of it."""
+    where = f"{first.spec.benchmark} x {first.spec.model.name}"
+    if first.spec.model.name != second.spec.model.name:
+        raise UsageError(
+            f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
+            "with the same requests; leave one out"
+        )
+    if first.grading.jury != second.grading.jury:
+        raise UsageError(
+            f"{where} is asked for with two juries; run one after the other, answers are reused"
+        )
+    if first.grading != second.grading:
+        raise UsageError(
+            f"{where} is asked for with two scorings; run it with one, then "
+            "`medhelm score --scoring helm` grades the same answers by the other"
+        )
+    if first.spec != second.spec:
+        raise UsageError(
+            f"{where} is asked for twice with the same requests but other settings "
+            "(max_instances or price); run one after the other, answers are reused"
+        )
+
+
+def _split(job: Job, choice: BenchmarkChoice) -> str | None:
+    return choice.split if job.data == "full" else None
+
+
+@contextmanager
+def _noting(refused: list[PrivacyRefused] | None) -> Iterator[None]:
+    """Put a refusal into the list, where there is one, instead of raising it."""
+    try:
+        yield
+    except PrivacyRefused as e:
+        if refused is None:
+            raise
+        refused.append(e)
+
+
+def _jury(
+    job: Job,
+    benchmark: Benchmark,
+    registry: Registry,
+    environ: Mapping[str, str],
+    refused: list[PrivacyRefused] | None,
+) -> JuryTerms | None:
+    """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
+    if JURY not in benchmark.metrics:
+        return None
+    is_sample = job.data == "sample"
+    jury = choose_jury(job.jury, registry.models, environ, is_sample=is_sample)
+    for judge in jury.judges:
+        with _noting(refused):
+            privacy.check(
+                benchmark.name,
+                benchmark.data_class,
+                judge.name,
+                judge.endpoint_class,
+                job.privacy,
+                jury=jury.name,
+            )
+    return jury_terms(benchmark, jury)
+
+
+def _run(
+    job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry, terms: JuryTerms | None
+) -> Run:
+    names = metric_names(benchmark, job.scoring)
+    metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
+    prompt = resolve_prompt(benchmark)
+    model = as_asked(benchmark, job.model)
+    spec = RunSpec(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data=job.data,
+        split=dataset.split,
+        dataset_sha256=dataset.sha256,
+        prompt_name=prompt.name,
+        prompt_version=prompt.version,
+        prompt_sha256=prompt_sha256(benchmark, model.system_prompt),
+        model=model,
+        max_output_tokens=output_budget(benchmark, model),
+        repeats=job.repeats,
+        seed=job.seed,
+        max_instances=job.max_instances,
+    )
+    return Run(
+        benchmark=benchmark,
+        dataset=dataset,
+        spec=spec,
+        metrics=metrics,
+        grading=grading_spec(metrics, job.scoring, benchmark.parts, terms),
+        card=benchmark_card(benchmark, registry),
+        path=run_path(Path(job.results_dir), spec),
+    )
+
+
+def grading_spec(
+    metrics: Sequence[Metric],
+    scoring: Scoring,
+    parts: tuple[str, ...] = (),
+    terms: JuryTerms | None = None,
+) -> GradingSpec:
+    """Return the frozen description of a grading of a benchmark with these parts."""
+    refs = tuple(metric_ref(m, parts) for m in metrics)
+    return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms)
+
+
+def metric_names(benchmark: Benchmark, scoring: Scoring) -> tuple[str, ...]:
+    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by."""
+    first = benchmark.published_metric if scoring == "helm" else ""
+    return tuple(sorted(benchmark.metrics, key=lambda name: name != first))
+
+
+def grading_metrics(
+    names: Iterable[str],
+    registry: Registry,
+    scoring: Scoring,
+    terms: JuryTerms | None,
+    *,
+    folder: Path,
+) -> tuple[Metric, ...]:
+    """Return the metrics of these names, those of a jury with its judges and criteria.
+
+    `folder` holds the benchmark's data files.
+    """
+    metrics = [registry.metric(name, scoring).prepare(folder) for name in names]
+    return with_jury(metrics, terms)
+
+
+def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
+    """Return the output tokens that a model may use on a benchmark (design principle 5)."""
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens
+
+
+def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
+    """Return what reporting needs of a benchmark without its plugin."""
+    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
+    return BenchmarkCard(
+        name=benchmark.name,
+        title=benchmark.title or benchmark.name,
+        category=registry.taxonomy.category_of(subcategory.id).name,
+        subcategory=subcategory.name,
+        data_class=benchmark.data_class,
+        redistributable=benchmark.redistributable,
+        licence=benchmark.licence,
+        curation=benchmark.curation,
+        citation=benchmark.citation,
+        cluster=benchmark.cluster,
+        description=benchmark.description,
+        instruction=benchmark.instruction,
+        tasks=tuple(benchmark.tasks),
+        source=_source(benchmark.dataset),
+        plugin=_plugin(benchmark.origin),
+    )
+
+
+def _source(dataset: FileDataset | HubDataset) -> str:
+    if isinstance(dataset, HubDataset):
+        return f"Hugging Face dataset {dataset.repo} at {dataset.revision}"
+    return dataset.source
+
+
+def _plugin(origin: str) -> str:
+    path = Path(origin)
+    if not path.is_file():
+        return origin
+    return f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+
+
+def select(dataset: Dataset, spec: RunSpec) -> Selection:
+    """Return the selection of the first `max_instances` by a seeded hash of the ids.
+
+    Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
+    there is no instance.
+    """
+    made: Counter[str] = Counter()
+    copies: Counter[str] = Counter()
+
+    def keys() -> Iterator[int]:
+        for instance in dataset.instances(copies):
+            if makers := instance.metadata.get(MADE_BY):
+                made.update(makers.split(", "))
+            yield order_key(spec.seed, instance.id)
+
+    ordered = array("Q", sorted(array("Q", keys())))
+    if not ordered:
+        raise DataError(f"{spec.benchmark}: the data set has no instance")
+    if any(map(eq, ordered, ordered[1:])) and (repeated := find_duplicate_ids(dataset)):
+        raise DataError(
+            f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
+            f"the first is {repeated[0]!r}; ids must be unique"
+        )
+    wanted = min(spec.max_instances or len(ordered), len(ordered))
+    size = max(_PART, -(-wanted // _PARTS))
+    ends = [*range(size - 1, wanted - 1, size), wanted - 1]
+    cut = ordered[wanted - 1] if wanted < len(ordered) else None
+    parts = tuple(ordered[end] for end in ends)
+    return Selection(wanted, cut, parts, dict(made), copies_note(copies))

@@ -1,0 +1,181 @@
+"""Stored responses graded again with the installed metrics, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medhelm.data import dataset
+from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
+from medhelm.files.durable import lock_file
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.terms import OFFLINE, jury_terms
+from medhelm.grading.scoring import score_run
+from medhelm.plugins.registry import Registry
+from medhelm.runs.planning import benchmark_card, grading_metrics, grading_spec, metric_names
+from medhelm.schema.run import JuryTerms, RunRecord
+from medhelm.schema.score import Scoring
+from medhelm.store.records import (
+    Plan,
+    find_runs,
+    find_unreadable,
+    read_plan,
+    stored_judge,
+    stored_jury,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regraded:
+    """What came of one stored run: a record, or the reason why there is none."""
+
+    where: str
+    """Benchmark, model and folder, for people; empty where the reason names the folder."""
+    record: RunRecord | None = None
+    path: Path | None = None
+    """The run's folder; None where the run could not be read."""
+    reason: str = ""
+    is_skipped: bool = False
+    """Whether it was passed over (its benchmark is not installed) and did not fail."""
+    note: str = ""
+    """What to know of a run that was graded all the same."""
+
+    @property
+    def problem(self) -> str:
+        """Return the run with its reason or note as one line; empty where there is neither."""
+        text = self.reason or self.note
+        return f"{self.where}: {text}" if self.where and text else text
+
+
+def regrade(
+    results: Path,
+    registry: Registry,
+    scoring: Scoring = "fixed",
+    further: Sequence[str] = (),
+    *,
+    benchmarks: Sequence[str] = (),
+    models: Sequence[str] = (),
+    root: Path,
+) -> Iterator[Regraded]:
+    """Yield what comes of grading each run below a results folder again.
+
+    Only runs of `benchmarks` and `models`, where names are given. `further` metrics come behind
+    each benchmark's own; `root` is the data folder. Raises UsageError where there is no run,
+    UnknownName for a metric, and for a benchmark or model of which there is no run.
+    """
+    for name in further:
+        registry.metric(name, scoring)
+    plans, unread = _read(results)
+    chosen = _choose(plans, benchmarks, models)
+    yield from unread
+    for path, plan in chosen:
+        spec = plan.spec
+        where = f"{spec.benchmark} x {spec.model.name} ({path})"
+        benchmark = registry.benchmarks.get(spec.benchmark)
+        if benchmark is None:
+            reason = "skipped, this benchmark is not installed"
+            yield Regraded(where=where, reason=reason, is_skipped=True)
+            continue
+        note = ""
+        if benchmark.version != spec.benchmark_version:
+            note = (
+                f"asked under version {spec.benchmark_version} of the benchmark, now "
+                f"{benchmark.version}; graded with today's metrics, the prompts as stored"
+            )
+        try:
+            record = grade_run(path, plan, registry, scoring, further, root=root)
+        except MedhelmError as e:
+            yield Regraded(where=where, reason=str(e))
+            continue
+        yield Regraded(where=where, record=record, path=path, note=note)
+
+
+def _read(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
+    """Return the runs below a results folder, and those that cannot be read."""
+    paths = find_runs(results)
+    hidden = [Regraded(where=str(path), reason=why) for path, why in find_unreadable(results)]
+    # a grading without its summary is what grading again mends
+    hidden = [run for run in hidden if "`medhelm score`" not in run.reason]
+    if not paths:
+        seen = f" ({hidden[0].problem})" if hidden else ""
+        raise UsageError(
+            f"there is no run below {results}{seen}; --results-dir DIR names another folder"
+        )
+    plans, unread = [], hidden
+    for path in paths:
+        try:
+            plans.append((path, read_plan(path)))
+        except RecordError as e:
+            unread.append(Regraded(where="", reason=str(e)))
+    return plans, unread
+
+
+def _choose(
+    plans: Sequence[tuple[Path, Plan]], benchmarks: Sequence[str], models: Sequence[str]
+) -> list[tuple[Path, Plan]]:
+    for kind, wanted, known in (
+        ("benchmark", benchmarks, {plan.spec.benchmark for _, plan in plans}),
+        ("model", models, {plan.spec.model.name for _, plan in plans}),
+    ):
+        for name in wanted:
+            if name not in known:
+                raise UnknownName(
+                    kind, name, known, f"Runs were found of {', '.join(sorted(known))}."
+                )
+    return [
+        (path, plan)
+        for path, plan in plans
+        if (not benchmarks or plan.spec.benchmark in benchmarks)
+        and (not models or plan.spec.model.name in models)
+    ]
+
+
+def _refuse_other_judges(path: Path, terms: JuryTerms | None) -> None:
+    """Refuse to grade a judged run as if nobody had rated it.
+
+    Its judgements are by a rubric or prompt that is no longer today's, or no grading names them.
+    """
+    there = {folder.name for folder in (path / "judges").glob("*")}
+    if terms is None or not there:
+        return
+    wanted = {stored_judge(path, judge, terms).name for judge in terms.jury.judges}
+    if not wanted & there:
+        raise RecordError(
+            f"the judgements in {path / 'judges'} are not of the jury, rubric and prompt of today; "
+            "ask the jury with `medhelm run ... jury=NAME`, answers are kept"
+        )
+
+
+def grade_run(
+    path: Path,
+    plan: Plan,
+    registry: Registry,
+    scoring: Scoring,
+    further: Sequence[str] = (),
+    *,
+    root: Path,
+) -> RunRecord:
+    """Grade the stored responses of one run and return its record.
+
+    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked
+    while a process works on the run, UnknownName for a benchmark or metric that is not installed.
+    """
+    benchmark = registry.benchmark(plan.spec.benchmark)
+    names = dict.fromkeys([*metric_names(benchmark, scoring), *further])
+    if JURY in further and JURY not in benchmark.metrics:
+        raise UsageError(
+            f"--metric {JURY}: {benchmark.name} names no rubric, so nobody can rate it"
+        )
+    terms = jury_terms(benchmark, stored_jury(path) or OFFLINE)
+    _refuse_other_judges(path, terms)
+    folder = dataset.data_folder(benchmark, plan.spec.data, root)
+    metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
+    with lock_file(path / "lock"):
+        return score_run(
+            path,
+            plan,
+            grading_spec(metrics, scoring, benchmark.parts, terms),
+            metrics,
+            benchmark_card(benchmark, registry),
+        )

@@ -1,0 +1,409 @@
+"""Runs of one sweep, all in one event loop: ask what is not yet answered, then grade.
+
+    plan -> open the folder -> ask every planned instance -> grade -> RunRecord
+
+A failed request is a record with its reason. What stops a run (a refused key, a dead
+server, a full disk) stops that run alone; the log keeps all that was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from medhelm.errors import MedhelmError, RecordError
+from medhelm.files.durable import why
+from medhelm.grading.jury.panel import MISSING
+from medhelm.grading.scoring import score_run
+from medhelm.models import ModelPool, is_instance_model
+from medhelm.models.costs import Ledger, Reservation
+from medhelm.protocols import build_request, completion
+from medhelm.runs.feeding import Log, Work, feed, opened, start_feeder
+from medhelm.runs.interrupts import Interrupts
+from medhelm.runs.judges import judge_answers
+from medhelm.runs.planning import Run, Selection, select
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Request
+from medhelm.schema.model import InstanceModel, Model
+from medhelm.schema.run import RunRecord
+from medhelm.store.records import (
+    Plan,
+    is_same_model,
+    one_spelling,
+    order_key,
+    read_plan,
+    read_record,
+    stored_jury,
+    write_struct,
+)
+from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
+
+_SYNC_S = 0.5
+_YIELD_EVERY = 64
+_ACTIVE_RUNS = 4
+"""Runs of one model at a time: enough to fill its endpoint while one of them ends."""
+
+
+class Progress(Protocol):
+    """What a display is told; all calls come from the event loop's thread."""
+
+    def planned(self, run: Run, total: int, answered: int) -> None:
+        """Say how many episodes a run has, and how many were answered before."""
+
+    def advanced(self, run: Run, episode: Episode) -> None:
+        """Report one finished episode."""
+
+    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
+        """Report the end of a run."""
+
+    def message(self, text: str) -> None:
+        """Show one line."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one run of a sweep ended."""
+
+    run: Run
+    record: RunRecord | None
+    """None where nothing could be graded, or nothing was begun before the sweep stopped."""
+    error: MedhelmError | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Judges that lack verdicts on a run that has the quorum without them, and why."""
+
+
+@dataclass(frozen=True)
+class SweepEnd:
+    """How a sweep ended."""
+
+    endings: tuple[Ending, ...]
+    stopped: MedhelmError | None
+    """Why it stopped before its end; None where it did not."""
+
+
+@dataclass
+class Sweep:
+    """What the runs of one sweep share."""
+
+    pool: ModelPool
+    ledger: Ledger
+    progress: Progress
+    stopped: MedhelmError | None = None
+    """Why no further request is sent; None while the sweep goes on."""
+    feeders: set[asyncio.Task[None]] = field(default_factory=set)
+    logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
+    """The open logs, and the task of the run that writes each."""
+    lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
+    """Why a run's task was cancelled: one of its logs cannot be synced or found any more."""
+    broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
+    """Why judges of a run could not be asked; the run is graded without them."""
+    selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
+        default_factory=dict
+    )
+    places: dict[str, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
+    )
+
+    def stop(self, reason: MedhelmError) -> None:
+        """Send nothing more; requests in flight may still finish."""
+        self.stopped = self.stopped or reason
+        for feeder in self.feeders:
+            feeder.cancel()
+
+
+async def run_sweep(
+    runs: Sequence[Run], ledger: Ledger, progress: Progress, pool: ModelPool
+) -> SweepEnd:
+    """Return how each run ended, in the order given, and how the sweep was stopped, if it was.
+
+    Raises nothing that a run can cause.
+    """
+    sweep = Sweep(pool, ledger, progress)
+    tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
+    syncer = asyncio.create_task(_keep_synced(sweep))
+    with Interrupts(sweep.stop, pool, progress.message, tasks):
+        try:
+            endings = await asyncio.gather(*tasks)
+        finally:
+            syncer.cancel()
+            await pool.close()
+    return SweepEnd(tuple(endings), sweep.stopped)
+
+
+async def _one(run: Run, sweep: Sweep) -> Ending:
+    record: RunRecord | None = None
+    error: MedhelmError | None = None
+    try:
+        async with sweep.places[run.spec.model.name]:
+            record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
+    except asyncio.CancelledError:
+        error = sweep.lost.get(asyncio.current_task())
+        if error is None and not sweep.stopped:
+            raise
+    except Exception as e:  # the border of a run: the others go on
+        error = _as_ours(run, e)
+    broken = sweep.broken.get(run.path, {})
+    if broken and (record is None or record.state == "partial"):
+        error = error or _all_broken(broken)
+    sweep.progress.ended(run, record, error)
+    return Ending(run, record, error, _missing_judges(record, broken))
+
+
+def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
+    """Return one error that names every broken judge, with the first one's exit code."""
+    first, *others = broken.values()
+    if not others:
+        return first
+    error = MedhelmError(
+        "; ".join(f"{'' if name in str(e) else f'judge {name}: '}{e}" for name, e in broken.items())
+    )
+    error.exit_code = first.exit_code
+    return error
+
+
+def _missing_judges(
+    record: RunRecord | None, broken: Mapping[str, MedhelmError]
+) -> Mapping[str, str]:
+    """Return the judges without a verdict on some answers of a complete run, and why."""
+    if record is None or record.state == "partial":
+        return {}
+    found = {}
+    for totals in record.judges:
+        if missing := sum(totals.judgements.get(end, 0) for end in MISSING):
+            name = totals.judge.name
+            why = f": {broken[name]}" if name in broken else ""
+            found[name] = f"{missing:,} of {sum(totals.judgements.values()):,} answers{why}"
+    return found
+
+
+async def _keep_synced(sweep: Sweep) -> None:
+    """Sync every log well within the second that a power cut may cost; one that is gone ends its run."""
+    while True:
+        await asyncio.sleep(_SYNC_S)
+        for log, task in [*sweep.logs.items()]:
+            try:
+                await asyncio.to_thread(log.sync)
+            except RecordError as e:
+                if log in sweep.logs and task is not None and task not in sweep.lost:
+                    sweep.lost[task] = e
+                    task.cancel()
+
+
+def _as_ours(run: Run, error: BaseException) -> MedhelmError:
+    """Return what stopped a run as one line; of a defect its kind and place, never its text."""
+    while isinstance(error, BaseExceptionGroup):
+        ours = error.subgroup(MedhelmError)
+        error = (ours or error).exceptions[0]
+    if isinstance(error, MedhelmError):
+        return error
+    if isinstance(error, OSError):
+        return RecordError(f"cannot write {run.path}: {why(error)}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name} line {frame.lineno}"
+    return MedhelmError(f"a defect stopped this run: {type(error).__name__} at {place}")
+
+
+async def run_one(run: Run, sweep: Sweep) -> RunRecord:
+    """Return the record of one run: from disk where it is finished, else after asking."""
+    finished = read_finished(run)
+    if finished is not None:
+        total = finished.instances * run.spec.repeats
+        sweep.progress.planned(run, total, total)
+        return finished
+    selection = await _selection(run, sweep)
+    plan = _plan(run, selection)
+    folder = RunFolder(run.path)
+    scan = await opened(folder, folder.open)
+    sweep.logs[folder] = asyncio.current_task()
+    try:
+        if (scan.answered or scan.failed) and (
+            gone := await asyncio.to_thread(_tidy, run, folder, scan)
+        ):
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
+                "instances that are no longer in the data; moved to stale.jsonl"
+            )
+        if scan.torn or scan.quarantined:
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
+                f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
+            )
+        own = [n for name, n in selection.made.items() if is_same_model(run.spec.model, name)]
+        if own:
+            sweep.progress.message(
+                f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated "
+                f"{max(own)} instance(s) of the data; its score on them may be too high"
+            )
+        write_struct(run.path / "spec.json", plan)
+        sweep.progress.planned(
+            run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
+        )
+        await _ask_all(run, _to_ask(run, selection, scan.answered), folder, sweep)
+        await judge_answers(run, plan, sweep)
+        return await _grade(run, plan, folder, sweep)
+    except asyncio.CancelledError:
+        if not sweep.stopped or asyncio.current_task() in sweep.lost:
+            raise  # whoever runs the loop gave up, or there is nothing to grade any more
+        return await _grade(run, plan, folder, sweep)
+    finally:
+        sweep.logs.pop(folder, None)
+        folder.close()
+
+
+def _plan(run: Run, selection: Selection) -> Plan:
+    """Return the plan of a run: the stored one where only the spelling of settings differs."""
+    plan = Plan(
+        spec=run.spec,
+        request_hash=run.request_hash,
+        instances=selection.instances,
+        cut=selection.cut,
+    )
+    with suppress(RecordError):
+        stored = read_plan(run.path)
+        if msgspec.structs.replace(
+            stored, spec=one_spelling(stored.spec)
+        ) == msgspec.structs.replace(plan, spec=one_spelling(plan.spec)):
+            return stored
+    return plan
+
+
+async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
+    """Return the record of what the log holds; raises RecordError where the log is gone."""
+    sweep.logs.pop(folder, None)  # from here on `close` looks after it
+    await asyncio.to_thread(folder.sync)
+    return await asyncio.to_thread(score_run, run.path, plan, run.grading, run.metrics, run.card)
+
+
+def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
+    """Set answers aside whose instance is not in the data as it is now; return how many."""
+    valid = {
+        key
+        for instance in run.dataset.instances()
+        for key in episode_keys(instance, run.spec.repeats)
+        if key in scan.answered or key in scan.failed
+    }
+    if len(valid) == len(scan.answered) + len(scan.failed):
+        return 0
+    scan.answered.intersection_update(valid)
+    return folder.set_aside(valid)
+
+
+def read_finished(run: Run) -> RunRecord | None:
+    """Return the stored record if it is of this very run, complete and without errors.
+
+    A new price or display name makes another record: it is graded again, nothing is asked.
+    """
+    try:
+        plan = read_plan(run.path)
+        record = read_record(run.path / "gradings" / run.grading_hash)
+    except MedhelmError:
+        return None
+    is_same = plan.spec == record.spec and one_spelling(plan.spec) == one_spelling(run.spec)
+    is_same = is_same and record.card == run.card
+    is_same = is_same and record.grading == run.grading  # the price of a judge, too
+    is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
+    is_judged = record.provenance.get("not_judged", "0") == "0"
+    if run.grading.jury is not None:  # else tables would show a later grading by another jury
+        is_judged = is_judged and stored_jury(run.path) == run.grading.jury.jury
+    is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
+    has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
+    return record if is_same and is_whole and is_current and has_scores else None
+
+
+async def _selection(run: Run, sweep: Sweep) -> Selection:
+    """Return the selection, made once for all models that are asked the same instances."""
+    key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
+    is_first = key not in sweep.selections
+    if is_first:
+        made = asyncio.to_thread(select, run.dataset, run.spec)
+        sweep.selections[key] = asyncio.ensure_future(made)
+    selection = await asyncio.shield(sweep.selections[key])
+    if is_first and selection.copies:
+        sweep.progress.message(f"{run.spec.benchmark}: {selection.copies}")
+    return selection
+
+
+def _count_answered(run: Run, plan: Plan, answered: set[int]) -> int:
+    if not answered or plan.cut is None:
+        return len(answered)
+    return sum(
+        key in answered
+        for instance in run.dataset.instances()
+        if order_key(run.spec.seed, instance.id) <= plan.cut
+        for key in episode_keys(instance, run.spec.repeats)
+    )
+
+
+def _to_ask(run: Run, selection: Selection, answered: set[int]) -> Iterator[tuple[Instance, int]]:
+    """Yield what is not answered yet in the seeded order, reading the data once for each part."""
+    encode = msgspec.msgpack.Encoder().encode
+    decode = msgspec.msgpack.Decoder(tuple[Instance, list[int]]).decode
+    low = -1
+    for high in selection.parts:
+        part: list[bytes] = []  # encoded, a text takes half the memory
+        for instance in run.dataset.instances():
+            place = order_key(run.spec.seed, instance.id)
+            if low < place <= high:
+                keys = episode_keys(instance, run.spec.repeats)
+                left = [repeat for repeat, key in enumerate(keys) if key not in answered]
+                if left:
+                    part.append(place.to_bytes(8) + encode((instance, left)))
+        low = high
+        part.sort()
+        for encoded in part:
+            instance, left = decode(encoded[8:])
+            for repeat in left:
+                yield instance, repeat
+
+
+_ToAsk = Iterator[tuple[Instance, int]]
+
+
+async def _ask_all(run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep) -> None:
+    model = sweep.pool.open(run.spec.model)
+    if is_instance_model(model):
+        await _ask_baseline(run, to_ask, folder, sweep, model)
+        return
+    async with asyncio.TaskGroup() as group:
+        work = _requests(run, to_ask, folder, sweep)
+        start_feeder(sweep, group, feed(sweep, model, work, group))
+
+
+async def _ask_baseline(
+    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep, model: InstanceModel
+) -> None:
+    model.prepare(run.dataset.instances())
+    for n, (instance, repeat) in enumerate(to_ask):
+        if n % _YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+        if sweep.stopped:
+            return
+        episode = completion.conduct_baseline(model, run.benchmark, run.spec, instance, repeat)
+        folder.append(episode)
+        sweep.progress.advanced(run, episode)
+
+
+async def _requests(
+    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep
+) -> AsyncIterator[Work]:
+    """Yield what is to be asked; texts are read as they are needed."""
+
+    async def ask(
+        instance: Instance, request: Request, model: Model, reservation: Reservation
+    ) -> None:
+        episode = await completion.conduct(model, instance, request, reservation)
+        folder.append(episode)
+        sweep.progress.advanced(run, episode)
+
+    for instance, repeat in to_ask:
+        request = build_request(run.benchmark, run.spec, instance, repeat)
+        yield request, partial(ask, instance, request)

@@ -1,0 +1,211 @@
+"""Benchmarks and what they are made of: data sets, instances, prompts, rubrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+Row = Mapping[str, Any]
+"""One record of a data file, as its reader yields it."""
+
+DataClass = Literal["public", "gated", "private"]
+"""Who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
+
+AnswerKind = Literal["choice", "number", "labels", "text", "actions"]
+"""What an answer looks like; the baselines act on it."""
+
+MADE_BY = "made_by"
+"""Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
+that is asked what it made itself is named while it runs."""
+
+VALIDATION = "validation"
+"""Key of `Instance.metadata`: by whom and when its ratings were validated; without it by nobody."""
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that a judge rates."""
+
+    name: str
+    """snake_case; the key of its score in the judge's reply."""
+    text: str
+    """What is asked, and what the ends of the scale mean."""
+
+
+class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the judges of a jury rate, and by which scale."""
+
+    name: str
+    version: str
+    task: str
+    """What the judge is to do, in one or two sentences."""
+    criteria: tuple[Criterion, ...]
+    reference: str = (
+        "an answer that is known to be good. Compare with it where that helps; another answer can "
+        "be as good."
+    )
+    """What `<reference>` holds and how a judge uses it; empty: judges are not shown it."""
+    minimum: int = 1
+    maximum: int = 5
+
+
+class Instance(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One item of a benchmark.
+
+    Its JSON leaves defaults out, so that a field added later changes no stored instance.
+    """
+
+    id: str = ""
+    """The source's key; left empty it becomes a hash of the content. Never a position
+    in a shuffled list."""
+    context: str = ""
+    """The clinical text given."""
+    question: str = ""
+    """What is asked about the context, where the instance brings its own question."""
+    choices: tuple[str, ...] = ()
+    """Texts of the options; they are lettered A, B, C, ... in this order."""
+    references: tuple[str, ...] = ()
+    """Accepted answers, the gold first. With choices: option letters."""
+    answer_key: dict[str, str] = {}
+    """What only the metric may see besides the references (limits, output type)."""
+    cluster: str | None = None
+    """Key of the patient, note or dialogue that instances share; intervals resample it whole."""
+    metadata: dict[str, str] = {}
+    """What tables can slice by (specialty, difficulty, language, demographics). `part` names
+    the part of a benchmark of several."""
+    criteria: tuple[Criterion, ...] = ()
+    """Criteria of this instance alone, in place of the rubric's."""
+    menu: dict[str, str] = {}
+    """Actions that are labelled one by one: id -> text; the question shows them."""
+
+
+class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One upstream file, or a folder of files that come in one archive."""
+
+    name: str
+    """Path below `<data dir>/<benchmark>/`."""
+    url: str = ""
+    """Where `medhelm data fetch` gets it; empty where a user must bring it."""
+    sha256: str = ""
+    """Empty means unpinned: the hash of the first fetch is recorded beside the file."""
+    folder: str = ""
+    """Path inside the zip archive at `url`, below its one top folder, of the files that make the
+    folder `name`; its hash is that of their listing. Empty: `name` is a file."""
+    max_bytes: int = 256 << 20
+    """The most that is fetched from `url`, and unpacked of its archive; more is an error."""
+    splits: tuple[str, ...] = ()
+    """The splits that are read from it; empty: all."""
+    cells: dict[str, str] = {}
+    """Columns that each of its rows has besides, and their cell: what the file's name says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileDataset:
+    """Rows read from files that lie below the data directory."""
+
+    files: tuple[SourceFile, ...]
+    read: Callable[[Sequence[Path], str], Iterable[Row]] | None = None
+    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
+    .xlsx), of a folder its .txt files as rows of `name` and `text`."""
+    splits: tuple[str, ...] = ("test",)
+    """The splits that can be chosen; the first is the default."""
+    source: str = ""
+    """The upstream repository and commit, for people."""
+
+    def needed(self, split: str) -> tuple[SourceFile, ...]:
+        """Return the files that a split is read from."""
+        return tuple(f for f in self.files if not f.splits or split in f.splits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubDataset:
+    """Rows of a Hugging Face dataset at one pinned revision."""
+
+    repo: str = field(kw_only=False)
+    revision: str
+    config: str | None = None
+    splits: tuple[str, ...] = ("test",)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A template with the fields {instruction} {context} {question} {choices} {letters}."""
+
+    name: str
+    version: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phrasing:
+    """A reply by which `medhelm validate` tries the reading of one instance's answer."""
+
+    name: str
+    text: str
+    gives_gold: bool = True
+    """Whether a reader finds the gold in it; False: nothing may be read."""
+    is_cut: bool = False
+    """Whether the reply ended at the output budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """Data, prompt and metrics of one benchmark: all that a plugin declares."""
+
+    name: str
+    subcategory: str
+    """An id of `taxonomy.yaml`."""
+    dataset: FileDataset | HubDataset
+    to_instance: Callable[[Row], Instance | None]
+    """Maps one row, purely; None leaves the row out by the benchmark's documented rule."""
+    metrics: Sequence[str]
+    """Names of metrics; the first is the main one. `evaluate:NAME` is allowed after it."""
+    published_metric: str = ""
+    """The one of `metrics` that HELM ranks by, and so the main one under scoring=helm; empty:
+    the first, too."""
+    prompt: str | Prompt = "multiple_choice"
+    """Name of a template of `prompts.TEMPLATES`, or a template."""
+    instruction: str = ""
+    """What the model is to do, in our own words; fills {instruction}."""
+    version: str = "1"
+    """Raised whenever prompt, mapping or extraction changes."""
+    title: str = ""
+    description: str = ""
+    tasks: tuple[str, ...] = ()
+    """Ids of taxonomy tasks."""
+    answer: AnswerKind = "choice"
+    labels: tuple[str, ...] = ()
+    """All labels of a label-set task."""
+    phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
+    """Replies by which the reading of answers is tried, for forms of answers other than choices,
+    numbers and label sets; None: those of `answer`."""
+    parts: tuple[str, ...] = ()
+    """Values of metadata['part']; the score is then the unweighted mean of the parts' means."""
+    rubric: str = ""
+    """What a jury rates: a rubric beside the plugin (`rubrics/NAME.yaml`) or one of medhelm's."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of a file that users fill with their own data, and what each holds."""
+    how_to_get: tuple[str, ...] = ()
+    """Steps to data that cannot be fetched."""
+    max_output_tokens: int = 256
+    reasoning_output_tokens: int = 8192
+    """The budget of models that think before they answer; declared, and shown."""
+    data_class: DataClass = "public"
+    redistributable: bool = False
+    """Whether the text of instances may be republished."""
+    curation: Literal["existing", "formulated", "new"] = "existing"
+    licence: str = "unknown"
+    citation: str = ""
+    expected_instances: Mapping[str, int] = field(default_factory=dict)
+    """Number of instances of each split of the full data."""
+    cluster: str = ""
+    """What `Instance.cluster` stands for ('note'); empty: instances are independent."""
+    samples: Path | None = None
+    """JSONL of synthetic rows; None: `samples/<name>.jsonl` beside the plugin's file."""
+    origin: str = ""
+    """The plugin file or distribution; filled by the registry."""

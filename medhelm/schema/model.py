@@ -1,0 +1,87 @@
+"""Models: what a config says of one, and what the core asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Request, Response, Sampling
+
+EndpointClass = Literal["local", "contracted", "external"]
+"""Where a model runs: this machine, a party under contract, or anyone else."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """USD per million tokens at a date."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    date: str
+
+
+class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model config says. `name` is the id in tables, `model` what the endpoint is sent."""
+
+    name: str
+    provider: str = "openai"
+    model: str = ""
+    base_url: str | None = None
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the key; never the key."""
+    endpoint_class: EndpointClass = "external"
+    weights: Literal["open", "closed", "none"] = "closed"
+    reasoning: bool = False
+    """Whether the model thinks before it answers and gets the benchmark's reasoning budget."""
+    max_output_tokens: int | None = None
+    """Replaces the benchmark's budget; then the run is not comparable with others."""
+    context_window: int | None = None
+    system_prompt: str | None = None
+    sampling: Sampling = Sampling()
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    send_seed: bool = True
+    json_schema: bool = False
+    """Whether the endpoint holds answers to a JSON Schema that a request carries."""
+    extra_body: dict[str, Any] = {}
+    """Further fields of the request's JSON body (chat template options and the like)."""
+    timeout_s: float = 120.0
+    max_concurrency: int | None = None
+    """The most requests in flight; None: as many as raise the throughput, up to 512."""
+    max_attempts: int = 6
+    price: Price | None = None
+    note: str = ""
+    """What `medhelm list models` says of the config (`unverified`, `retired 2026-10-23`)."""
+
+
+class Model(Protocol):
+    """A model that answers requests. It raises nothing but `ModelError`: every failure of
+    one request is a `Response` with finish 'error' or 'oversize'."""
+
+    spec: ModelSpec
+
+    async def acquire(self) -> None:
+        """Wait for a place among the endpoint's requests in flight."""
+
+    def release(self) -> None:
+        """Give the place back."""
+
+    async def respond(self, request: Request) -> Response:
+        """Send one request, with the endpoint's retries, and return what came."""
+
+    async def close(self) -> None:
+        """Close connections."""
+
+
+class InstanceModel(Protocol):
+    """A baseline, which is handed the instance with its gold; never a contestant by itself."""
+
+    spec: ModelSpec
+
+    def prepare(self, instances: Iterator[Instance]) -> None:
+        """Read what is needed of all instances (a label distribution)."""
+
+    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+        """Return the completion for one instance."""

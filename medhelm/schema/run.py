@@ -1,0 +1,171 @@
+"""Runs and their records: all that decides one, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from medhelm.schema.data import DataClass, Rubric
+from medhelm.schema.episode import SCHEMA
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.score import IntervalKind, Outcome, Scoring
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that decides one run: benchmark x model x settings."""
+
+    benchmark: str
+    benchmark_version: str
+    data: Literal["sample", "full"]
+    split: str
+    dataset_sha256: str
+    prompt_name: str
+    prompt_version: str
+    prompt_sha256: str
+    """Of template, instruction and system prompt together."""
+    model: ModelSpec
+    max_output_tokens: int
+    repeats: int = 1
+    seed: int = 0
+    max_instances: int | None = None
+    """First N by a seeded hash of the ids; not part of the request hash."""
+
+
+class MetricRef(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A metric as tables need it: everything but its code."""
+
+    name: str
+    version: str
+    scoring: Scoring
+    minimum: float
+    maximum: float
+    floor: float | None
+    higher_is_better: bool
+    aggregation: str
+    interval: IntervalKind = "auto"
+
+
+class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who rates free text. Without judges: the offline graders, a stand-in."""
+
+    name: str
+    judges: tuple[ModelSpec, ...] = ()
+    quorum: int = 2
+    """Verdicts that a score needs; below, the instance is unscored."""
+    repairs: int = 2
+    """How often a judge is asked again whose reply cannot be read."""
+    reasons: bool = True
+    """Whether judges give a short reason for each score."""
+    max_output_tokens: int = 1024
+    reasoning_output_tokens: int = 8192
+
+
+class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who rates, what, and by which version of the judges' prompt (or of the offline graders)."""
+
+    jury: JurySpec
+    rubric: Rubric
+    version: str
+    instruction: str = ""
+    """What the model was told to do, as the judges are shown it."""
+
+
+class GradingSpec(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """All that decides how stored responses are graded. The first metric is the main one."""
+
+    scoring: Scoring
+    metrics: tuple[MetricRef, ...]
+    parts: tuple[str, ...] = ()
+    """Parts of the benchmark, in the order of the statistics of `mean_of_parts`."""
+    jury: JuryTerms | None = None
+    """None where no metric needs one."""
+
+
+class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One metric over one run; the interval is computed by the tables.
+
+    Counts are of instances x repeats.
+    """
+
+    metric: str
+    value: float | None
+    """None where no instance has a value."""
+    counted: int
+    """How many are in the value: scored ones and those that count with the floor."""
+    scored: int
+    outcomes: dict[Outcome, int]
+    cut: int | None = None
+    """How many of the scored ones ended at the output budget; None: graded before it was counted."""
+
+
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sums over a run. `unknown` counts answered requests whose usage was not reported."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    unknown: int = 0
+    lost: int = 0
+    output_limit_tokens: int = 0
+    """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
+
+
+class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one judge used over a run, repairs and repeated tries included."""
+
+    judge: ModelSpec
+    judgements: dict[str, int]
+    """How its judgements ended ('scored', 'unreadable', 'refused', 'error', 'not asked', ...)."""
+    usage: UsageTotals
+    served_models: dict[str, int]
+
+
+class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What reporting needs of a benchmark without loading its plugin."""
+
+    name: str
+    title: str
+    category: str
+    subcategory: str
+    data_class: DataClass
+    redistributable: bool
+    licence: str
+    curation: str
+    citation: str
+    cluster: str
+    description: str = ""
+    instruction: str = ""
+    tasks: tuple[str, ...] = ()
+    source: str = ""
+    """Where the data come from, for people."""
+    plugin: str = ""
+    """File that declares the benchmark, with the start of its sha256."""
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`summary.json`: one graded run."""
+
+    schema: int = SCHEMA
+    spec: RunSpec
+    request_hash: str
+    grading: GradingSpec
+    grading_hash: str
+    card: BenchmarkCard
+    state: Literal["complete", "partial"]
+    """partial: the run was stopped before every planned instance had its outcome."""
+    instances: int
+    """Planned instances (each asked `spec.repeats` times)."""
+    results: tuple[MetricResult, ...]
+    usage: UsageTotals
+    served_models: dict[str, int]
+    """Model ids and fingerprints as served, with counts; more than one means drift."""
+    provenance: dict[str, str]
+    """Versions, dates, machine class: recorded, never hashed."""
+    judges: tuple[JudgeTotals, ...] = ()

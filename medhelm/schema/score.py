@@ -1,0 +1,102 @@
+"""Scores of responses, and the metrics that give them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Response
+
+Outcome = Literal[
+    "scored",
+    "unparsed",
+    "empty",
+    "refused",
+    "truncated",
+    "oversize",
+    "error",
+    "unscored",
+    "uninformative",
+]
+"""How one instance ended.
+
+scored: an answer was read and scored. unparsed: text came, no answer could be read.
+empty: no text came. refused: the endpoint said so. truncated: nothing could be read
+because the output budget ended. oversize: the prompt exceeds the model's window.
+error: infrastructure. unscored: the answer is there, but no score can be given (a jury
+below its quorum). uninformative: the gold of this instance cannot tell right from wrong,
+whatever the model answers; it does not count against coverage.
+"""
+
+FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "truncated"})
+"""Outcomes that count with the metric's floor. The others but `scored` are in no mean."""
+
+IntervalKind = Literal["auto", "exact", "bounded"]
+"""How a score's interval is made (`Metric.interval`)."""
+
+Scoring = Literal["fixed", "helm"]
+"""fixed: the metric as it should be. helm: the published scorer, faults included."""
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """What one metric says of one response."""
+
+    value: float | None
+    """Finite, in the metric's range; None where there is no score."""
+    outcome: Outcome = "scored"
+    extracted: str = ""
+    """The answer that was read out of the completion."""
+    reason: str = ""
+    """Why there is no value, or why it is what it is."""
+    stats: tuple[float, ...] = ()
+    """Additive statistics for metrics that are not a mean (see `Metric.aggregation`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """Scores one response purely: the same instance and text, the same score."""
+
+    name: str
+    """The name in the literature (`exact_match`); key of the registry with `scoring`."""
+    version: str = "1"
+    """Raised whenever a number can change."""
+    scoring: Scoring = "fixed"
+    is_as_published: bool = False
+    """Whether the published scorer follows the same rule and needs no class of its own."""
+    minimum: float = 0.0
+    maximum: float = 1.0
+    floor: float | None = 0.0
+    """What an unparsed, empty, refused or truncated response counts; None: it is in no mean, and a
+    model is ranked only where nearly all of its responses were read."""
+    higher_is_better: bool = True
+    aggregation: str = "mean"
+    """Key of `stats.AGGREGATIONS`: how the sums of `Score.stats` make the run's value."""
+    source: str = ""
+    """The paper or the code that defines it."""
+    interval: IntervalKind = "auto"
+    """exact: a rate of independent instances, which gets Clopper-Pearson's interval. bounded: a
+    score that one bad instance not seen yet could change much, which gets Gaffke's."""
+    is_slow: bool = False
+    """Whether one score takes milliseconds; such metrics are computed on all cores."""
+
+    @abstractmethod
+    def score(self, instance: Instance, response: Response) -> Score:
+        """Return the score of a non-empty completion; value None and `unparsed` if unreadable."""
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return what an instance counts whose answer could not be read."""
+        return Score(value=self.floor, outcome=outcome, reason=reason)
+
+    def prepare(self, folder: Path) -> Metric:
+        """Return the metric as it grades a benchmark whose data files lie in `folder`.
+
+        Called once before grading, with `<data dir>/<benchmark>` or the folder of the samples.
+        A metric that needs a file besides the instance (a database) keeps the folder and opens
+        the file in `score`; the others return themselves.
+        """
+        return self

@@ -1,0 +1,1 @@
+"""Texts are compared with references: ROUGE, BERTScore, metrics of `evaluate`, words."""

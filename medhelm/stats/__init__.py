@@ -1,0 +1,1 @@
+"""Aggregation, resampling, intervals, ranks and agreement: pure functions on arrays."""

@@ -1,0 +1,396 @@
+"""Agreement of raters, and scores corrected by a few human labels: pure functions on arrays.
+
+`ratings` is (n, k), units by raters, NaN where a rater did not rate a unit. `weights` (D, n) says
+how often each unit counts in each of D bootstrap draws; `once` is the data as it is. What is
+undefined (a rater without spread, a correlation of two units) is NaN.
+
+Sources: Shrout and Fleiss 1979 and McGraw and Wong 1996 for the ICC; Krippendorff 2011 for alpha;
+Cohen 1968 for the weighted kappa; Rogan and Gladen 1978 (variance: arXiv 2511.21140) for the
+corrected rate; Angelopoulos et al. 2023 (arXiv 2301.09633) for the prediction-powered mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from medhelm.stats.aggregation import TIE, Floats, Ints
+from medhelm.stats.intervals import Interval, percentile
+from medhelm.stats.student_t import t_quantile
+
+LEAST = 3
+"""A correlation needs that many units: of two it is 1 or -1 whatever they say."""
+
+NEAR_IDENTITY = 0.9
+"""From here on agreement is commonly called excellent. (Koo and Li, J Chiropr Med 15, 2016)"""
+
+LEAST_ABOVE_CHANCE = 0.1
+"""Below this much of Se + Sp - 1 a judge tells too little for a rate to be corrected by it."""
+
+_NO_SPREAD = 1e-6
+"""An SD below this share of the largest value is none: the rest of rounding."""
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True)
+class Icc:
+    """An intraclass correlation with its F interval, not clipped; n units and k raters."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    k: int
+
+
+def once(n: int) -> Floats:
+    """Return the weights (1, n) of the data as it is."""
+    return np.ones((1, n))
+
+
+def resampled(clusters: Ints, draws: int, seed: int) -> Floats:
+    """Return weights (draws, n): whole clusters, coded 0..C-1, drawn with replacement."""
+    count = int(clusters.max()) + 1
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(count, np.full(count, 1 / count), size=draws)
+    return counts[:, clusters].astype(np.float64)
+
+
+def z_scores(ratings: Floats) -> Floats:
+    """Return (x - mean) / SD (ddof 1) within each rater; NaN for a rater without spread."""
+    centred, means, inverse = _standards(ratings, once(len(ratings)))
+    with np.errstate(invalid="ignore"):
+        return np.where(inverse > 0, (centred - means) * inverse, np.nan)
+
+
+def consensus(ratings: Floats, weights: Floats) -> Floats:
+    """Return (D, n): the mean over raters of their z-scores, each rater standardised anew in each
+    draw; NaN for a unit that no rater with spread has rated."""
+    centred, means, inverse = _standards(ratings, weights)
+    there = (~np.isnan(ratings)).astype(np.float64)
+    total = inverse @ np.nan_to_num(centred).T - (inverse * means) @ there.T
+    votes = (inverse > 0).astype(np.float64) @ there.T
+    return _ratio(total, votes)
+
+
+def _standards(ratings: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return ratings less each rater's plain mean (n, k), and of those the weighted means (D, k)
+    and 1 / SD (D, k), 0 where a rater has no spread."""
+    there = ~np.isnan(ratings)
+    plain = np.where(there, ratings, 0.0)
+    centres = _ratio(plain.sum(0), there.sum(0).astype(np.float64))
+    centred = ratings - centres
+    own = np.where(there, centred, 0.0)
+    counts = weights @ there
+    means = np.nan_to_num(_ratio(weights @ own, counts))
+    squares = weights @ own**2 - counts * means**2
+    sd = np.sqrt(np.maximum(np.nan_to_num(_ratio(squares, counts - 1)), 0.0))
+    has_spread = (counts > 1) & (sd > [_least_spread(own) for own in plain.T])
+    return centred, means, np.where(has_spread, 1 / np.where(has_spread, sd, 1.0), 0.0)
+
+
+def _least_spread(values: Floats) -> float:
+    return max(_NO_SPREAD * float(np.abs(values).max(initial=0.0)), 1e-12)
+
+
+def correlation(a: Floats, b: Floats, weights: Floats, *, least: int = LEAST) -> Floats:
+    """Return Pearson's r (D,) of a and b, each (n,) or (D, n), over the units that have both.
+
+    NaN with fewer than `least` different units in a draw, or where one of the two has no spread.
+    """
+    there = ~(np.isnan(a) | np.isnan(b))
+    w = np.where(there, weights, 0.0)
+    a, b = (np.where(there, x, 0.0) for x in (a, b))
+    total = w.sum(-1, keepdims=True)
+    da, db = (x - _ratio((w * x).sum(-1, keepdims=True), total) for x in (a, b))
+    sa, sb = (np.sqrt(_ratio((w * d * d).sum(-1), total[:, 0])) for d in (da, db))
+    has_spread = (sa > _least_spread(a)) & (sb > _least_spread(b))
+    is_defined = has_spread & ((w > 0).sum(-1) >= least)
+    r = _ratio((w * da * db).sum(-1), total[:, 0] * np.where(is_defined, sa * sb, np.nan))
+    return np.clip(r, -1.0, 1.0)
+
+
+def two_rater_icc(r: Floats) -> Floats:
+    """Return 2r / (1 + r): ICC(3,k) of two z-scored raters that correlate by r; -inf at r = -1."""
+    above = 1 + np.asarray(r, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # what rounding leaves above -1 is no number either
+        return np.asarray(2 * np.asarray(r) / np.where(above > TIE, above, 0.0), dtype=np.float64)
+
+
+def says_nothing(low: float, high: float) -> bool:
+    """Return whether an interval of an ICC holds everything from contradiction to near identity."""
+    return low < 0 and high > NEAR_IDENTITY
+
+
+def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Interval:
+    """Return the bootstrap interval of `two_rater_icc` from draws of r, transformed at its ends."""
+    if clusters < 2:
+        return Interval(None, None, "none (one cluster)")
+    found = percentile(draws, confidence, clusters)
+    if found.low is None or found.high is None:
+        return found
+    low, high = map(float, two_rater_icc(np.asarray([found.low, found.high])))
+    return informative(Interval(low, high, found.method))
+
+
+def informative(found: Interval) -> Interval:
+    """Return an interval of an ICC, or none with its ends as the reason where it says nothing."""
+    if found.low is None or found.high is None or not says_nothing(found.low, found.high):
+        return found
+    return Interval(None, None, f"none ({found.low:.2f} to {found.high:.2f} says nothing)")
+
+
+def common_pairs(ratings: Floats, minimum: int) -> list[tuple[int, int]]:
+    """Return the pairs of raters with at least `minimum` units in common."""
+    there = (~np.isnan(ratings)).astype(np.int64)
+    common = there.T @ there
+    return [p for p in combinations(range(ratings.shape[1]), 2) if common[p] >= minimum]
+
+
+def pair_iccs(
+    ratings: Floats, pairs: Sequence[tuple[int, int]], weights: Floats, *, least: int = LEAST
+) -> Floats:
+    """Return (D, pairs): ICC(3,k) of each pair, z-scored over its common units."""
+    found = np.full((len(weights), len(pairs)), np.nan)
+    for place, pair in enumerate(pairs):
+        a, b = ratings[:, pair[0]], ratings[:, pair[1]]
+        rows = ~(np.isnan(a) | np.isnan(b))
+        found[:, place] = two_rater_icc(
+            correlation(a[rows], b[rows], weights[:, rows], least=least)
+        )
+    return found
+
+
+def icc3k(ratings: Floats, confidence: float = 0.95) -> Icc:
+    """Return ICC(3,k): consistency of the mean of k fixed raters, (MSR - MSE) / MSR.
+
+    Units with a missing rating are left out.
+    """
+    rows, _, error, n, k = _mean_squares(ratings)
+    low, high = math.nan, math.nan
+    if rows > 0 and error > 0:
+        ratio, df = rows / error, (n - 1, (n - 1) * (k - 1))
+        upper = 0.5 + confidence / 2
+        low = 1 - _f_quantile(upper, *df) / ratio
+        high = 1 - 1 / (ratio * _f_quantile(upper, *reversed(df)))
+    value = 1 - error / rows if rows > 0 else math.nan
+    return Icc(value, low, high, n, k)
+
+
+def icc2(ratings: Floats, confidence: float = 0.95) -> tuple[Icc, Icc]:
+    """Return ICC(2,1) and ICC(2,k): absolute agreement of random raters, of one and of their mean.
+
+    Units with a missing rating are left out.
+    """
+    rows, columns, error, n, k = _mean_squares(ratings)
+    nothing = Icc(math.nan, math.nan, math.nan, n, k)
+    if not rows + columns + error > 0:
+        return nothing, nothing
+    one = (rows - error) / (rows + (k - 1) * error + k * (columns - error) / n)
+    low, high = math.nan, math.nan
+    if rows > 0 and error > 0 and one < 1:
+        a, b = k * one / (n * (1 - one)), 1 + k * one * (n - 1) / (n * (1 - one))
+        df = (a * columns + b * error) ** 2 / (
+            (a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
+        )
+        upper, rest = 0.5 + confidence / 2, k * columns + (k * n - k - n) * error
+        f = _f_quantile(upper, n - 1, df)
+        low = n * (rows - f * error) / (f * rest + n * rows)
+        f = _f_quantile(upper, df, n - 1)
+        high = n * (f * rows - error) / (rest + n * f * rows)
+    mean, mean_low, mean_high = (k * x / (1 + (k - 1) * x) for x in (one, low, high))
+    return Icc(one, low, high, n, k), Icc(mean, mean_low, mean_high, n, k)
+
+
+def _mean_squares(ratings: Floats) -> tuple[float, float, float, int, int]:
+    """Return the mean squares of rows, columns and error, n and k; NaN below two of either."""
+    full = ratings[~np.isnan(ratings).any(axis=1)]
+    n, k = full.shape
+    if n < 2 or k < 2:
+        return math.nan, math.nan, math.nan, n, k
+    by_row, by_column, grand = full.mean(1), full.mean(0), full.mean()
+    rows = k * float(np.sum((by_row - grand) ** 2)) / (n - 1)
+    columns = n * float(np.sum((by_column - grand) ** 2)) / (k - 1)
+    left = full - by_row[:, None] - by_column + grand
+    error = float(np.sum(left**2)) / ((n - 1) * (k - 1))
+    noise = (
+        TIE * max(1.0, float(np.abs(full).max()))
+    ) ** 2  # equal means differ in their last bits
+    rows, columns, error = (x if x > noise else 0.0 for x in (rows, columns, error))
+    return rows, columns, error, n, k
+
+
+def _f_quantile(p: float, df1: float, df2: float) -> float:
+    from scipy.special import fdtri
+
+    return float(fdtri(df1, df2, p))
+
+
+def krippendorff_alpha(ratings: Floats, level: Level) -> float:
+    """Return 1 - observed / expected disagreement over all pairable values, whoever rated what.
+
+    Units with one rating are left out. NaN where all pairable values are equal.
+    """
+    there = ~np.isnan(ratings)
+    used = there & (there.sum(1) > 1)[:, None]
+    values, codes = np.unique(ratings[used], return_inverse=True)
+    if len(values) < 2:
+        return math.nan
+    counts = np.zeros((len(ratings), len(values)))
+    np.add.at(counts, (np.nonzero(used)[0], codes), 1)
+    counts = counts[counts.sum(1) > 0]
+    each = counts.sum(1)
+    pairs = (counts / (each - 1)[:, None]).T @ counts - np.diag((counts.T / (each - 1)).sum(1))
+    totals = counts.sum(0)
+    squares = _disagreement(values, totals, level)
+    expected = float(totals @ squares @ totals) / (float(totals.sum()) - 1)
+    observed = float((pairs * squares).sum())
+    return 1 - observed / expected
+
+
+def _disagreement(values: Floats, totals: Floats, level: Level) -> Floats:
+    """Return the squared differences (V, V) of values at a level of measurement."""
+    if level == "nominal":
+        return 1 - np.eye(len(values))
+    if level == "interval":
+        return (values[:, None] - values) ** 2
+    middle = np.cumsum(totals) - totals / 2  # ranks of ties are their mean
+    return (middle[:, None] - middle) ** 2
+
+
+def weighted_kappa(
+    a: Floats, b: Floats, scale: Sequence[int], weights: Literal["linear", "quadratic"]
+) -> float:
+    """Return Cohen's kappa of two raters on an ordinal scale, over the units that both rated.
+
+    NaN where chance alone gives no disagreement.
+    """
+    there = ~(np.isnan(a) | np.isnan(b))
+    steps = np.asarray(scale, dtype=np.float64)
+    one, other = (x[there, None] == steps for x in (a, b))
+    n = int(there.sum())
+    if one.sum() != n or other.sum() != n:
+        raise ValueError("a rating is not on the scale")
+    gap = np.abs(np.subtract.outer(np.arange(len(steps)), np.arange(len(steps))))
+    cost = (gap if weights == "linear" else gap**2).astype(np.float64)
+    observed = one.T.astype(np.float64) @ other
+    chance = np.outer(observed.sum(1), observed.sum(0)) / max(n, 1)
+    expected = float((cost * chance).sum())
+    return 1 - float((cost * observed).sum()) / expected if expected > 0 else math.nan
+
+
+def mean_absolute_error(a: Floats, b: Floats) -> float:
+    """Return the mean of |a - b| over the units that have both; NaN where none has."""
+    gaps = np.abs(a - b)
+    gaps = gaps[~np.isnan(gaps)]
+    return float(gaps.mean()) if len(gaps) else math.nan
+
+
+def effective_votes(k: int, r: float) -> float:
+    """Return k / (1 + (k - 1) r): how many independent judges k are worth whose errors correlate
+    by r; NaN where that is no number above 0."""
+    spread = 1 + (k - 1) * r
+    return k / spread if k > 0 and spread > 0 else math.nan
+
+
+def error_correlation(judges: Floats, truth: Floats) -> float:
+    """Return the mean correlation, over pairs of judges (n, k), of their errors against a truth (n,).
+
+    A pair without a defined correlation is left out; NaN where none is left.
+    """
+    errors = judges - truth[:, None]
+    pairs = combinations(errors.T, 2)
+    found = np.asarray([correlation(a, b, once(len(truth)))[0] for a, b in pairs])
+    found = found[~np.isnan(found)]
+    return float(found.mean()) if len(found) else math.nan
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A corrected value with its standard error; None where there is none, and the method says why."""
+
+    value: float | None
+    error: float | None
+    method: str
+
+
+def corrected_rate(
+    rate: float, n: int, sensitivity: float, positives: int, specificity: float, negatives: int
+) -> Corrected:
+    """Return (p + Sp - 1) / (Se + Sp - 1), clipped to [0, 1], with its delta-method error.
+
+    `rate`: the judge's share of positives among n units; Se and Sp: the judge's on `positives`
+    and `negatives` units with a human label. Variance: [p(1-p)/n + (1-t)^2 Sp(1-Sp)/m0 +
+    t^2 Se(1-Se)/m1] / (Se+Sp-1)^2. Refused where Se + Sp is near 1.
+    """
+    if min(n, positives, negatives) < 1:
+        return Corrected(None, None, "none (no labelled positive or no labelled negative)")
+    above = sensitivity + specificity - 1
+    if above < LEAST_ABOVE_CHANCE:
+        return Corrected(None, None, f"none (sensitivity + specificity = {above + 1:.2f})")
+    t = min(1.0, max(0.0, (rate + specificity - 1) / above))
+    variance = (
+        rate * (1 - rate) / n
+        + (1 - t) ** 2 * specificity * (1 - specificity) / negatives
+        + t**2 * sensitivity * (1 - sensitivity) / positives
+    ) / above**2
+    return Corrected(t, math.sqrt(variance), "rogan-gladen")
+
+
+def powered_mean(judge: Floats, human: Floats, clusters: Ints) -> Corrected:
+    """Return the mean of the judge over all units plus the mean of human - judge over those with
+    a human label (NaN: none), with its clustered error.
+
+    The error is that of the sum of what each cluster adds to the two means, so that units in both
+    count for both; of separate units it is the sum of the two variances.
+    """
+    gaps = human - judge
+    labelled = ~np.isnan(gaps)
+    n, m = len(judge), int(labelled.sum())
+    if m < 1:
+        return Corrected(None, None, "none (no label)")
+    value = float(judge.mean() + gaps[labelled].mean())
+    held = len(np.unique(clusters[labelled]))
+    if held < 2:
+        return Corrected(value, None, "none (one labelled cluster)")
+    adds = (judge - judge.mean()) / n
+    adds[labelled] += (gaps[labelled] - gaps[labelled].mean()) / m
+    sums = np.bincount(clusters, weights=adds)
+    variance = float(np.sum(sums**2) * held / (held - 1))
+    return Corrected(value, math.sqrt(variance), "prediction-powered")
+
+
+def t_interval(found: Corrected, clusters: int, confidence: float) -> Interval:
+    """Return value -+ t[C-1] * error; none without an error."""
+    if found.value is None or found.error is None or clusters < 2:
+        return Interval(None, None, found.method)
+    if found.error <= TIE:
+        return _no_spread(found)
+    half = t_quantile(0.5 + confidence / 2, clusters - 1) * found.error
+    return Interval(found.value - half, found.value + half, found.method)
+
+
+def normal_interval(found: Corrected, confidence: float) -> Interval:
+    """Return value -+ z * error of a rate, within [0, 1]; none without an error."""
+    if found.value is None or found.error is None:
+        return Interval(None, None, found.method)
+    if found.error <= TIE:
+        return _no_spread(found)
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) * found.error
+    return Interval(max(0.0, found.value - half), min(1.0, found.value + half), found.method)
+
+
+def _no_spread(found: Corrected) -> Interval:
+    return Interval(None, None, f"{found.method}, no interval (no spread)")
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, NaN where the whole is not above 0."""
+    return np.asarray(np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan))

@@ -1,0 +1,361 @@
+"""Run folders: where they lie, what names them, and their small files. The log is in `runlog`.
+
+<results>/runs/<benchmark>/<model>/<request hash>/
+    spec.json           what was asked, and which instances are planned
+    responses.jsonl     one line per finished request, each with its checksum
+    quarantine.jsonl    lines that could not be read; their instances are asked again
+    stale.jsonl         answers of instances that the data no longer holds
+    lock                held while a process writes
+    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge; damaged ones go
+                        to quarantine.jsonl beside it and are asked for again
+    gradings/<grading hash>/{scores.parquet, summary.json}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from medhelm.errors import RecordError
+from medhelm.files.durable import AtomicFile, make_private, why
+from medhelm.files.seals import is_broken, sealed, unsealed
+from medhelm.models.identity import READS_PROMPT, as_spelt, identity, without_unused
+from medhelm.schema.episode import SCHEMA
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import GradingSpec, JurySpec, JuryTerms, RunRecord, RunSpec
+
+STAMP = "grading_stamp"
+"""Key of the mark that scores.parquet and summary.json of one grading share."""
+SCORES_HASH = "scores_sha256"
+"""Key of the hash of scores.parquet in the provenance; gradings made before it have none."""
+
+_DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
+"""Of a model's state: `gpt-4o-2024-08-06`."""
+
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `([^`]*)`")
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+_SPEC_FIELDS = (
+    "benchmark",
+    "benchmark_version",
+    "data",
+    "split",
+    "dataset_sha256",
+    "prompt_sha256",
+    "max_output_tokens",
+    "repeats",
+    "seed",
+)
+
+
+_LIMITS = ("max_concurrency", "timeout_s", "max_attempts")
+_NO_LIMITS = ModelSpec(name="")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec.json`: a run and the instances that it is to ask."""
+
+    schema: int = SCHEMA
+    spec: RunSpec
+    request_hash: str
+    instances: int
+    cut: int | None = None
+    """Instances whose `order_key` is at most this; None: all."""
+
+
+def request_hash(spec: RunSpec) -> str:
+    """Return 16 hex digits over all that decides the requests (design section 4).
+
+    Left out on purpose: the number of instances (growing it reuses every response), the
+    model's display name, prices, time-outs and limits on concurrency.
+    """
+    plain = one_spelling(spec)
+    decides: dict[str, Any] = {f: getattr(plain, f) for f in _SPEC_FIELDS}
+    decides["model"] = identity(spec.model)
+    if spec.model.json_schema:  # only then, so that runs without it keep their name
+        decides["model"]["json_schema"] = True
+    return _digest(decides)
+
+
+def one_spelling(spec: RunSpec) -> RunSpec:
+    """Return a spec whose model is spelt as all equal ones are; its name and price stay.
+
+    Its limits (requests in flight, time-outs, tries) are at their defaults: they decide no answer.
+    """
+    plain = without_unused(spec.model)
+    decides = {name: identity(plain)[name] for name in ("model", "base_url")}
+    decides |= {name: getattr(_NO_LIMITS, name) for name in _LIMITS}
+    spec = msgspec.structs.replace(spec, model=msgspec.structs.replace(plain, **decides))
+    if spec.model.provider in READS_PROMPT:
+        return spec
+    return msgspec.structs.replace(
+        spec, prompt_name="", prompt_version="", prompt_sha256="", max_output_tokens=0
+    )
+
+
+def bare_name(model: str) -> str:
+    """Return a model's name without who serves it: `gpt-4o` of `openai/GPT-4o`."""
+    return model.rpartition("/")[2].lower()
+
+
+def is_same_model(model: ModelSpec, name: str) -> bool:
+    """Return whether a name is that of a model, whoever serves it and of whatever date."""
+    own = {_DATE.sub("", bare_name(n)) for n in (model.name, model.model) if n}
+    return _DATE.sub("", bare_name(name)) in own
+
+
+def grading_hash(grading: GradingSpec) -> str:
+    """Return 16 hex digits over metrics, their versions, the scoring and who judges."""
+    if grading.jury is None:
+        return _digest(grading)
+    decides = msgspec.to_builtins(grading)
+    decides["jury"] = {
+        "judges": [judge_hash(judge, grading.jury) for judge in grading.jury.jury.judges],
+        "quorum": grading.jury.jury.quorum,
+        "rubric": decides["jury"]["rubric"],
+        "version": grading.jury.version,
+        "instruction": grading.jury.instruction,
+    }
+    return _digest(decides)
+
+
+def stored_jury(run: Path) -> JurySpec | None:
+    """Return the jury of a run's newest grading by one; None where there is none."""
+    found: list[tuple[float, JurySpec]] = []
+    for record in _stored_records(run):
+        if record.grading.jury is not None:
+            stamp = record.provenance.get(STAMP, "0").split()[0]
+            found.append((float(stamp), record.grading.jury.jury))
+    return max(found, key=itemgetter(0))[1] if found else None
+
+
+def _stored_records(run: Path) -> Iterator[RunRecord]:
+    """Yield the records of a run's gradings that can be read."""
+    for path in (run / "gradings").glob("*"):
+        with suppress(RecordError):
+            yield read_record(path)
+
+
+def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
+    """Return 16 hex digits over all that decides what one judge is asked: itself, rubric, prompt."""
+    return _judge_digest(identity(judge), judge, terms)
+
+
+def spelt_judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
+    """Return the hash that an earlier medhelm made of a judge's settings as they are spelt."""
+    return _judge_digest(as_spelt(judge), judge, terms)
+
+
+def stored_judge(run: Path, judge: ModelSpec, terms: JuryTerms) -> Path:
+    """Return the folder of a judge's verdicts in a run folder.
+
+    They may lie under the name of an earlier medhelm: of the judge as it is spelt now, or as it is
+    in a grading that is there.
+    """
+    folder = run / "judges" / judge_hash(judge, terms)
+    if folder.exists() or not folder.parent.exists():
+        return folder
+    spelt = [(judge, terms)]
+    for record in _stored_records(run):
+        if (then := record.grading.jury) is not None:
+            alike = (j for j in then.jury.judges if judge_hash(j, then) == folder.name)
+            spelt += [(one, then) for one in alike]
+    older = (folder.with_name(spelt_judge_hash(one, then)) for one, then in spelt)
+    return next((path for path in older if path.exists()), folder)
+
+
+def _judge_digest(model: dict[str, Any], judge: ModelSpec, terms: JuryTerms) -> str:
+    return _digest(
+        {
+            "model": model,
+            "rubric": terms.rubric,
+            "version": terms.version,
+            "instruction": terms.instruction,
+            "repairs": terms.jury.repairs,
+            "reasons": terms.jury.reasons,
+            "max_output_tokens": judge_budget(judge, terms.jury),
+        }
+    )
+
+
+def judge_budget(judge: ModelSpec, jury: JurySpec) -> int:
+    """Return the output tokens that a judge may use for one reply."""
+    if judge.max_output_tokens is not None:
+        return judge.max_output_tokens
+    return jury.reasoning_output_tokens if judge.reasoning else jury.max_output_tokens
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
+
+
+def order_key(seed: int, instance_id: str) -> int:
+    """Return the 64-bit place of an instance in the seeded order that `max_instances` cuts."""
+    digest = hashlib.blake2b(f"{seed}\0{instance_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def instance_key(instance_id: str) -> int:
+    """Return the 64-bit key by which tables join instances; collisions as in `episode_key`."""
+    digest = hashlib.blake2b(f"i\0{instance_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def cluster_key(instance_id: str, cluster: str | None) -> int:
+    """Return the 64-bit key of an instance's cluster; without one it is its own."""
+    if cluster is None:
+        return instance_key(instance_id)
+    digest = hashlib.blake2b(f"c\0{cluster}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
+
+
+def run_path(results: Path, spec: RunSpec) -> Path:
+    """Return the folder of a run: the one that holds its answers, else where it is to be begun.
+
+    A run is the same under another name of its model. It may lie under the name that an earlier
+    medhelm made of its settings as they were spelt; such a folder keeps its name.
+    """
+    new = _new_path(results, spec)
+    if (new / "spec.json").is_file():
+        return new
+    name = new.name
+    found = sorted(new.parents[1].glob("*/*/spec.json"), key=lambda path: path.parent.name != name)
+    for path in found:
+        if path.parent.name == name:
+            return path.parent
+        with suppress(RecordError):
+            if request_hash(read_plan(path.parent).spec) == name:
+                return path.parent
+    return new
+
+
+def _new_path(results: Path, spec: RunSpec) -> Path:
+    model = quote(spec.model.name.replace("/", "__"), safe="-_.+@=,")
+    if model.startswith("."):  # '..' would leave the folder
+        model = "%2E" + model[1:]
+    return results / "runs" / spec.benchmark / model / request_hash(spec)
+
+
+def write_struct(path: Path, value: msgspec.Struct) -> None:
+    """Write a struct as indented JSON with its hash, atomically; raises RecordError."""
+    try:
+        make_private(path.parent)
+        with AtomicFile(path) as handle:
+            handle.write(sealed(value))
+    except OSError as e:
+        raise RecordError(f"cannot write {path}: {why(e)}") from None
+
+
+def read_plan(run: Path) -> Plan:
+    """Return `spec.json` of a run folder; raises RecordError."""
+    return _read_struct(run / "spec.json", Plan)
+
+
+def read_record(grading: Path) -> RunRecord:
+    """Return `summary.json` of a grading folder; raises RecordError."""
+    return _read_struct(grading / "summary.json", RunRecord)
+
+
+def _read_struct(path: Path, kind: type[_T]) -> _T:
+    try:
+        raw = path.read_bytes()
+        head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
+        was_changed = is_broken(raw)
+    except OSError as e:
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise RecordError(f"{path} is not readable JSON; restore it or remove its folder") from None
+    if was_changed:
+        fix = "`medhelm score`" if kind is RunRecord else "the same `medhelm run` command"
+        raise RecordError(
+            f"{path} is damaged: it was changed after it was written; {fix} writes it again"
+        )
+    if head is not None and bytes(head) != b"%d" % SCHEMA:
+        fix = (
+            "grade it again with `medhelm score`"
+            if kind is RunRecord
+            else "use the medhelm version that wrote it, or another results_dir"
+        )
+        raise RecordError(
+            f"{path} has schema {bytes(head).decode(errors='replace')}, this medhelm reads "
+            f"{SCHEMA}; {fix}"
+        )
+    try:
+        return msgspec.json.decode(unsealed(raw), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise RecordError(f"{path} is not a record of medhelm: {unknown_key(e) or e}") from None
+
+
+def unknown_key(e: Exception) -> str:
+    """Return what to say of a key that a record may not have; empty for any other error."""
+    key = _UNKNOWN_KEY.match(str(e))
+    if key is None:
+        return ""
+    return (
+        f"it holds {key[1]!r}, which this version does not know and would leave out; use the "
+        "version that wrote it"
+    )
+
+
+def find_runs(results: Path) -> list[Path]:
+    """Return every run folder below a results folder, sorted."""
+    return sorted(p.parent for p in (results / "runs").glob("*/*/*/spec.json"))
+
+
+def find_gradings(results: Path) -> list[Path]:
+    """Return every grading folder that has a summary below a results folder, sorted."""
+    return sorted(p.parent for p in (results / "runs").glob("*/*/*/gradings/*/summary.json"))
+
+
+def find_unreadable(results: Path) -> list[tuple[Path, str]]:
+    """Return every place below a results folder that may hide a run or a grading, and why.
+
+    `find_runs` and `find_gradings` cannot see what is in a folder that may not be entered, or that
+    has lost the file that makes it one; whoever shows runs names it.
+    """
+    found: list[tuple[Path, str]] = []
+    places = [results / "runs"]
+    for _ in ("benchmark", "model", "run"):
+        places = [below for place in places for below in _folders(place, found)]
+    for run in places:
+        is_shown = _has(run / "spec.json", found)
+        for grading in _folders(run / "gradings", found):
+            if _has(grading / "summary.json", found):
+                is_shown = True
+            elif _has(grading / "scores.parquet", found):
+                found.append((grading, "summary.json is missing, `medhelm score` writes it"))
+        if not is_shown and _has(run / "responses.jsonl", found):
+            found.append((run, "spec.json is missing"))
+    return list(dict.fromkeys(found))
+
+
+def _folders(place: Path, found: list[tuple[Path, str]]) -> list[Path]:
+    try:
+        with os.scandir(place) as entries:
+            return sorted(Path(entry) for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as e:
+        found.append((place, f"cannot be read ({why(e)})"))
+        return []
+
+
+def _has(path: Path, found: list[tuple[Path, str]]) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as e:
+        found.append((path.parent, f"cannot be read ({why(e)})"))
+        return True  # who knows
+    return True

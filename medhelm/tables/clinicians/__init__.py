@@ -1,0 +1,1 @@
+"""Tables that compare raters: clinicians, judges, metrics, and the sheets that they fill in."""

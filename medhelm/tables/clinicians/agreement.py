@@ -1,0 +1,358 @@
+"""The table of agreement: the jury, its judges and other metrics against clinicians, and
+clinicians against each other.
+
+As table 2 of the MedHELM paper: ICC(3,k) with k = 2 after z-scoring within rater, combined and per
+benchmark. Of the two raters one is the clinicians' mean, which is standardised again, so that the
+figure is 2r / (1 + r). `z_scores="after"` makes the table as the paper does: the mean is of ratings
+as they are, and pairs of clinicians need two answers in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.stats import agreement
+from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.intervals import Interval, percentile, seed_of
+from medhelm.tables.clinicians.agreement_columns import AGREEMENT
+from medhelm.tables.clinicians.rated import Rated
+from medhelm.tables.table import Row, Settings, Table, Value, make_table
+
+ZScores = Literal["before", "after"]
+"""Whether clinicians' ratings are z-scored before they are averaged, or their plain mean after."""
+
+MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
+"""A pair of clinicians needs that many answers in common for an ICC of its own; two as in the paper."""
+
+_MANY = 5
+COMBINED = "combined"
+CLINICIANS = "clinicians"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rated answers of one benchmark, or of all."""
+
+    name: str
+    level: str
+    ratings: Floats
+    measures: dict[str, Floats]
+    clusters: Ints
+    weights: Floats
+    """Of the bootstrap's draws."""
+    scale: tuple[int, int]
+    z_scores: ZScores
+
+    def consensus(self, weights: Floats) -> Floats:
+        """Return what clinicians give each answer, (D, n) or of every draw the same (n,)."""
+        return (
+            agreement.consensus(self.ratings, weights) if self.z_scores == "before" else self.human
+        )
+
+    @property
+    def least(self) -> int:
+        """Answers that an ICC needs: of two it is 1 or undefined, which only the paper allows."""
+        return agreement.LEAST if self.z_scores == "before" else 2
+
+    @property
+    def human(self) -> Floats:
+        return np.asarray(np.nanmean(self.ratings, axis=1), dtype=np.float64)
+
+    def row(self, measure: str, used: NDArray[np.bool_]) -> Row:
+        """Return what every row says: who is compared, on how many answers."""
+        rated = ~np.isnan(self.ratings[used])
+        return {
+            "level": self.level,
+            "benchmark": self.name,
+            "measure": measure,
+            "n": int(used.sum()),
+            "answers": len(used),
+            "clusters": len(np.unique(self.clusters[used])),
+            "raters": int(rated.any(axis=0).sum()),
+        }
+
+
+def agreement_table(
+    rated: Rated,
+    settings: Settings | None = None,
+    *,
+    min_common: int | None = None,
+    with_judges: bool = False,
+    z_scores: ZScores = "before",
+) -> Table:
+    """Return agreement with clinicians, combined and per benchmark, of the jury and of metrics."""
+    settings = settings or Settings()
+    min_common = MIN_COMMON[z_scores] if min_common is None else min_common
+    judges = set(rated.judges)
+    shown = [m for m in rated.measures if with_judges or m not in judges]
+    rows: list[Row] = []
+    for group in _groups(rated, settings, z_scores):
+        measures = [m for m in shown if not np.isnan(group.measures[m]).all()]
+        for measure in measures:
+            row = _against(group, measure, settings.confidence)
+            row["is_stand_in"] = not rated.jury.judges and measure in {JURY, *judges}
+            if measure == JURY:
+                row |= _votes(group, rated.judges)
+            rows.append(row)
+        rows.append(_among(group, min_common, settings.confidence))
+    return make_table(
+        "agreement",
+        f"Agreement with clinicians, jury {jury_name(rated)}",
+        AGREEMENT,
+        rows,
+        [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
+        {
+            "draws": settings.draws,
+            "bootstrap_seed": settings.bootstrap_seed,
+            "confidence": settings.confidence,
+            "min_common": min_common,
+            "z_scores": z_scores,
+        }
+        | rated_settings(rated),
+        ("benchmark",),
+    )
+
+
+def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]:
+    names = list(dict.fromkeys(rated.benchmarks.tolist()))
+    scales = {*rated.scales.values()}
+    groups = []
+    if len(scales) == 1:
+        groups.append((COMBINED, COMBINED, np.ones(len(rated.answers), dtype=np.bool_)))
+    groups += [(name, "benchmark", rated.benchmarks == name) for name in names]
+    return [
+        _Group(
+            name=name,
+            level=level,
+            ratings=rated.ratings[rows],
+            measures={m: values[rows] for m, values in rated.measures.items()},
+            clusters=(codes := cluster_codes(rated.clusters[rows])),
+            weights=agreement.resampled(
+                codes, settings.draws, seed_of(settings.bootstrap_seed, "agreement", level, name)
+            ),
+            scale=rated.scales[name] if level == "benchmark" else min(scales),
+            z_scores=z_scores,
+        )
+        for name, level, rows in groups
+    ]
+
+
+def cluster_codes(clusters: NDArray[np.int64] | NDArray[np.uint64]) -> Ints:
+    """Return clusters as codes 0..C-1."""
+    return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+def _against(group: _Group, measure: str, confidence: float) -> Row:
+    """Return the row of one measure against the clinicians' mean."""
+    values = group.measures[measure]
+    mean = np.atleast_2d(group.consensus(agreement.once(len(values))))[0]
+    used = ~(np.isnan(values) | np.isnan(mean))
+    row = group.row(measure, used)
+    if measure == JURY or measure.startswith(f"{JURY}["):
+        row["n_scale"] = int((~np.isnan(values)).sum())
+        row |= _on_the_scale(values, group.human, group.scale)
+    r = float(agreement.correlation(mean, values, agreement.once(len(values)))[0])
+    if np.isnan(r):
+        is_few = used.sum() < agreement.LEAST
+        of = "answers with a z-score" if group.z_scores == "before" else "answers"
+        why = f"fewer than {agreement.LEAST} {of}" if is_few else "no spread"
+        return row | {"boot_method": f"none ({why})"}
+    if not np.isfinite(agreement.two_rater_icc(np.asarray(r))):
+        return row | {"correlation": r, "boot_method": "none (exact contradiction)"}
+    two = agreement.z_scores(np.stack([mean[used], values[used]], axis=1))
+    icc = agreement.icc3k(two, confidence)
+    drawn = agreement.correlation(group.consensus(group.weights), values, group.weights)
+    ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
+    f = agreement.informative(Interval(icc.low, icc.high, "F"))
+    row |= {"icc": icc.value, "icc_low": f.low, "icc_high": f.high, "icc_method": f.method}
+    return row | {"correlation": r} | _ends(ends)
+
+
+def _ends(ends: Interval) -> Row:
+    return {"boot_low": ends.low, "boot_high": ends.high, "boot_method": ends.method}
+
+
+def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
+    """Return what needs both raters on one scale."""
+    steps = range(scale[0], scale[1] + 1)
+    one, other = np.floor(a + 0.5), np.floor(b + 0.5)
+    return {
+        "mae": agreement.mean_absolute_error(a, b),
+        "bias": float(np.nanmean(a - b)),
+        "kappa_quadratic": agreement.weighted_kappa(one, other, steps, "quadratic"),
+        "kappa_linear": agreement.weighted_kappa(one, other, steps, "linear"),
+    }
+
+
+def _votes(group: _Group, judges: Sequence[str]) -> Row:
+    """Return how many independent judges those are worth that rated any answer of a group."""
+    heard = [group.measures[j] for j in judges if not np.isnan(group.measures[j]).all()]
+    if len(heard) < 2:
+        return {"judges": len(heard)}
+    r = agreement.error_correlation(np.stack(heard, axis=1), group.human)
+    return {"judges": len(heard), "effective_votes": agreement.effective_votes(len(heard), r)}
+
+
+def _among(group: _Group, min_common: int, confidence: float) -> Row:
+    """Return the row of clinicians against each other, averaged over pairs."""
+    ratings = group.ratings
+    common = agreement.common_pairs(ratings, min_common)
+    iccs = agreement.pair_iccs(ratings, common, agreement.once(len(ratings)), least=group.least)[0]
+    pairs = [pair for pair, icc in zip(common, iccs, strict=True) if np.isfinite(icc)]
+    iccs = iccs[np.isfinite(iccs)]
+    used = np.zeros(len(ratings), dtype=np.bool_)
+    for i, j in pairs:
+        used |= ~(np.isnan(ratings[:, i]) | np.isnan(ratings[:, j]))
+    row = group.row(CLINICIANS, used) | {
+        "pairs": len(pairs),
+        "pairs_undefined": len(common) - len(pairs),
+        "pairs_of_two": sum(
+            int((~np.isnan(ratings[:, pair]).any(axis=1)).sum()) < agreement.LEAST for pair in pairs
+        ),
+        "is_stand_in": False,
+        "raters": len({rater for pair in pairs for rater in pair}),
+        "alpha": agreement.krippendorff_alpha(ratings, "ordinal"),
+    }
+    if not pairs:
+        why = "no pair with a defined ICC" if common else f"no pair with {min_common} in common"
+        return row | {"boot_method": f"none ({why})"}
+    drawn = agreement.pair_iccs(ratings, pairs, group.weights, least=group.least)
+    known = np.isfinite(drawn)
+    with np.errstate(invalid="ignore"):
+        means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
+    count = len(np.unique(group.clusters[used]))
+    none = Interval(None, None, "none (one cluster)")
+    row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
+    each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
+    for name in ("mae", "kappa_quadratic", "kappa_linear"):
+        row[name] = _mean([own.get(name) for own in each])
+    return row | {"icc": float(iccs.mean()), "icc_median": float(np.median(iccs))}
+
+
+def _mean(values: Sequence[object]) -> float | None:
+    known = [float(str(v)) for v in values if v is not None and not np.isnan(float(str(v)))]
+    return float(np.mean(known)) if known else None
+
+
+# What must be said beside the numbers -----------------------------------------------------------
+
+
+def jury_name(rated: Rated) -> str:
+    """Return who rated, as titles say it."""
+    return rated.jury.name if rated.jury.judges else f"{rated.jury.name} (a stand-in)"
+
+
+def common_notes(rated: Rated) -> list[str]:
+    """Return the notes of every table that is made of ratings."""
+    notes = []
+    if not rated.jury.judges:
+        notes.append(
+            "The offline jury is a stand-in: three graders by rule. Its agreement with clinicians "
+            "says nothing about a jury of models."
+        )
+    if rated.data == "sample":
+        notes.append("Bundled samples are few and synthetic: they show that the set-up works.")
+    return [*notes, *rated.notes]
+
+
+_ORDER: Mapping[ZScores, str] = {
+    "before": "of z-scores within rater",
+    "after": "of the plain mean of the clinicians' ratings and of the measure, both z-scored "
+    "afterwards (the paper's table 2)",
+}
+
+
+def _agreement_notes(
+    rated: Rated, rows: Sequence[Row], min_common: int, z_scores: ZScores
+) -> list[str]:
+    notes = [
+        f"ICC(3,k), k = 2, {_ORDER[z_scores]}: consistency, not absolute agreement; it equals "
+        "2r / (1 + r). In brackets its F interval, not clipped, which takes answers for "
+        "independent; low and high: bootstrap over whole clusters.",
+        f"Clinicians: mean over pairs with at least {min_common} answers in common; MAE and kappa "
+        "are of single clinicians, those of the jury against the clinicians' mean.",
+    ]
+    if len({*rated.scales.values()}) > 1:
+        notes.append("Not combined: the benchmarks' rubrics have different scales.")
+    if silent := z_scores == "before" and int(
+        np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum()
+    ):
+        notes.append(
+            f"Clinicians with one rating or the same for all have no z-score: {silent} of "
+            f"{rated.ratings.shape[1]}. Their ratings count in all but the ICC."
+        )
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("icc") is None:
+            why = str(row["boot_method"]).removeprefix("none ")
+            lacking.setdefault(why, []).append(f"{row['benchmark']} x {row['measure']}")
+    notes += [f"No ICC {why}: {_several(of)}." for why, of in lacking.items()]
+    notes += _without_interval(rows)
+    more = [
+        f"{row['n_scale']} of {row['benchmark']}"
+        for row in rows
+        if row["measure"] == JURY and row["n_scale"] != row["n"]
+    ]
+    if more:
+        notes.append(f"MAE and kappa take answers without a z-score too: {_several(more)}.")
+    undefined = [(r["benchmark"], r["pairs_undefined"]) for r in rows if r.get("pairs_undefined")]
+    if undefined:
+        pairs = _several([f"{n} of {name}" for name, n in undefined])
+        notes.append(
+            f"Pairs of clinicians left out, without spread or in exact contradiction: {pairs}."
+        )
+    for row in rows:
+        alpha, votes = row.get("alpha"), row.get("effective_votes")
+        if row["level"] != COMBINED:
+            continue
+        if isinstance(votes, float) and not np.isnan(votes):
+            notes.append(f"{row['judges']} judges are worth {votes:.1f} independent ones.")
+        if isinstance(alpha, float) and not np.isnan(alpha):
+            notes.append(f"Krippendorff's alpha (ordinal) among clinicians: {alpha:.2f}.")
+    return notes
+
+
+def _without_interval(rows: Sequence[Row]) -> list[str]:
+    """Return the notes on intervals that are left out, and on pairs with two answers in common."""
+    found = [
+        f"{row['benchmark']} x {row['measure']} {kind} {str(row[column])[6:-1]}"
+        for row in rows
+        for column, kind in (("icc_method", "F"), ("boot_method", "bootstrap"))
+        if "says nothing" in str(row.get(column, ""))
+    ]
+    notes = []
+    if found:
+        notes.append(
+            "No interval where it would reach from below 0 to above "
+            f"{agreement.NEAR_IDENTITY:g}: {_several(found)}."
+        )
+    of_two = [
+        f"{row['pairs_of_two']} of {row['benchmark']}" for row in rows if row.get("pairs_of_two")
+    ]
+    if of_two:
+        notes.append(
+            "Pairs with two answers in common, whose ICC is 1 or undefined whatever they say: "
+            f"{_several(of_two)}."
+        )
+    return notes
+
+
+def _several(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
+
+
+def rated_settings(rated: Rated) -> dict[str, Value]:
+    """Return what the numbers of every table of ratings depend on."""
+    return {
+        "data": rated.data,
+        "scoring": rated.scoring,
+        "jury": rated.jury.name,
+        "judges": ", ".join(j.name for j in rated.jury.judges) or "offline graders",
+    }

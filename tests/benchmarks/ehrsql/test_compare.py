@@ -1,0 +1,161 @@
+"""Rows and queries compared: what counts as the same."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm_benchmarks.ehrsql.compare import canonical_sql, is_ordered, same_query, same_rows
+
+SCHEMA = (
+    "CREATE TABLE patient (uniquepid VARCHAR(10) NOT NULL, stay INT, age INT, gender TEXT) ;\n"
+    "CREATE TABLE lab (stay INT, labname TEXT, labresult NUMERIC(11,4), taken TIMESTAMP(0)) ;"
+)
+Rows = list[tuple[object, ...]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "unordered", "ordered"),
+    [
+        ([(1,), (2,)], [(1,), (2,)], True, True),
+        ([(1,), (2,)], [(2,), (1,)], True, False),
+        ([(1,), (1,)], [(1,)], False, False),  # duplicates count
+        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False, False),
+        ([], [], True, True),
+        ([(1,)], [], False, False),
+        ([(1,)], [(1, 2)], False, False),  # a further column is another answer
+        ([(1, 2)], [(2, 1)], False, False),
+        ([(3,)], [(3.0,)], True, True),
+        ([(0.1 + 0.2,)], [(0.3,)], True, True),
+        ([(1_000_000,)], [(1_000_000.9,)], True, True),  # within a millionth
+        ([(1_000_000,)], [(1_000_002,)], False, False),
+        ([(0,)], [(1e-10,)], True, True),
+        ([(0,)], [(None,)], False, False),
+        ([(None,)], [(None,)], True, True),
+        ([("",)], [(None,)], False, False),
+        ([(2030,)], [("2030",)], True, True),  # strftime gives texts
+        ([("2030",), ("2031",)], [(2031.0,), (2030,)], True, False),
+        ([("007",)], [("7",)], False, False),  # two texts are compared as texts
+        ([("428.0",)], [("428",)], False, False),
+        ([("12/15",)], [(12,)], False, False),
+        ([("iv",), ("oral",)], [("oral",), ("iv",)], True, False),
+        ([("iv",)], [("IV",)], False, False),
+        ([(b"x",)], [("x",)], False, False),
+        ([(float("inf"),)], [(float("inf"),)], True, True),
+        ([(1.0, "b"), (1.0 + 1e-12, "a")], [(1.0, "a"), (1.0, "b")], True, False),
+        ([(None, 1), ("x", None)], [("x", None), (None, 1)], True, False),
+        ([(None, 0), (0, None)], [(0, None), (None, 0)], True, False),
+    ],
+)
+def test_rows(one: Rows, other: Rows, unordered: bool, ordered: bool) -> None:
+    for a, b in ((one, other), (other, one)):
+        assert same_rows(a, b, ordered=False) == unordered
+        assert same_rows(a, b, ordered=True) == ordered
+
+
+cells = st.none() | st.integers(-(10**12), 10**12) | st.text("ab1", max_size=3)
+tables = st.integers(1, 3).flatmap(
+    lambda width: st.lists(st.tuples(*[cells] * width), min_size=1, max_size=8)
+)
+
+
+@pytest.mark.slow
+@given(tables, st.randoms())
+def test_any_order_of_the_same_rows_is_the_same(rows: Rows, random: object) -> None:
+    mixed = list(rows)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert same_rows(rows, mixed, ordered=False)
+    assert not same_rows(rows, [*mixed, mixed[0]], ordered=False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select a from t order by a", True),
+        ("SELECT a FROM t ORDER\n  BY a DESC LIMIT 1", True),
+        ("select a from (select a from t order by a)", False),
+        ("select a from t where b in ( select b from t order by c limit 1 )", False),
+        ("select rank() over (order by a) from t", False),
+        ("with t as (select 1 order by 1) select * from t", False),
+        ("select a from t where b = 'order by' -- order by", False),
+        ("select a from t /* ( */ order by a", True),
+        ("select a from t where b = '(' order by a", True),
+        ("select border, by from t", False),
+        ("select a from t union select b from t order by 1", True),
+    ],
+)
+def test_only_an_order_of_its_own_counts(sql: str, expected: bool) -> None:
+    assert is_ordered(sql) == expected
+
+
+GOLD = "select patient.age from patient where patient.uniquepid = '1' and patient.gender = 'f'"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        GOLD.upper().replace("'F'", "'f'"),
+        "select age from patient where gender = 'f' and uniquepid = '1'",
+        "select p.age from patient as p where p.gender = 'f' and p.uniquepid = '1'",
+        "select age as answer -- of the patient\nfrom patient where ('f' = gender) "
+        "and uniquepid='1'",
+        'select "age" from "patient" where "uniquepid" = \'1\' and "gender" = \'f\'',
+    ],
+)
+def test_the_same_query_in_other_words(sql: str) -> None:
+    assert same_query(GOLD, sql, SCHEMA)
+    assert same_query(sql, GOLD, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select patient.stay from patient where uniquepid = '1' and gender = 'f'",
+        "select age from patient where uniquepid = '1' or gender = 'f'",
+        "select age from patient where uniquepid = '1' and gender = 'm'",
+        "select age from patient where uniquepid = '1'",
+        "select distinct age from patient where uniquepid = '1' and gender = 'f'",
+        "select age, stay from patient where uniquepid = '1' and gender = 'f'",
+        "select labresult from lab where labname = '1' and labname = 'f'",
+        "no query 'f' '1' patient",
+        "drop table patient",
+        "",
+    ],
+)
+def test_another_query(sql: str) -> None:
+    assert not same_query(GOLD, sql, SCHEMA)
+
+
+def test_tables_of_inner_parts_keep_apart() -> None:
+    gold = (
+        "select a.age from patient a where a.stay in (select b.stay from lab b where b.stay = {})"
+    )
+    one, other = gold.format("a.stay"), gold.format("b.stay")
+    assert not same_query(one, other, SCHEMA)
+    renamed = one.replace("a.", "x.").replace("patient a", "patient x")
+    assert same_query(one, renamed, SCHEMA)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_parsed_is_none_at_once_and_logs_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    started = time.process_time()
+    with caplog.at_level(logging.DEBUG):
+        for sql in (
+            "select " + "(" * 4_000 + "1" + ")" * 4_000,
+            "select " + "not " * 2_000 + "1",
+            "select 1" + "+1" * 4_000,
+            "select 'unclosed",
+            "vacuum secret",
+            "x" * 200_000,
+            "\0",
+        ):
+            form = canonical_sql(sql, SCHEMA)
+            assert form is None or "unclosed" not in form
+    assert time.process_time() - started < 20
+    assert not [r for r in caplog.records if r.name.startswith("sqlglot")]

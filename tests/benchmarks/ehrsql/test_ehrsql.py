@@ -1,0 +1,546 @@
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.data.dataset import open_dataset
+from medhelm.data.fetch import verify
+from medhelm.errors import DataError
+from medhelm.grading.grade import grade
+from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.episode import Response
+from medhelm.schema.score import Metric, Score, Scoring
+from medhelm.store.records import find_gradings, read_record
+from tests.benchmarks.conftest import load, prompt, sample_file
+
+SAMPLES = sample_file("ehrsql").parent
+PLUGIN = importlib.import_module("medhelm_benchmarks.ehrsql.metrics")
+DATABASE = {
+    "database": "ehrsql.sql",
+    "database_sha256": hashlib.sha256((SAMPLES / "ehrsql.sql").read_bytes()).hexdigest(),
+}
+SCHEMA = "CREATE TABLE lab\n(\n    labid INT,\n    labname TEXT,\n    labresult NUMERIC(11,4)\n) ;"
+ROW: dict[str, Any] = {
+    "db_id": "eicu",
+    "question": "What was the lowest potassium?",
+    "query": "select min(lab.labresult) from lab where lab.labname = 'potassium'",
+    "value": {"lab_name": "potassium"},
+    "para_type": "human",
+    "is_impossible": False,
+    "split": "valid",
+    "id": "0123456789abcdef01234567",
+    "schema": SCHEMA,
+} | DATABASE
+
+
+def metric(name: str = "execution_accuracy", scoring: Scoring = "fixed") -> Metric:
+    (found,) = (
+        m for m in PLUGIN.medhelm_metrics() if (m.name, m.scoring) == (f"ehrsql_{name}", scoring)
+    )
+    assert isinstance(found, Metric)
+    return found.prepare(SAMPLES)
+
+
+def case(gold: str | None, constants: int = 1) -> Instance:
+    return Instance(
+        id="i",
+        context=SCHEMA,
+        question="?",
+        references=(PLUGIN.ABSTENTION if gold is None else gold,),
+        answer_key=DATABASE | {"constants": str(constants)},
+    )
+
+
+def said(text: str, own: Metric, instance: Instance) -> Score:
+    return grade(own, instance, Response(instance_id="i", text=text))
+
+
+def test_a_row_and_its_prompt() -> None:
+    benchmark = load("ehrsql")
+    instance = benchmark.to_instance(ROW)
+    assert instance is not None
+    assert instance == Instance(
+        id="0123456789abcdef01234567",
+        context=SCHEMA,
+        question="What was the lowest potassium?",
+        references=(ROW["query"],),
+        answer_key={**DATABASE, "constants": "1"},
+        cluster=instance.cluster,
+        metadata={"answerable": "yes", "question_set": "valid", "phrasing": "human"},
+    )
+    shown = prompt(benchmark, instance)
+    assert shown == f"{benchmark.instruction}\n\n{SCHEMA}\n\nWhat was the lowest potassium?"
+    for told in ("<sql>", PLUGIN.ABSTENTION, PLUGIN.NOW, "one column", "60 to 100"):
+        assert told in benchmark.instruction
+    assert "/" not in instance.answer_key["database"], "no place on this machine is stored"
+
+
+def test_a_question_that_stands_twice_is_one_cluster() -> None:
+    """20 questions of the later release repeat an earlier one, none of MedHELM's."""
+    texts = (ROW["question"], f" {ROW['question'].upper()} ", "What was the highest potassium?")
+    found = [load("ehrsql").to_instance(ROW | {"question": text}) for text in texts]
+    first, second, other = (i.cluster for i in found if i is not None)
+    assert first == second != other
+
+
+def test_an_unanswerable_row_is_answered_by_the_declared_word() -> None:
+    row = {k: v for k, v in ROW.items() if k != "value"} | {"query": "null", "is_impossible": True}
+    instance = load("ehrsql").to_instance(row)
+    assert instance is not None
+    assert instance.references == ("UNANSWERABLE",)
+    assert instance.answer_key["constants"] == "0"
+    assert instance.metadata["answerable"] == "no"
+    with pytest.raises(DataError, match="query is empty although is_impossible is false"):
+        load("ehrsql").to_instance(ROW | {"query": " "})
+
+
+# Reading -----------------------------------------------------------------------------------
+
+QUERY = "SELECT a\nFROM t\nWHERE b = 'x; y'"
+READ: list[tuple[str, str | None]] = [
+    (f"<sql>{QUERY}</sql>", QUERY),
+    (f"<SQL>\n{QUERY}\n</SQL> That is it.", QUERY),
+    (f"<sql>{QUERY}", QUERY),
+    (f"<sql>```sql\n{QUERY}\n```</sql>", QUERY),
+    (f"I put it between <sql> tags.\n<sql>{QUERY}</sql>", QUERY),
+    (f"<sql>SELECT 1</sql> No, better:\n<sql>{QUERY}</sql>", QUERY),
+    (f"<sql></sql>\n```sql\n{QUERY}\n```", QUERY),
+    (f"Here it is:\n```sql\n{QUERY}\n```\nIt joins nothing.", QUERY),
+    (f"```sqlite\n{QUERY};\n```", f"{QUERY};"),
+    (f"```\n{QUERY}\n```", QUERY),
+    (f"```sql\nSELECT 1\n```\nor rather\n```sql\n{QUERY}\n```", QUERY),
+    (f"```json\n{{}}\n```\n{QUERY}", QUERY),
+    (QUERY, QUERY),
+    (f"{QUERY};", QUERY),
+    (f"{QUERY};\nThis lists all a.", QUERY),
+    (f"{QUERY}\n\nThis lists all a.", QUERY),
+    (f"The query is:\n{QUERY}", QUERY),
+    (f"Answer: {QUERY}", QUERY),
+    ("`SELECT 1`", "SELECT 1"),
+    ("WITH t AS (SELECT 1)\n\nSELECT * FROM t", "WITH t AS (SELECT 1)\n\nSELECT * FROM t"),
+    ("select 1; drop table t", "select 1; drop table t"),
+    ("DROP TABLE patient", "DROP TABLE patient"),
+    (f"<think>maybe SELECT 2</think>{QUERY}", QUERY),
+    (f"<think>UNANSWERABLE?</think>{QUERY}", QUERY),
+    ("UNANSWERABLE", PLUGIN.ABSTENTION),
+    ("**Unanswerable.**", PLUGIN.ABSTENTION),
+    ("Answer: UNANSWERABLE", PLUGIN.ABSTENTION),
+    ("UNANSWERABLE: the tables hold no appointments.", PLUGIN.ABSTENTION),
+    ("UNANSWERABLE - no such table", PLUGIN.ABSTENTION),
+    ("There is no table of beds.\n\nUNANSWERABLE", PLUGIN.ABSTENTION),
+    ("This question is UNANSWERABLE.", PLUGIN.ABSTENTION),
+    ("The question is UNANSWERABLE because no table holds notes.", PLUGIN.ABSTENTION),
+    ("<sql>UNANSWERABLE</sql>", PLUGIN.ABSTENTION),
+    ("```\nUNANSWERABLE\n```", PLUGIN.ABSTENTION),
+    ("<think>SELECT 1</think>\nUNANSWERABLE", PLUGIN.ABSTENTION),
+    (f"<sql>{QUERY}</sql>\nUNANSWERABLE", None),
+    (f"UNANSWERABLE\n```sql\n{QUERY}\n```", None),
+    ("<sql>SELECT 1</sql><sql>UNANSWERABLE</sql>", None),
+    ("This question is not unanswerable.", None),
+    ("Were it UNANSWERABLE I would say so.", None),
+    ("null", None),
+    ("I cannot say.", None),
+    ("<sql></sql>", None),
+    ("To select the right drug, look at the table.", None),
+    ("With this many tables one gets lost.", None),
+]
+
+
+@pytest.mark.parametrize(("completion", "expected"), READ, ids=lambda v: ascii(v)[:50])
+def test_what_is_read_out_of_a_completion(completion: str, expected: str | None) -> None:
+    assert PLUGIN.read_answer(completion) == expected
+
+
+@pytest.mark.slow
+def test_reading_long_nonsense_takes_no_time() -> None:
+    started = time.process_time()
+    for text in ("```" * 40_000, "<sql>" * 20_000, "/*" * 50_000, "''" * 50_000, "with " * 20_000):
+        for shown in (text, f"select {text}", f"<sql>{text}</sql>"):
+            PLUGIN.read_answer(shown)
+            PLUGIN.prepare_sql(shown[:50_000])
+    assert time.process_time() - started < 20, "15 texts of 100,000 characters"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT Age FROM Patient", "select age from patient"),
+        ("a = 'Warfarin 5 MG'", "a = 'warfarin 5 mg'"),
+        ("date(current_time)", "date('2105-12-31 23:59:00')"),
+        ("date('current_time')", "date('2105-12-31 23:59:00')"),
+        ("date(''current_time'')", "date('2105-12-31 23:59:00')"),
+        ("a = ''heparin''", "a = 'heparin'"),
+        ("a = '' or b = ''", "a = '' or b = ''"),  # an empty text stays one
+        ("a = 'o''neil''s'", "a = 'o''neil''s'"),
+        ("my_current_times", "my_current_times"),
+        ("x < = 3 and y > 2", "x <= 3 and y > 2"),
+        ("a = 'x < = 3'", "a = 'x < = 3'"),
+        ("between heart_rate_lower AND heart_rate_upper", "between 60 and 100"),
+        ("temperature_upper, sao2_lower, mean_bp_upper", "38.1, 95, 110"),
+        ("systolic_bp_lower, diastolic_bp_upper, respiration_upper", "90, 90, 18"),
+        ("strftime('%y-%m', t)", "strftime('%Y-%m', t)"),
+        ("STRFTIME( '%j', t)", "strftime( '%J', t)"),
+        ("strftime('%Y %H:%M', t)", "strftime('%Y %H:%M', t)"),  # minutes are no months
+        ("a like '%Yeast%'", "a like '%yeast%'"),
+        ("select 1 -- current_time\n, 2", "select 1  \n, 2"),
+    ],
+)
+def test_upstreams_rewrites_for_gold_and_model_alike(sql: str, expected: str) -> None:
+    assert PLUGIN.prepare_sql(sql) == expected
+
+
+# Scoring -----------------------------------------------------------------------------------
+
+ROUTES = "select medication.routeadmin from medication where medication.drugname = 'ceftriaxone'"
+LATEST = "select labresult from lab where labname = 'potassium' order by labresulttime desc"
+"""4.4, 3.9, 3.1"""
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "value"),
+    [
+        (ROUTES, ROUTES, 1.0),
+        (ROUTES, "SELECT routeadmin FROM medication WHERE drugname = 'Ceftriaxone'", 1.0),
+        (ROUTES, "values ('iv'), ('iv')", 1.0),
+        (ROUTES, "select 'iv'", 0.0),  # once is not twice
+        (ROUTES, "select routeadmin, dosage from medication where drugname = 'ceftriaxone'", 0.0),
+        (ROUTES, "UNANSWERABLE", 0.0),
+        (ROUTES, "select routeadmin from medications", 0.0),
+        (ROUTES, "drop table medication", 0.0),
+        (LATEST, "values (4.4), (3.9), (3.1)", 1.0),
+        (LATEST, "values (3.1), (3.9), (4.4)", 0.0),  # the gold has an order
+        (LATEST.split(" order")[0], "values (4.4), (3.1), (3.9)", 1.0),
+        ("select avg(labresult) from lab where labname = 'potassium'", "select 3.8", 1.0),
+        ("select count(*)>0 from lab", "select 1", 1.0),
+        ("select max(labresult) from lab where labname = 'sodium'", "select null", 1.0),
+        ("select count(*) from vitalperiodic where heartrate > heart_rate_upper", "select 2", 1.0),
+        ("select strftime('%y', current_time)", "select '2105'", 1.0),
+        ("select strftime('%y', current_time)", "select strftime('%Y', 'now')", 1.0),
+        (None, "UNANSWERABLE", 1.0),
+        (None, "select 1", 0.0),
+        (None, "select 1 where 0", 0.0),
+    ],
+)
+def test_rows_decide(gold: str | None, answer: str, value: float) -> None:
+    score = said(answer, metric(), case(gold))
+    assert (score.value, score.outcome) == (value, "scored")
+    assert score.extracted == answer
+
+
+@pytest.mark.slow
+def test_a_query_that_fails_or_meets_a_limit_is_wrong_and_says_why() -> None:
+    own = replace(metric(), seconds=0.3)  # type: ignore[call-arg]
+    for answer, reason in (
+        ("select x from lab", "the query failed: no such column: x"),
+        ("select 1; select 2", "the query forbidden: more than one statement"),
+        (
+            "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c",
+            "the query timeout: out of the time allowed",
+        ),
+    ):
+        score = said(answer, own, case(ROUTES))
+        assert (score.value, score.outcome, score.reason) == (0.0, "scored", reason)
+
+
+EMPTY_GOLD = "select drugname from medication where drugname = 'aspirin'"
+
+
+@pytest.mark.parametrize(
+    "answer", [EMPTY_GOLD, "select 1 where 0", "select 1", "UNANSWERABLE", "who knows", "", " "]
+)
+def test_a_gold_without_rows_tells_nothing_whatever_the_answer_is(answer: str) -> None:
+    score = said(answer, metric(), case(EMPTY_GOLD))
+    assert (score.value, score.outcome) == (None, "uninformative")
+    assert score.reason == "the gold query gives no row on this database"
+    broken = said(answer, metric(), case("select nothing from nowhere"))
+    assert (broken.value, broken.outcome) == (None, "uninformative")
+    assert broken.reason == "the gold query does not run on this database (failed)"
+
+
+def test_no_answer_and_no_answer_that_can_be_read() -> None:
+    for gold in (ROUTES, None):
+        assert said("I do not know.", metric(), case(gold)).outcome == "unparsed"
+        assert said("I do not know.", metric(), case(gold)).value == 0.0
+        empty = said("", metric(), case(gold))
+        assert (empty.value, empty.outcome) == (0.0, "empty")
+
+
+def test_the_secondary_metrics() -> None:
+    def values(gold: str | None, answer: str) -> tuple[float | None, ...]:
+        names = ("canonical_match", "abstention_accuracy", "query_validity")
+        return tuple(said(answer, metric(name), case(gold)).value for name in names)
+
+    assert values(ROUTES, ROUTES) == (1, 1, 1)
+    assert values(ROUTES, "select 'iv'") == (0, 1, 1)
+    assert values(ROUTES, "select nothing") == (0, 1, 0)
+    assert values(ROUTES, "UNANSWERABLE") == (0, 0, 0)
+    assert values(ROUTES, "well") == (0, 0, 0)
+    assert values(EMPTY_GOLD, EMPTY_GOLD + ";") == (1, 1, 1)
+    assert values(EMPTY_GOLD, EMPTY_GOLD.upper().replace("'ASPIRIN'", "'aspirin'")) == (1, 1, 1)
+    assert values(None, "UNANSWERABLE") == (1, 1, None)
+    assert values(None, "select 1") == (0, 0, None)
+    assert values(None, "") == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("gold", "constants", "answer", "value"),
+    [
+        (ROUTES, 1, f"```sql\n{ROUTES}\n```", 1.0),
+        (ROUTES, 1, f"so <sql>{ROUTES}</sql>", 1.0),
+        (ROUTES, 1, f"so {ROUTES}", 0.0),
+        (ROUTES, 1, f"so < sql >{ROUTES}<sql>", 1.0),
+        (ROUTES, 1, f"sql {ROUTES}", 0.0),  # no mark of a fence
+        (ROUTES, 1, "select 'iv'", 1.0),  # sets: how often does not matter
+        (LATEST, 1, "values (3.1), (3.9), (4.4)", 1.0),  # nor does the order
+        (ROUTES, 1, "SELECT routeadmin FROM medication WHERE drugname = 'Ceftriaxone'", 0.0),
+        (EMPTY_GOLD, 1, EMPTY_GOLD, 0.0),
+        (EMPTY_GOLD, 1, "", 0.0),
+        (EMPTY_GOLD, 0, EMPTY_GOLD, 0.0),
+        (EMPTY_GOLD, 0, "", 1.0),
+        (EMPTY_GOLD, 0, "UNANSWERABLE", 1.0),
+        ("select count(*) from vitalperiodic where heartrate > heart_rate_upper", 1, "select 2", 0),
+        (None, 0, "", 1.0),
+        (None, 0, "UNANSWERABLE", 1.0),
+        (None, 0, "select 1 where 0", 0.0),
+        (None, 0, "no idea", 0.0),
+        (None, 0, "<sql></sql>", 0.0),  # a completion that is not empty
+    ],
+)
+def test_the_published_rule(gold: str | None, constants: int, answer: str, value: float) -> None:
+    score = said(answer, metric(scoring="helm"), case(gold, constants))
+    assert score.value == value
+    assert score.outcome == ("scored" if answer else "empty")
+
+
+def test_a_metric_without_its_database_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"ehrsql\.sql is missing; put the database there"):
+        said("select 1", metric().prepare(tmp_path), case(ROUTES))
+    (tmp_path / "ehrsql.sql").write_text("CREATE TABLE t (a);")
+    with pytest.raises(DataError, match="the instances were made with"):
+        said("select 1", metric().prepare(tmp_path), case(ROUTES))
+    key = {"database_sha256": "0", "constants": "0"}
+    with pytest.raises(DataError, match=r"answer_key\['database'\] is missing for EHRSQL"):
+        said("select 1", metric(), Instance(id="i", references=(ROUTES,), answer_key=key))
+
+
+# Data --------------------------------------------------------------------------------------
+
+
+def test_the_samples_are_of_the_sample_database() -> None:
+    benchmark = replace(load("ehrsql"), samples=SAMPLES / "ehrsql.jsonl")
+    rows = list(open_dataset(benchmark, "sample", root=SAMPLES).rows())
+    script = (SAMPLES / "ehrsql.sql").read_text()
+    assert {(r["database"], r["database_sha256"]) for r in rows} == {tuple(DATABASE.values())}
+    assert all(r["schema"] in script for r in rows)
+    instances = list(open_dataset(benchmark, "sample", root=SAMPLES).instances())
+    outcomes = Counter(said(i.references[0], metric(), i).outcome for i in instances)
+    assert outcomes == {"scored": 10, "uninformative": 2}
+
+
+@pytest.fixture
+def own_files(tmp_path: Path) -> tuple[Benchmark, Path]:
+    """The benchmark without pins, and a data folder in upstream's form with a small database."""
+    benchmark = load("ehrsql")
+    assert isinstance(benchmark.dataset, FileDataset)
+    files = tuple(type(f)(name=f.name, splits=f.splits, url=f.url) for f in benchmark.dataset.files)
+    folder = tmp_path / "ehrsql"
+    (folder / "e172ec8").mkdir(parents=True)
+    keep = {k: v for k, v in ROW.items() if k not in ("schema", *DATABASE)}
+    later = keep | {"question": "Which potassium was the lowest?"}
+    (folder / "e172ec8" / "valid.json").write_text(json.dumps([keep]))
+    (folder / "valid.json").write_text(json.dumps([later]))
+    other = keep | {"id": "f" * 24, "is_impossible": True, "query": "null", "split": "test"}
+    for name in ("e172ec8/test.json", "test.json"):
+        (folder / name).write_text(json.dumps([other]))
+    (folder / "eicu.sql").write_text(f"DROP TABLE IF EXISTS lab;\n{SCHEMA}\n")
+    write_database(folder / "eicu.sqlite", None)
+    own = replace(benchmark, dataset=replace(benchmark.dataset, files=files))
+    return own, tmp_path
+
+
+def write_database(path: Path, potassium: float | None) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(SCHEMA)
+    if potassium is not None:
+        connection.execute("INSERT INTO lab VALUES (1, 'potassium', ?)", [potassium])
+    connection.commit()
+    connection.close()
+
+
+def test_two_releases_of_the_questions(own_files: tuple[Benchmark, Path]) -> None:
+    """The default is MedHELM's, which fetches and needs nothing of the other."""
+    benchmark, root = own_files
+    first, _ = open_dataset(benchmark, "full", root=root).instances()
+    later, _ = open_dataset(benchmark, "full", split="release_2026", root=root).instances()
+    assert first.question == "What was the lowest potassium?"
+    assert later.question == "Which potassium was the lowest?"
+    assert isinstance(benchmark.dataset, FileDataset)
+    pinned = load("ehrsql").dataset
+    assert isinstance(pinned, FileDataset) and pinned.splits[0] == "test"
+    commits = {f.url.split("/")[5] for f in pinned.needed("test") if "EHRSQL" in f.url}
+    assert commits == {"e172ec8e61391ecae2d872c8d0ba02a622222f54"}
+    for name in ("valid.json", "test.json"):
+        (root / "ehrsql" / name).unlink()
+    assert len(list(open_dataset(benchmark, "full", root=root).instances())) == 2
+
+
+def test_a_database_of_the_users_own_is_another_split(own_files: tuple[Benchmark, Path]) -> None:
+    benchmark, root = own_files
+    plain = open_dataset(benchmark, "full", root=root)
+    first, second = plain.instances()
+    assert (first.context, second.id) == (SCHEMA, "f" * 24)
+    assert first.answer_key["database"] == "eicu.sqlite"
+    assert [s.name for s in verify(benchmark, root)] == [
+        "e172ec8/valid.json",
+        "e172ec8/test.json",
+        "valid.json",
+        "test.json",
+        "eicu.sql",
+        "eicu.sqlite",
+    ], "without user.sqlite nothing is missing"
+    with pytest.raises(DataError, match=r"user\.sqlite is missing; put user\.sqlite into"):
+        open_dataset(benchmark, "full", split="user_database", root=root)
+
+    write_database(root / "ehrsql" / "user.sqlite", 3.5)
+    (root / "ehrsql" / "eicu.sqlite").unlink()
+    own = open_dataset(benchmark, "full", split="user_database", root=root)
+    assert own.folder == root / "ehrsql"
+    theirs, _ = own.instances()
+    assert theirs.answer_key["database"] == "user.sqlite"
+    assert own.sha256 != plain.sha256
+    graded = metric().prepare(own.folder)
+    assert said("select 3.5", graded, theirs).value == 1.0
+    assert said("select 3.6", graded, theirs).value == 0.0
+
+    (root / "ehrsql" / "user.sqlite").unlink()
+    write_database(root / "ehrsql" / "user.sqlite", 3.6)
+    changed = open_dataset(benchmark, "full", split="user_database", root=root)
+    assert changed.sha256 != own.sha256, "the database is part of what was asked"
+    with pytest.raises(DataError, match="the instances were made with"):
+        said("select 3.5", graded, theirs)
+
+
+def test_a_database_without_the_tables_is_refused(own_files: tuple[Benchmark, Path]) -> None:
+    benchmark, root = own_files
+    path = root / "ehrsql" / "user.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE lab (labid INT, labname TEXT)")
+    connection.commit()
+    connection.close()
+    dataset = open_dataset(benchmark, "full", split="user_database", root=root)
+    with pytest.raises(DataError) as caught:
+        next(dataset.instances())
+    assert str(caught.value) == (
+        "ehrsql: user.sqlite: table lab of eicu.sql cannot be read (no such column: labresult); "
+        "build it with upstream's preprocessing"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "data"))
+    yield tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
+    asked = ["run", "model=baseline/oracle,baseline/empty", "benchmark=ehrsql", "data=sample", "-m"]
+    assert run_command(asked) == 0
+    assert run_command(["score", "--scoring", "helm"]) == 0
+    found = {}
+    for path in find_gradings(folder / "medhelm-results"):
+        record = read_record(path)
+        found[record.spec.model.name, record.grading.scoring] = record.results[0]
+    oracle, empty = (found[f"baseline/{name}", "fixed"] for name in ("oracle", "empty"))
+    assert (oracle.value, oracle.outcomes) == (1.0, {"scored": 10, "uninformative": 2})
+    assert (empty.value, empty.outcomes) == (0.0, {"empty": 10, "uninformative": 2})
+    assert found["baseline/oracle", "helm"].value == pytest.approx(9 / 12)
+    assert found["baseline/empty", "helm"].value == pytest.approx(4 / 12)
+
+
+@pytest.mark.slow
+def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
+    folder: Path, real_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["run", "model=baseline/oracle", "benchmark=ehrsql", "data=full", "max_instances=40"]
+    assert run_command([*asked, f"data_dir={real_data}"]) == 0
+    capsys.readouterr()
+    assert run_command(["score"]) == 4
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "eicu.sqlite is missing" in line and "--data-dir" in line
+    assert run_command(["score", "--data-dir", str(real_data)]) == 0
+
+
+# The real files ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_two_real_releases_differ(real_instances: Callable[..., list[Instance]]) -> None:
+    """In the words of every question and in 183 gold queries, in nothing else."""
+    first, later = (real_instances("ehrsql", split) for split in ("test", "release_2026"))
+    assert {i.id for i in first} == {i.id for i in later}
+    by_id = {i.id: i for i in later}
+    pairs = [(i, by_id[i.id]) for i in first]
+    assert sum(a.question != b.question for a, b in pairs) == 2909
+    assert sum(a.references != b.references for a, b in pairs) == 183
+    assert all(a.metadata == b.metadata for a, b in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["test", "release_2026"])
+def test_the_real_files(
+    split: str, real_instances: Callable[..., list[Instance]], real_data: Path
+) -> None:
+    instances = real_instances("ehrsql", split)
+    kinds = Counter((i.metadata["question_set"], i.metadata["answerable"]) for i in instances)
+    assert kinds == {
+        ("valid", "yes"): 755,
+        ("valid", "no"): 362,
+        ("test", "yes"): 1204,
+        ("test", "no"): 588,
+    }
+    (schema,) = {i.context for i in instances}
+    assert schema.count("CREATE TABLE") == 10 and "DROP" not in schema
+    assert Counter(i.answer_key["constants"] == "0" for i in instances) == {
+        True: 950 + 230,
+        False: 1729,
+    }
+
+    fixed, helm = metric().prepare(real_data / "ehrsql"), metric(scoring="helm")
+    helm = helm.prepare(real_data / "ehrsql")
+
+    def wins(own: Metric, answer: str | None) -> float:
+        """The share of all questions that are won."""
+        scores = [said(i.references[0] if answer is None else answer, own, i) for i in instances]
+        return round(sum(s.value or 0.0 for s in scores) / len(instances), 4)
+
+    oracle = [said(i.references[0], fixed, i) for i in instances]
+    assert Counter((s.value, s.outcome) for s in oracle) == {
+        (1.0, "scored"): 884 + 950,
+        (None, "uninformative"): 1075,
+    }
+    assert {s.reason for s in oracle} == {"", "the gold query gives no row on this database"}
+    assert [wins(fixed, a) for a in ("UNANSWERABLE", "select 0", "select null")] == [
+        0.3266,
+        0.1959,
+        0.0828,
+    ]
+    assert wins(fixed, "select 1 where 0") == wins(fixed, "") == 0.0
+    assert [wins(helm, a) for a in (None, "", "select 0", "select 1 where 0")] == [
+        0.6171,
+        0.3836,
+        0.1935,
+        0.0,
+    ]

@@ -1,0 +1,617 @@
+"""list, describe, validate, estimate, score, data and new, as a user calls them."""
+
+import ast
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+
+import medhelm_benchmarks
+from medhelm.cli import run_command
+from medhelm.files.durable import lock_file
+from medhelm.plugins.registry import load_registry
+from medhelm.store.records import (
+    find_gradings,
+    find_runs,
+    read_plan,
+    read_record,
+    write_struct,
+)
+
+CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
+BUNDLED = {path.stem for path in Path(medhelm_benchmarks.__path__[0]).glob("**/samples/*.jsonl")}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command runs in an empty folder, without keys and without data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return tmp_path
+
+
+class Shell:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = self.err = ""
+
+    def __call__(self, *argv: str, code: int = 0) -> str:
+        got = run_command(list(argv))
+        captured = self._capsys.readouterr()
+        self.out, self.err = captured.out, captured.err
+        assert got == code, (got, self.out, self.err)
+        return self.out
+
+    def json(self, *argv: str, code: int = 0) -> dict[str, Any]:
+        found = json.loads(self(*argv, "--format", "json", code=code))
+        assert isinstance(found, dict)
+        return found
+
+    def error(self, *argv: str, code: int) -> str:
+        """Return the one line that a mistake prints."""
+        self(*argv, code=code)
+        (line,) = self.err.strip().splitlines()
+        assert line.startswith("medhelm: ")
+        return line
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+# list ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_list_benchmarks(shell: Shell) -> None:
+    text = shell("list")
+    assert all(name in text for name in BUNDLED) and "samples" in text
+    found = shell.json("list", "benchmarks")
+    assert found["schema"] == "medhelm.list/1"
+    by_name = {b["name"]: b for b in found["benchmarks"]}
+    assert set(by_name) == BUNDLED and len(BUNDLED) == 36
+    assert by_name["headqa"]["instances"] == 2675
+    assert by_name["headqa"]["subcategory"] == "Providing Clinical Knowledge Support"
+    assert all(b["has_samples"] and not b["has_full_data"] for b in by_name.values())
+    access = {name: by_name[name]["access"] for name in ("headqa", "ehrshot", "clear")}
+    assert access == {"headqa": "public", "ehrshot": "gated", "clear": "private"}
+    assert by_name["clear"]["instances"] is None
+
+
+def test_list_says_whether_full_data_is_here(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "own" / "headqa"
+    folder.mkdir(parents=True)
+    (folder / "HEAD_EN.json").write_text("{}")
+    found = shell.json("list", "--data-dir", str(tmp_path / "own"))
+    assert [b["name"] for b in found["benchmarks"] if b["has_full_data"]] == ["headqa"]
+
+
+def test_list_models_and_their_prices(shell: Shell) -> None:
+    text = shell("list", "models")
+    assert "baseline/oracle" in text and "openai/ITS-NAME" in text
+    models = {m["name"]: m for m in shell.json("list", "models")["models"]}
+    assert models["baseline/random"]["endpoint_class"] == "local"
+    assert models["baseline/random"]["price"] is None
+    mini = models["openai/gpt-4o-mini-2024-07-18"]["price"]
+    assert (mini["input"], mini["output"]) == (0.15, 0.6)
+
+
+@pytest.mark.slow
+def test_list_metrics_suites_coverage(shell: Shell) -> None:
+    metrics = shell.json("list", "metrics")["metrics"]
+    assert {"exact_match", "medcalc_accuracy"} <= {m["name"] for m in metrics}
+    assert {m["scoring"] for m in metrics if m["name"] == "exact_match"} == {"fixed", "helm"}
+    assert "exact_match" in shell("list", "metrics")
+    suites = {s["name"]: s["benchmarks"] for s in shell.json("list", "suites")["suites"]}
+    assert set(suites["medhelm_core"]) == CORE
+    assert set(suites["medhelm"]) == BUNDLED - {"noharm"}
+    assert CORE < set(suites["medhelm_public"]) < BUNDLED
+    assert "medhelm_core" in shell("list", "suites")
+    total = shell.json("list", "coverage")["coverage"][-1]
+    assert (total["subcategories"], total["tasks"], total["published_tasks"]) == (22, 118, 121)
+    assert total["benchmarks"] == len(BUNDLED)
+    assert "22 of 22" in shell("list", "coverage")
+
+
+def test_list_taxonomy_shows_what_has_a_benchmark_and_what_has_none(shell: Shell) -> None:
+    text = shell("list", "taxonomy")
+    (covered,) = [line for line in text.splitlines() if "(planning_treatments)" in line]
+    assert covered.endswith(": medec, mtsamples, noharm")
+    assert "no benchmark" not in text
+    tree = shell.json("list", "taxonomy")["taxonomy"]
+    assert len(tree) == 5
+    assert all(s["benchmarks"] for c in tree for s in c["subcategories"])
+    tasks = {t["id"]: t["benchmarks"] for c in tree for s in c["subcategories"] for t in s["tasks"]}
+    assert tasks["perform_medical_calculations"] == ["medcalc_bench"]
+    assert tasks["check_drug_interactions"] == []
+
+
+def test_list_taxonomy_names_a_subcategory_without_a_benchmark(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_registry()
+    fewer = replace(whole, benchmarks={"medec": whole.benchmark("medec")})
+    monkeypatch.setattr("medhelm.cli.list.open_registry", lambda plugins: fewer)
+    lines = shell("list", "taxonomy").splitlines()
+    bare = [line for line in lines if line.endswith("no benchmark")]
+    assert len(bare) == 21 and any("(documenting_patient_visits)" in line for line in bare)
+    assert shell.json("list", "coverage")["coverage"][-1]["subcategories_covered"] == 1
+
+
+def test_list_of_nothing_known(shell: Shell) -> None:
+    assert "did you mean 'models'" in shell.error("list", "model", code=2)
+
+
+# describe --------------------------------------------------------------------------------------
+
+
+def test_describe_a_benchmark(shell: Shell) -> None:
+    text = shell("describe", "medec")
+    for part in ("CC BY 4.0", "arXiv 2412.19260", "medhelm data fetch medec", "| 0 "):
+        assert part in text
+    found = shell.json("describe", "medec")
+    assert found["kind"] == "benchmark" and found["schema"] == "medhelm.description/1"
+    assert found["max_output_tokens"] < found["reasoning_output_tokens"]
+    assert found["metrics"][0] == "medec_flag_accuracy"
+    (file,) = found["data"]["files"]
+    assert file["is_there"] is False and len(file["sha256"]) == 64
+    assert "CORRECT" in found["example_prompt"]
+
+
+def test_describe_a_metric_and_a_model(shell: Shell) -> None:
+    metric = shell.json("describe", "exact_match")
+    assert metric["kind"] == "metric" and set(metric["scorings"]) == {"fixed", "helm"}
+    assert metric["scorings"]["fixed"]["maximum"] == 1.0 and "headqa" in metric["benchmarks"]
+    model = shell.json("describe", "openai/gpt-4o-mini-2024-07-18")
+    assert model["kind"] == "model" and model["price"]["date"] == "2025-05-12"
+    assert shell.json("describe", "openai/anything-at-all")["model"] == "anything-at-all"
+
+
+def test_describe_looks_for_the_nearest_name_of_any_kind(shell: Shell) -> None:
+    assert "'headqa'" in shell.error("describe", "hedqa", code=2)
+    assert "'medcalc_accuracy'" in shell.error("describe", "medcalc_acuracy", code=2)
+    assert "'baseline/oracle'" in shell.error("describe", "baseline/oracel", code=2)
+
+
+# validate --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_validate_passes_on_every_bundled_sample(shell: Shell) -> None:
+    found = shell.json("validate")
+    assert found["schema"] == "medhelm.validation/1"
+    assert {r["benchmark"]: r["state"] for r in found["reports"]} == dict.fromkeys(
+        BUNDLED, "passed"
+    )
+    text = shell("validate", "headqa", "medec")
+    assert "oracle" in text and "constant A" in text and "2 passed, 0 failed" in text
+
+
+def test_missing_full_data_fails_only_where_it_is_named(shell: Shell) -> None:
+    text = shell("validate", "--data", "full")
+    assert "medhelm data fetch headqa" in text and f"{len(BUNDLED)} without data" in text
+    assert "medhelm data fetch headqa" in shell("validate", "headqa", "--data", "full", code=1)
+
+
+def test_validate_names_the_benchmark_of_damaged_data_once(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "data" / "headqa").mkdir(parents=True)
+    (tmp_path / "data" / "headqa" / "HEAD_EN.json").write_text("{")
+    given = ("--data", "full", "--data-dir", str(tmp_path / "data"))
+    text = shell("validate", "headqa", *given, code=1)
+    assert "failure: headqa: " in text and "headqa: headqa" not in text
+
+
+@pytest.mark.slow
+def test_a_failing_benchmark_ends_with_1_and_names_instance_and_metric(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell("new", "benchmark", "broken")
+    plugin = tmp_path / "broken.py"
+    plugin.write_text(plugin.read_text().replace('row["answer"]', '"C"'))
+    plugin.write_text(plugin.read_text().replace("exact_match", "never"))
+    shell("new", "metric", "never")
+    text = shell("validate", "broken", "--plugin", "broken.py", "--plugin", "never.py")
+    never = tmp_path / "never.py"
+    never.write_text(never.read_text().replace("answer in accepted", "answer not in accepted"))
+    text = shell("validate", "broken", "--plugin", "broken.py", "--plugin", "never.py", code=1)
+    assert "failure: broken 1 never: the gold does not score the best value" in text
+    assert "expected 1 for 'C'; got 0" in text
+
+
+def test_validate_names_the_nearest_benchmark(shell: Shell) -> None:
+    assert "did you mean 'headqa'" in shell.error("validate", "headq", code=2)
+
+
+# new -------------------------------------------------------------------------------------------
+
+
+def test_a_new_benchmark_passes_validate_and_runs_as_written(shell: Shell, tmp_path: Path) -> None:
+    said = shell("new", "benchmark", "ward_round")
+    next_line = next(line for line in said.splitlines() if "medhelm validate" in line)
+    assert "1 passed" in shell(*next_line.split()[1:])
+    text = (tmp_path / "ward_round.py").read_text()
+    tree = ast.parse(text)
+    docs = sum(
+        (n.end_lineno or 0) - n.lineno + 1
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
+    )
+    code = sum(bool(line.strip()) for line in text.splitlines()) - docs
+    assert code <= 25
+    shell("validate", "ward_round", "--plugin", "ward_round.py", "--update")
+    assert (tmp_path / "manifests" / "ward_round.json").is_file()
+    assert "as the manifest says" in shell("validate", "ward_round", "--plugin", "ward_round.py")
+
+
+@pytest.mark.slow
+def test_new_validate_and_run_in_processes_of_their_own(tmp_path: Path) -> None:
+    def medhelm(*argv: str) -> str:
+        command = [sys.executable, "-m", "medhelm", *argv]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    medhelm("new", "benchmark", "ward_round")
+    assert "1 passed" in medhelm("validate", "ward_round", "--plugin", "ward_round.py")
+    asked = ("model=baseline/oracle", "benchmark=ward_round", "data=sample")
+    assert "ward_round" in medhelm("run", *asked, "plugins=[ward_round.py]")
+
+
+def test_new_never_overwrites_and_wants_a_usable_name(shell: Shell, tmp_path: Path) -> None:
+    shell("new", "benchmark", "ward_round", "--dir", "plugins")
+    plugin = tmp_path / "plugins" / "ward_round.py"
+    plugin.write_text("# mine\n")
+    line = shell.error("new", "benchmark", "ward_round", "--dir", "plugins", code=2)
+    assert "exists already" in line and plugin.read_text() == "# mine\n"
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "other.jsonl").write_text("{}\n")
+    shell.error("new", "benchmark", "other", code=2)
+    assert not (tmp_path / "other.py").exists()
+    for name in ("Ward-Round", "1st", "../up", ""):
+        assert "is no name" in shell.error("new", "metric", name, code=2)
+
+
+def test_new_refuses_a_name_that_is_taken_and_says_by_which_file(
+    shell: Shell, tmp_path: Path
+) -> None:
+    for kind, name, file in (
+        ("benchmark", "headqa", "benchmarks/headqa.py"),
+        ("metric", "exact_match", "metrics/exact_match.py"),
+    ):
+        line = shell.error("new", kind, name, code=2)
+        assert f"the {kind} {name!r} is there already" in line and file in line
+    assert not any(tmp_path.glob("*.py"))
+
+
+def test_a_new_metric_works_as_written(shell: Shell) -> None:
+    shell("new", "metric", "same_words")
+    found = shell.json("describe", "same_words", "--plugin", "same_words.py")
+    assert found["scorings"]["fixed"]["name"] == "same_words"
+    assert found["scorings"]["fixed"]["description"].startswith("1 if the completion")
+
+
+# estimate --------------------------------------------------------------------------------------
+
+ESTIMATE = ("estimate", "benchmark=headqa,medec", "data=sample")
+
+
+@pytest.mark.slow
+def test_estimate_takes_what_run_takes_and_needs_no_key(shell: Shell, tmp_path: Path) -> None:
+    text = shell(*ESTIMATE, "model=openai/gpt-4o-mini-2024-07-18", "-m")
+    assert "headqa" in text and "medec" in text and "total" in text
+    found = shell.json(*ESTIMATE, "model=openai/gpt-4o-mini-2024-07-18", "-m")
+    assert found["schema"] == "medhelm.estimate/1"
+    assert len(found["runs"]) == 2
+    for run in found["runs"]:
+        budget = shell.json("describe", run["benchmark"])["max_output_tokens"]
+        assert run["output_tokens_limit"] == run["to_ask"] * budget
+        assert 0 < run["usd_expected"] <= run["usd_limit"]
+    assert found["total"]["usd_limit"] == pytest.approx(
+        sum(run["usd_limit"] for run in found["runs"])
+    )
+    assert not (tmp_path / "medhelm-results").exists()
+
+
+def test_estimate_says_where_a_price_is_unknown(shell: Shell) -> None:
+    text = shell("estimate", "benchmark=headqa", "data=sample", "model=openai/my-own")
+    assert "price unknown" in text and "Price unknown: openai/my-own" in text
+
+
+@pytest.mark.slow
+def test_estimate_names_what_is_missing_and_what_is_misspelt(shell: Shell) -> None:
+    assert "the model is missing" in shell.error("estimate", "benchmark=headqa", code=2)
+    asked = ("estimate", "model=baseline/random", "benchmark=hedqa", "data=sample")
+    assert "did you mean 'headqa'" in shell.error(*asked, code=2)
+    asked = ("estimate", "model=baseline/random", "benchmark=headqa")
+    assert "medhelm data fetch headqa" in shell.error(*asked, code=3)
+    assert "refused" in shell.error("estimate", "api_key=sk-secret", code=2)
+
+
+# score -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(shell: Shell, tmp_path: Path) -> Path:
+    shell("run", "model=baseline/first_option", "benchmark=headqa,medec", "data=sample", "-m")
+    return tmp_path / "medhelm-results"
+
+
+def values(results: Path) -> dict[tuple[str, str], float | None]:
+    records = [read_record(path) for path in find_gradings(results)]
+    return {(r.spec.benchmark, r.grading.scoring): r.results[0].value for r in records}
+
+
+@pytest.mark.slow
+def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, results: Path) -> None:
+    before = values(results)
+    for path in find_gradings(results):
+        shutil.rmtree(path)
+    assert "2 graded, 0 failed, 0 skipped" in shell("score", "--results-dir", str(results))
+    assert values(results) == before
+    said = shell("score", "--scoring", "helm", "--benchmark", "headqa")
+    assert "see `medhelm tables --scoring helm --results-dir" in said
+    assert set(values(results)) == {*before, ("headqa", "helm")}
+
+
+@pytest.mark.slow
+def test_score_adds_a_metric_behind_the_benchmarks_own(shell: Shell, results: Path) -> None:
+    shell("new", "metric", "same_words")
+    asked = ("score", "--benchmark", "headqa", "--metric", "same_words")
+    (run,) = shell.json(*asked, "--plugin", "same_words.py")["runs"]
+    assert [r["metric"] for r in run["results"]] == ["exact_match", "same_words"]
+    assert "'exact_match'" in shell.error("score", "--metric", "exact_mach", code=2)
+
+
+@pytest.mark.slow
+def test_score_leaves_a_run_in_progress_alone(shell: Shell, results: Path) -> None:
+    busy = next(path for path in find_runs(results) if "headqa" in str(path))
+    with lock_file(busy / "lock"):
+        assert "1 graded, 1 failed" in shell("score", code=4)
+    assert "headqa x baseline/first_option" in shell.err and "in use by" in shell.err
+
+
+def change_spec(run: Path, **fields: str) -> None:
+    plan = read_plan(run)
+    spec = msgspec.structs.replace(plan.spec, **fields)
+    write_struct(run / "spec.json", msgspec.structs.replace(plan, spec=spec))
+
+
+@pytest.mark.slow
+def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
+    shell: Shell, results: Path
+) -> None:
+    one, two = find_runs(results)
+    change_spec(one, benchmark="gone")
+    assert "1 graded, 0 failed, 1 skipped" in shell("score")
+    assert "gone x baseline/first_option" in shell.err
+    (two / "spec.json").write_text("{")
+    asked = ("score", "--results-dir", str(results))
+    assert "0 graded, 1 failed, 1 skipped" in shell(*asked, code=4)
+    assert str(two / "spec.json") in shell.err
+
+
+@pytest.mark.slow
+def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Path) -> None:
+    run = next(p for p in find_runs(results) if "headqa" in str(p))
+    change_spec(run, benchmark_version="0")
+    shell("score")
+    assert "asked under version 0 of the benchmark, now 1" in shell.err
+
+
+@pytest.mark.slow
+def test_score_says_where_there_is_nothing(shell: Shell, results: Path) -> None:
+    assert "there is no run below nowhere" in shell.error(
+        "score", "--results-dir", "nowhere", code=2
+    )
+    assert "did you mean 'headqa'" in shell.error("score", "--benchmark", "headq", code=2)
+    assert "baseline/first_option" in shell.error("score", "--model", "baseline/frst", code=2)
+
+
+# data ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source() -> Iterator[str]:
+    """A server on loopback that has one file."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_known = self.path == "/test.jsonl"
+            self.send_response(200 if is_known else 404)
+            self.send_header("Content-Length", str(len(ROWS) if is_known else 0))
+            self.end_headers()
+            self.wfile.write(ROWS if is_known else b"")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+ROWS = b'{"id": "1", "note": "n", "question": "q", "options": ["a", "b"], "answer": "B"}\n'
+
+
+def remote(shell: Shell, url: str, sha256: str = "") -> tuple[str, ...]:
+    """Write a benchmark whose file has an address; return the options that name it."""
+    shell("new", "benchmark", "remote")
+    path = Path("remote.py")
+    file = f'SourceFile(name="test.jsonl", url="{url}", sha256="{sha256}")'
+    path.write_text(path.read_text().replace('SourceFile(name="test.jsonl")', file))
+    return ("remote", "--plugin", "remote.py")
+
+
+def test_data_where_names_every_file(shell: Shell, tmp_path: Path) -> None:
+    found = shell.json("data", "where")
+    assert {f["benchmark"] for f in found["files"]} == BUNDLED
+    headqa = next(f for f in found["files"] if f["benchmark"] == "headqa")
+    assert headqa["path"] == str(tmp_path / "data" / "headqa" / "HEAD_EN.json")
+    assert headqa["status"] == "missing" and headqa["fix"] == "medhelm data fetch headqa"
+    shell("new", "benchmark", "own")
+    text = shell("data", "where", "own", "--plugin", "own.py")
+    assert f"put test.jsonl into {tmp_path / 'data' / 'own'}" in text
+    gated = next(f for f in found["files"] if f["benchmark"] == "n2c2_ct")
+    assert gated["status"] == "missing" and "data fetch" not in gated["fix"]
+
+
+@pytest.mark.slow
+def test_data_is_fetched_verified_and_then_validated(
+    shell: Shell, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    named = remote(shell, f"{source}/test.jsonl", hashlib.sha256(ROWS).hexdigest())
+    assert "missing" in shell("data", "verify", *named, code=3)
+    assert ": ok" in shell("data", "fetch", *named)
+    assert ": ok" in shell("data", "verify", *named)
+    assert "1 passed" in shell("validate", *named, "--data", "full")
+    stored = tmp_path / "data" / "remote" / "test.jsonl"
+    stored.write_bytes(ROWS + ROWS)
+    assert "not the right file" in shell("data", "verify", *named, code=3)
+    shell("data", "fetch", *named)
+    assert stored.read_bytes() == ROWS
+
+
+@pytest.mark.slow
+def test_an_unpinned_source_is_marked_and_its_hash_recorded(
+    shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    named = remote(shell, f"{source}/test.jsonl")
+    shell("data", "fetch", *named)
+    digest = hashlib.sha256(ROWS).hexdigest()
+    assert f"unpinned, sha256 {digest} as at the first fetch" in shell("data", "verify", *named)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_fetched_ends_with_3_and_says_why(
+    shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    named = remote(shell, f"{source}/gone.jsonl")
+    shell("data", "fetch", *named, code=3)
+    assert "gone.jsonl answers http 404" in shell.err
+
+
+def test_data_wants_to_know_what_to_fetch(shell: Shell) -> None:
+    assert "--all" in shell.error("data", "fetch", code=2)
+    assert "exclude each other" in shell.error("data", "fetch", "headqa", "--all", code=2)
+    assert "did you mean 'headqa'" in shell.error("data", "fetch", "headq", code=2)
+
+
+# All -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "argv", [["list"], ["describe", "headqa"], ["validate", "headqa"], ["data", "where"]]
+)
+def test_a_broken_third_party_plugin_is_named_and_stops_nothing(
+    argv: list[str], shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_down.py").write_text("raise OSError('no licence')\n")
+    info = tmp_path / "acme_down-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-down\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[medhelm]\nown = acme_down\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "headqa" in shell(*argv)
+    assert "plugin acme-down (acme_down) is left out: OSError: no licence" in shell.err
+
+
+@pytest.mark.parametrize(
+    "command", ["list", "describe", "validate", "estimate", "score", "data", "new"]
+)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_command([command, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: medhelm {command}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "medhelm", "list", "benchmarks"]
+    environ = {**os.environ, "COLUMNS": "40"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    assert "Providing Clinical Knowledge Support" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("argv", [["schema", "noharm"], ["qc", "noharm"], ["list", "models"]])
+def test_a_full_disk_below_the_output_is_one_line_and_a_code(argv: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "medhelm", *argv], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 4  # 1 would be FAIL of a gate
+    assert done.stderr.startswith("medhelm: cannot write the output: the disk is full")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_output_changes_no_exit_code() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m medhelm schema noharm >&- 2>&-', sys.executable], check=False
+    )
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "argv", [["qc", "noharm"], ["list", "models"], ["list", "models", "--format", "json"]]
+)
+def test_a_reader_who_has_gone_is_no_failure(argv: list[str]) -> None:
+    assert into_closed_pipe(argv) == 0
+
+
+def test_what_belongs_to_a_category_and_who_does_it_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["list", "taxonomy"]) == 0
+    shown = capsys.readouterr().out
+    assert "inclusion: Acts that create or change official clinical records." in shown
+    assert "performer: Researchers and epidemiologists." in shown
+    assert run_command(["list", "taxonomy", "--format", "json"]) == 0
+    assert all(
+        c["inclusion"] and c["performer"] for c in json.loads(capsys.readouterr().out)["taxonomy"]
+    )
+    assert run_command(["describe", "aci_bench"]) == 0
+    assert "performer: Providers, scribes" in capsys.readouterr().out
+
+
+def test_bertscore_is_listed_and_described_without_its_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["list", "metrics"]) == 0
+    assert "bertscore" in capsys.readouterr().out
+    assert run_command(["describe", "bertscore"]) == 0
+    assert "matched token vectors" in capsys.readouterr().out
+
+
+def into_closed_pipe(argv: list[str]) -> int:
+    """Return the exit code of a command whose reader went before it wrote."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe:
+        done = subprocess.run([sys.executable, "-m", "medhelm", *argv], stdout=pipe, check=False)
+    return done.returncode

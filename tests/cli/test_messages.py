@@ -1,0 +1,134 @@
+"""What a user of another tool, or with a typing mistake, is answered: one line that says what to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.cli.other_tools import _NAMES, meant_key
+from medhelm.config import Job, field_names
+from medhelm.data.readers import read_csv
+from medhelm.data.rubrics import load_rubric
+from medhelm.data.table_layout import TableLayout
+from medhelm.errors import DataError, PluginError, closest
+from medhelm.plugins.registry import load_registry
+
+BASE = ("run", "model=baseline/random", "benchmark=headqa", "data=sample")
+REMOTE = ("run", "model=openai/gpt-4o", "benchmark=headqa", "data=sample")
+
+MISTAKES = [
+    ([*REMOTE, "model.temperature=0"], "did you mean 'model.sampling.temperature'?"),
+    ([*BASE, "temperature=0"], "did you mean 'model.sampling.temperature'?"),
+    ([*BASE, "limit=5"], "did you mean 'max_instances'?"),
+    ([*BASE, "max_tokens=5"], "did you mean 'model.max_output_tokens'?"),
+    ([*BASE, "split=test"], "did you mean 'benchmark.split'?"),
+    ([*BASE, "epochs=3"], "did you mean 'repeats'?"),
+    ([*BASE, "batch_size=8"], "did you mean 'model.max_concurrency'?"),
+    ([*BASE, "output_path=x"], "did you mean 'results_dir'?"),
+    ([*BASE, "num_fewshot=5"], "no few-shot setting"),
+    ([*BASE, "judge=paper"], "did you mean 'jury'?"),
+    ([*BASE, "profile=noharm_baseline"], "medhelm gate --profile NAME"),
+    ([*BASE, "model.max_concurency=5"], "did you mean 'model.max_concurrency'?"),
+    (["run", "model=baseline/random", "tasks=headqa"], "did you mean 'benchmark=NAME'?"),
+    (["run", "model=baseline/random", "scenario=headqa"], "did you mean 'benchmark=NAME'?"),
+    (["run", "model=baseline/random", "benchmark=all"], "'benchmark=glob(*)' takes all"),
+    (["run", "model=baseline/random", "benchmark=head_qa"], "did you mean 'headqa'"),
+    ([*BASE[:3], "data=test"], "known: full, sample"),
+    (["run", "model=gpt-4o", "benchmark=headqa"], "is openai/gpt-4o."),
+    (["run", "model=hf", "benchmark=headqa"], "did you mean 'hf/local'"),
+    (["run", "benchmark", "headqa"], "write benchmark=NAME"),
+    (["run", "headqa"], "write benchmark=headqa"),
+    (["run", "baseline/random"], "write model=baseline/random"),
+    (["run", "--limit", "5"], "write max_instances=5;"),
+    (["run", "--tasks", "headqa"], "write benchmark=headqa;"),
+    (["run", "--model", "openai/gpt-4o"], "write model=openai/gpt-4o;"),
+    (["run", "--batch-size=8"], "write model.max_concurrency=8;"),
+    (["run", "--num_fewshot", "5"], "no few-shot setting"),
+    (["run", "--model_args", "a=b"], "model.KEY=VALUE"),
+    (["run", "--plugin", "x.py", *BASE[1:]], "write plugins=[x.py];"),
+    ([*REMOTE, "model.provider=foo"], "openai, anthropic, google, hf, baseline, scripted"),
+    (["run", "--cfg", "job", "-m", "model='x"], "a quote ' in it is not closed"),
+    (["run", "--cfg", "job", "-m", 'model="x'], 'a quote " in it is not closed'),
+    (["evaluate", "headqa"], "it is `medhelm run`"),
+    (["ls"], "it is `medhelm list`"),
+    (["list", "jury"], "did you mean 'juries'?"),
+    (["describe", "papr"], "did you mean 'paper'?"),
+]
+
+
+@pytest.mark.parametrize(("argv", "expected"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+def test_a_mistake_is_one_line_that_says_what_to_type(
+    argv: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setenv("OPENAI_API_KEY", "test-key")
+        assert run_command(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("medhelm: ") and expected in line
+
+
+@pytest.mark.parametrize("word", sorted(_NAMES))
+def test_names_of_other_tools_lead_to_keys_that_are_there(word: str) -> None:
+    key = meant_key(word)
+    parent, _, last = key.rpartition(".")
+    if parent == "model.extra_body":  # holds what a provider takes
+        return
+    known = {"": [*field_names(Job, ""), "benchmark", "suite", "plugins"], "benchmark": ["split"]}
+    assert last in known.get(parent, field_names(Job, parent))
+
+
+def test_the_whole_name_comes_first_among_those_that_look_alike() -> None:
+    known = ["openai/gpt-6.1-sol", "openai/gpt-4o-2024-05-13", "openai/gpt-6-luna"]
+    assert closest("gpt-4o", known, 1) == ["openai/gpt-4o-2024-05-13"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id;note;label\n1;a, b, c;yes\n", "1 column by comma, 3 by semicolon (';')"),
+        ("id\tnote\n1\ta\n", "1 column by comma, 2 by tab ('\\t')"),
+    ],
+)
+def test_a_table_of_another_delimiter_is_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "own.csv").write_text(text)
+    with pytest.raises(DataError) as caught:
+        list(read_csv(tmp_path / "own.csv"))
+    assert said in str(caught.value) and "own.csv" in str(caught.value)
+    assert "note" not in str(caught.value)  # a header may be missing: what is there may be data
+
+
+def test_a_table_of_one_column_is_read(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("note\nfine; well\n")
+    assert list(read_csv(tmp_path / "own.csv")) == [(1, {"note": "fine; well"})]
+
+
+def test_a_missing_column_is_named_with_those_that_are_there() -> None:
+    layout = TableLayout(columns=("id", "note", "label"))
+    with pytest.raises(DataError) as caught:
+        layout.read({"id": "1", "note": "a", "Mrs Smith": "b"})
+    assert str(caught.value).endswith("the file has id, note and 1 other")
+
+
+def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:
+    import dataclasses
+
+    benchmark = dataclasses.replace(load_registry().benchmark("mtsamples"), rubric="")
+    with pytest.raises(PluginError, match="names no rubric: set rubric=NAME, one of"):
+        load_rubric(benchmark)
+
+
+@pytest.mark.parametrize("name", ["paper", "medhelm_2026_11", "small_2026_11", "offline"])
+def test_juries_are_listed_and_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["list", "juries"]) == 0
+    assert name in capsys.readouterr().out
+    assert run_command(["describe", name]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"jury {name}\n") and ("judges: " in said) == (name != "offline")
+
+
+def test_a_suite_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["describe", "medhelm_core"]) == 0
+    assert "benchmarks: headqa, medbullets" in capsys.readouterr().out

@@ -1,0 +1,127 @@
+"""What is typed behind `medhelm run` is what is run: no value is dropped or changed in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm.cli.compose import compose
+from medhelm.cli.jobs import to_job
+from medhelm.cli.overrides import as_meant
+from medhelm.config import Job
+from medhelm.errors import UsageError
+from medhelm.plugins.registry import Registry, load_registry
+
+BASE = ("model=baseline/lead", "benchmark=headqa", "data=sample")
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_registry()
+
+
+def jobs_of(registry: Registry, *argv: str, base: tuple[str, ...] = BASE) -> list[Job]:
+    found: list[Job] = []
+    keys = {a.partition("=")[0].lstrip("+") for a in argv}
+    given = [*(b for b in base if b.partition("=")[0] not in keys), *argv]
+    compose(given, registry, lambda configs: found.extend(map(to_job, configs)))
+    return found
+
+
+def cells(jobs: list[Job]) -> list[tuple[str, str]]:
+    return [(job.model.name, choice.name) for job in jobs for choice in job.benchmarks]
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["benchmark=[headqa,medec]"], [("baseline/lead", n) for n in ("headqa", "medec")]),
+        (["benchmark=[ headqa , 'medec' ]"], [("baseline/lead", n) for n in ("headqa", "medec")]),
+        (["benchmark=[medec]"], [("baseline/lead", "medec")]),
+        (["model=[baseline/lead,baseline/random]"], [(f"baseline/{n}", "headqa") for n in ("lead", "random")]),
+        (["model=[glob(baseline/le*)]"], [(f"baseline/{n}", "headqa") for n in ("lead", "lexical")]),
+        (["+benchmark=[headqa,medec]"], [("baseline/lead", n) for n in ("headqa", "medec")]),
+    ],
+)  # fmt: skip
+def test_a_list_in_brackets_is_a_sweep(
+    argv: list[str], expected: list[tuple[str, str]], registry: Registry
+) -> None:
+    assert cells(jobs_of(registry, *argv)) == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ("benchmark=[]", r"benchmark=\[\] names no benchmark: write benchmark=NAME"),
+        ("model=[a],[b]", r"a job has one model; write model=a,b"),
+        ("model=choice([a,b])", r"a job has one model; write model=a,b"),
+        ("benchmark=[[headqa],medec]", r"names no benchmark"),
+        ("jury.quorum=1", "jury.quorum goes with jury=NAME"),
+        ("jury.reasons=false", "jury.reasons goes with jury=NAME"),
+        ("model.sampling.stop=['\\n']", r"model.sampling.stop: a backslash .* in double quotes"),
+        ("model.sampling.stop=[a\\n]", r"model.sampling.stop: a backslash .* in double quotes"),
+    ],
+)
+def test_what_would_be_dropped_is_refused_with_what_to_type(
+    argv: str, line: str, registry: Registry
+) -> None:
+    with pytest.raises(UsageError, match=line):
+        jobs_of(registry, argv)
+
+
+def test_a_split_beside_a_suite_is_refused(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="benchmark.split goes with benchmark=NAME"):
+        jobs_of(registry, "suite=medhelm_core", "benchmark.split=dev", base=BASE[:1])
+
+
+@pytest.mark.parametrize("group", ["benchmark", "model"])
+def test_several_options_in_a_config_file_are_refused(
+    group: str, tmp_path: Path, registry: Registry
+) -> None:
+    names = {"benchmark": "[headqa, medec]", "model": "[baseline/lead, baseline/random]"}
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "both.yaml").write_text(
+        f"# @package _global_\ndefaults:\n  - override /{group}: {names[group]}\n"
+    )
+    typed = names[group].strip("[]").replace(" ", "")
+    base = tuple(b for b in BASE if not b.startswith(group))
+    with pytest.raises(
+        UsageError, match=f"both.yaml chooses .* one {group}; .* write {group}={typed} on"
+    ):
+        jobs_of(registry, "experiment=both", "--config-dir", str(tmp_path), base=base)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stop"),
+    [
+        (r'["\n\n"]', ("\n\n",)),
+        (r'["\n",END]', ("\n", "END")),
+        (r'["a\tb\r"]', ("a\tb\r",)),
+        (r'["\\n"]', ("\\n",)),
+        ('["\n"]', ("\n",)),
+        (r"['it \'s', \"\n\"]".replace('\\"', '"'), ("it 's", "\n")),
+    ],
+)
+def test_a_line_break_in_double_quotes_is_one(
+    typed: str, stop: tuple[str, ...], registry: Registry
+) -> None:
+    (job,) = jobs_of(registry, f"model.sampling.stop={typed}")
+    assert job.model.sampling.stop == stop
+
+
+def test_so_it_is_in_every_setting_and_through_a_sweep(registry: Registry) -> None:
+    jobs = jobs_of(registry, r'model.system_prompt="One.\nTwo."', "benchmark=headqa,medec")
+    assert [job.model.system_prompt for job in jobs] == ["One.\nTwo."] * 2
+    swept = jobs_of(registry, r'model.sampling.stop=["\n"],["\n\n"]')
+    assert [job.model.sampling.stop for job in swept] == [("\n",), ("\n\n",)]
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["a=b", "--cfg", "a='x\\n'", "model=openai/x:7b", "plugins=[a.py,b.py]", "~model", "a=[1,2]"],
+)
+def test_all_else_is_left_as_it_is(override: str) -> None:
+    given: Any = as_meant(override)
+    assert given == override

@@ -1,0 +1,843 @@
+"""`medhelm run` as a user meets it: names, settings, sweeps, own configs, keys, completion."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.plugins.registry import load_registry
+from medhelm.store import records
+from tests.quiz import PLUGIN, arguments, command, environment, medhelm, record_of, write_quiz
+from tests.server import FaultServer, Reply, serve_in_thread
+
+LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
+SECRET = "sk-live-0123456789abcdef"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, without keys and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def refuse(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
+    """Run in this process; return the one line on stderr."""
+    assert run_command(argv) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("medhelm: ") and "Traceback" not in line
+    return line.removeprefix("medhelm: ")
+
+
+def instead(argument: str) -> list[str]:
+    """Return LEAD with this argument in place of its own for the same key."""
+    key = argument.lstrip("+").partition("=")[0]
+    return [a for a in LEAD if "=" not in a or a.partition("=")[0] != key] + [argument]
+
+
+def models_of(results: Path) -> Counter[str]:
+    found = [records.read_record(g).spec for g in records.find_gradings(results)]
+    return Counter(spec.model.name for spec in found)
+
+
+# What is refused, in one line ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ("benchmark=hedqa", "unknown benchmark 'hedqa'; did you mean 'headqa'"),
+        ("model=baselin/lead", "unknown model 'baselin/lead'; did you mean 'baseline/lead'"),
+        ("max_instance=3", "unknown config key 'max_instance'; did you mean 'max_instances'?"),
+        ("max_instances=abc", "config: max_instances: expected `int | null`, got `str`"),
+        ("a=[1", "cannot read the argument 'a=[1'"),
+        ("model=openai/modèle", "cannot read the argument 'model=openai/modèle'"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_nearest_name(
+    argv: str, line: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refuse(capsys, *instead(argv)).startswith(line)
+    assert not any(here.iterdir())
+
+
+@pytest.mark.slow
+def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refuse(capsys, *instead("model=openai/modèle"))
+    assert run_command(["run", *shlex.split(line.rpartition("write ")[2]), "--cfg", "job"]) == 0
+    assert "name: openai/modèle\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("results", ["file", "file/below"])
+def test_a_results_dir_that_is_no_folder_is_named_once(
+    results: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "file").touch()
+    sweep = ("run", "model=baseline/lead,baseline/random", "benchmark=headqa", "data=sample")
+    line = refuse(capsys, *sweep, f"results_dir={results}", code=4)
+    assert line == f"cannot write results_dir={results}: not a directory; name another folder"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ("model=opnai/gpt-4o-2024-05-13", "did you mean 'openai/gpt-4o-2024-05-13'"),
+        ("model=", "unknown model ''"),
+        ("model=null", "string"),
+        ("suite=medhlm_core", "unknown suite 'medhlm_core'; did you mean 'medhelm_core'"),
+        ("experiment=repeatabilty", "unknown experiment 'repeatabilty'; did you mean 'repeat"),
+        ("+experiment=repeatabilty", "unknown experiment 'repeatabilty'; did you mean 'repeat"),
+        ("zzzz=3", "unknown config key 'zzzz'"),
+        ("data.x=3", "unknown config key 'data.x'"),
+        ("model.tmeout_s=3", "'model.tmeout_s'; did you mean 'model.timeout_s'?"),
+        ("model.sampling.temprature=3", "did you mean 'model.sampling.temperature'?"),
+        ("+model.sampling.temprature=3", "did you mean 'model.sampling.temperature'?"),
+        ("benchmark.splt=3", "'benchmark.splt'; did you mean 'benchmark.split'?"),
+        ("privacy.publc=[local]", "did you mean 'privacy.public'?"),
+        ("+maxinstances=3", "did you mean 'max_instances'?"),
+        ("hydra.foo=3", "unknown config key 'hydra.foo'"),
+        ("max_instances=0", "max_instances: expected `int` >= 1"),
+        ("repeats=-1", "repeats: expected `int` >= 1"),
+        ("repeats=true", "repeats: expected `int`, got `bool`"),
+        ("seed=1.5", "seed: expected `int`, got `float`"),
+        ("seed=null", "seed: expected `int`, got `null`"),
+        ("seed=1e400", "seed: expected `int`"),
+        ("seed=${nope}", "nope"),
+        ("model.timeout_s=x", "model.timeout_s: expected `float`, got `str`"),
+        ("model.timeout_s=nan", "timeout_s"),
+        ("model.sampling=null", "model.sampling: expected `object`, got `null`"),
+        ("model.sampling.stop=abc", "model.sampling.stop: expected `array`, got `str`"),
+        ("model.base_url=3", "model.base_url: expected `str | null`, got `int`"),
+        ("budget_usd=nan", "budget_usd"),
+        ("budget_usd=inf", "inf"),
+        ("budget_usd=-1", "budget_usd: expected `float` >= 0"),
+        ("budget_tokens=0", "budget_tokens: expected `int` >= 1"),
+        ("scoring=fix", "scoring: invalid enum value 'fix', known: fixed, helm"),
+        ("data=ful", "data: invalid enum value 'ful', known: full, sample"),
+        ("model.endpoint_class=here", "known: contracted, external, local"),
+        ("results_dir=", "results_dir: expected `str` of length >= 1"),
+        ("results_dir=null", "results_dir: expected `str`, got `null`"),
+        ("plugins=[nope.py]", "plugin file nope.py does not exist"),
+        ("=3", "cannot read the argument '=3'"),
+        ("foo", "cannot read the argument 'foo'"),
+        ("x y", "cannot read the argument 'x y'"),
+        ("", "cannot read the argument ''"),
+        ("benchmark=headqa,", "cannot read the argument 'benchmark=headqa,'"),
+        ("model=glob(x*)", "model=glob(x*) matches no name"),
+        ("benchmark=glob(x*)", "benchmark=glob(x*) matches no name"),
+        ("--foo", "unrecognized arguments: --foo; see `medhelm run --help`"),
+        ("--config-dir=nope", "--config-dir nope: there is no such folder"),
+        ("--config-name=nope", "there is no nope.yaml"),
+        ("hydra.searchpath=[file:///nope]", "/nope is not available"),
+        ("hydra.searchpath=nope", "must be a list"),
+        ("--experimental-rerun=x.pickle", "reads a pickle"),
+        ("--exp=x.pickle", "reads a pickle"),
+        ("--resolve", "go with --cfg only"),
+        ("seed=interval(0,3)", "INTERVAL"),
+    ],
+)
+def test_more_mistakes(
+    argv: str, line: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert line in refuse(capsys, *instead(argv))
+    assert not any(here.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (("benchmark=medec",), "benchmark is given twice; write benchmark=headqa,medec"),
+        (("+benchmark=medec",), "benchmark is given twice; write benchmark=headqa,medec"),
+        (("data=sample",), "data is given twice; write data=sample"),
+        (("plugins=[a.py]", "plugins=[b.py]"), "plugin"),
+        (("repeats=1", "repeats=2"), "repeats is given twice; write repeats=1,2"),
+    ],
+)
+def test_a_key_given_twice_is_refused(
+    argv: tuple[str, ...], line: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refuse(capsys, *LEAD, *argv).startswith(line)
+    assert not any(here.iterdir())
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the model is missing: add model=NAME" in refuse(capsys, "run", "benchmark=headqa")
+    line = refuse(capsys, "run", "model=baseline/lead", "data=sample")
+    assert "the benchmark is missing: add benchmark=NAME" in line
+    line = refuse(capsys, "run", "model=baseline/lead", "benchmark=headqa", code=3)
+    assert "medhelm data fetch headqa" in line
+    own = ("run", "model=baseline/lead", "benchmark=quiz", f"plugins=[{PLUGIN}]", "data_dir=d")
+    line = refuse(capsys, *own, code=3)
+    assert "quiz.jsonl" in line and str(Path("d/quiz")) in line
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        f"model.api_key={SECRET}",
+        f"+model.extra_body.api_key={SECRET}",
+        f"++model.extra_body.auth.token={SECRET}",
+        f"model.extra_body={{api_key: {SECRET}}}",
+        f"+model.extra_body={{headers: {{Authorization: Bearer {SECRET}}}}}",
+        f"model.api_key_env={SECRET}",
+        f"model.api_key_env='{SECRET}'",
+        "model.api_key_env=gsk_0123456789abcdefghijABCD",
+        f"OPENAI_API_KEY={SECRET}",
+        f"+model.extra_body.x-api-key={SECRET}",
+        f"model.extra_body={{headers: {{x-api-key: {SECRET}}}}}",
+        f"model.base_url=http://127.0.0.1/v1?api_key={SECRET}",
+        f"model.base_url='http://127.0.0.1/v1?v=2&api-key={SECRET}'",
+        f"+model.extra_body={{url: http://127.0.0.1?access_token={SECRET}}}",
+    ],
+)
+def test_a_key_on_the_command_line_is_refused_and_not_repeated(
+    argument: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refuse(capsys, *LEAD, argument)
+    assert "environment" in line
+    assert not re.search("0123456789", line)
+
+
+@pytest.mark.slow
+def test_an_address_with_a_password_is_refused_and_not_repeated(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("run", "model=openai/x", "benchmark=headqa", "data=sample")
+    line = refuse(capsys, *asked, f"model.base_url=http://me:{SECRET}@127.0.0.1/v1")
+    assert "0123456789" not in line
+
+
+@pytest.mark.slow
+def test_a_missing_key_is_named_before_anything_is_asked(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 5)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url, model="baseline/lead,openai/a,openai/b")
+        done = medhelm(*argv, "model.api_key_env=HOUSE_KEY", env={"HOUSE_KEY": ""})
+        assert server.requests == 0
+    assert done.returncode == 6
+    assert done.stderr.count("\n") == 1
+    assert "'openai/a'" in done.stderr and "export HOUSE_KEY=" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
+    for argv, code in (("benchmark=hedqa", 2), ("max_instance=3", 2), ("--foo", 2)):
+        done = medhelm(*LEAD, argv, cwd=tmp_path)
+        assert done.returncode == code and done.stdout == ""
+        assert done.stderr.startswith("medhelm: ") and done.stderr.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+# What is shown -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_help_is_ours_and_quick(tmp_path: Path) -> None:
+    started = time.monotonic()
+    done = medhelm("run", "--help", cwd=tmp_path)
+    seconds = time.monotonic() - started
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith("usage: medhelm run")
+    for word in ("examples:", "baseline/lexical", "openai/ANY-NAME", "pubmed_qa", "suite"):
+        assert word in done.stdout
+    for word in ("max_instances: null", "--cfg job", "--config-dir", "Exit codes", "budget_usd=20"):
+        assert word in done.stdout
+    assert "defaults:" not in done.stdout and "hydra:" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert seconds < 3, "it is asked for in under a second; a busy machine gets three"
+
+
+def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    settings = text.partition("settings (")[2].partition("\noptions:")[0]
+    named = re.findall(r"^  (\w+):", settings, re.MULTILINE)
+    from medhelm.config import Job
+
+    groups = {"model", "benchmark", "suite", "jury"}
+    shown = text.partition("settings (")[0]
+    assert groups <= set(re.findall(r"^  (\w+)  +\w", shown, re.MULTILINE))
+    assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks"}
+
+
+@pytest.mark.slow
+def test_cfg_shows_the_configuration_and_runs_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ("model=openai/gpt-4o", "benchmark=headqa", "seed=7", "--cfg", "job")
+    for given in (argv, ("-m", *argv), (*argv[3:], *argv[:3])):
+        assert run_command(["run", *given]) == 0
+        text = capsys.readouterr().out
+        assert "  name: openai/gpt-4o\n" in text and "  name: headqa\n" in text
+        assert "\nseed: 7\n" in text and "hydra:" not in text
+    assert run_command(["run", *argv, "-p", "benchmark"]) == 0
+    assert capsys.readouterr().out == "# @package benchmark\nname: headqa\nsplit: null\n"
+    unseeded = [a for a in argv if a != "seed=7"]
+    assert "one value" in refuse(capsys, "run", *unseeded, "seed=1,2")
+    assert not any(here.iterdir())
+
+
+@pytest.mark.slow
+def test_info_and_hydras_own_help_are_there(tmp_path: Path) -> None:
+    for argv, word in (
+        (["--info", "searchpath"], "medhelm.conf"),
+        (["--info"], "Defaults List"),
+        (["--hydra-help"], "--cfg"),
+    ):
+        done = medhelm(*LEAD, *argv, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert word in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+# Sweeps --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path) -> None:
+    given = ("benchmark=glob([medb*,mede*])", "data=sample", "results_dir=out/r")
+    assert run_command(["run", "model=glob(baseline/l*)", *given]) == 0
+    assert models_of(Path("out/r")) == {"baseline/lead": 2, "baseline/lexical": 2}
+    assert run_command(["run", "-m", "model=baseline/lead,baseline/random", *given]) == 0
+    assert models_of(Path("out/r"))["baseline/random"] == 2
+    assert [p.name for p in here.iterdir()] == ["out"]
+    assert [p.name for p in (here / "out" / "r").iterdir()] == ["runs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "models", "benchmarks"),
+    [
+        (["model=glob(*/lead)", "benchmark=headqa"], {"lead"}, {"headqa"}),
+        (["model=glob([*/lead,*/random])", "benchmark=headqa"], {"lead", "random"}, {"headqa"}),
+        (
+            ["model=glob(baseline/*,exclude=[*/lead,*/o*,*/m*])", "benchmark=headqa"],
+            {"empty", "first_option", "lexical", "random", "words"},
+            {"headqa"},
+        ),
+        (["model=baseline/lead", "benchmark=glob(*,exclude=*q*)"], {"lead"}, {"glob"}),
+        (
+            ["model=choice(baseline/lead,baseline/empty)", "suite=medhelm_core"],
+            {"lead", "empty"},
+            {"core"},
+        ),
+    ],
+)
+def test_globs(argv: list[str], models: set[str], benchmarks: set[str], here: Path) -> None:
+    assert run_command(["run", *argv, "data=sample"]) == 0
+    found = [records.read_record(g).spec for g in records.find_gradings(Path("medhelm-results"))]
+    core = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
+    asked = {"core": core, "glob": {name for name in load_registry().benchmarks if "q" not in name}}
+    wanted = set().union(*(asked.get(b, {b}) for b in benchmarks))
+    assert {spec.benchmark for spec in found} == wanted
+    assert {spec.model.name for spec in found} == {f"baseline/{model}" for model in models}
+    assert len(found) == len(wanted) * len(models)
+
+
+@pytest.mark.slow
+def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*LEAD, "seed=range(3)"]) == 0
+    said = capsys.readouterr().out
+    assert "No common table: baseline/lead has 3 runs on headqa" in said
+    shown = re.findall(r"headqa x baseline/lead, seed=(\d), exact_match 0.250 \(n 8\): (.+)", said)
+    assert [seed for seed, _ in shown] == ["0", "1", "2"]
+    for seed, folder in shown:
+        assert str(records.read_plan(Path("medhelm-results") / folder).spec.seed) == seed
+    seeds = {records.read_plan(r).spec.seed for r in records.find_runs(here / "medhelm-results")}
+    assert seeds == {0, 1, 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", ["", "+"])
+def test_experiments_and_suites(
+    prefix: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["run", "model=openai/x", "suite=medhelm_core", f"{prefix}experiment=repeatability"]
+    assert run_command([*argv, "--cfg", "job"]) == 0
+    text = capsys.readouterr().out
+    assert "\nrepeats: 5\n" in text and "    temperature: 0.7\n" in text
+    assert "name: medhelm_core" in text and "  - race_bias\n" in text
+
+
+@pytest.mark.slow
+def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
+    data = write_quiz(tmp_path, 20)
+    with serve_in_thread() as server:
+        for name, url in (("dead", "http://127.0.0.1:9/v1"), ("alive", server.base_url)):
+            path = tmp_path / "own" / "model" / "house" / f"{name}.yaml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"base_url: {url}\nmodel: {name}\nmax_attempts: 2\n")
+        done = medhelm(
+            "run",
+            "model=house/dead,house/alive",
+            "benchmark=quiz",
+            f"data_dir={data}",
+            f"plugins=[{PLUGIN}]",
+            *("--config-dir", "own"),
+            cwd=tmp_path,
+        )
+        assert server.requests == 20
+    assert done.returncode == 6
+    assert "quiz x house/dead: the server at 127.0.0.1:9" in done.stderr
+    assert "1 of 2 run(s) failed" in done.stderr and "Traceback" not in done.stderr
+    assert models_of(tmp_path / "medhelm-results") == {"house/alive": 1}
+    assert "house/alive" in done.stdout
+
+
+@pytest.mark.slow
+def test_requests_that_fail_say_why_and_how_to_go_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_quiz(here, 6)
+
+    def answer(prompt: str) -> str | Reply:
+        return Reply(status=400) if is_broken or "patient 3?" in prompt else "A"
+
+    is_broken = True
+    with serve_in_thread(answer=answer) as server:
+        argv = arguments(here, server.base_url, model="openai/a")
+        assert run_command(argv) == 6, "no answer at all is no success"
+        said = capsys.readouterr().err
+        assert "medhelm: quiz x openai/a: no request was answered\n" in said
+        assert "medhelm: openai/a: 6 request(s) failed and are in no mean (6 http 400)" in said
+        assert "To go on where it stopped: medhelm run model=openai/a" in said
+        is_broken = False
+        assert run_command(argv) == 0
+        said = capsys.readouterr().err
+        assert "openai/a: 1 request(s) failed and are in no mean (1 http 400)" in said
+        assert "no request was answered" not in said and "To go on where it stopped" in said
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 6)
+    throttled = Reply(status=429, headers={"Retry-After": "60"})
+    with serve_in_thread(answer=lambda _: throttled) as server:
+        argv = arguments(tmp_path, server.base_url)
+        process = subprocess.Popen(
+            command(*argv), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment()
+        )
+        until = time.monotonic() + 30
+        while server.requests < 6 and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        stopped = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130 and b"To go on where it stopped" in said
+    assert time.monotonic() - stopped < 5
+
+
+@pytest.mark.slow
+def test_what_stops_many_runs_alike_is_said_once(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("medhelm.runs.runner.write_struct", full)
+    assert run_command(["run", "model=baseline/lead", "benchmark=headqa,medec", "data=sample"]) == 4
+    said = [line for line in capsys.readouterr().err.splitlines() if "disk is full" in line]
+    assert len(said) == 1 and said[0].startswith(
+        "medhelm: headqa x baseline/lead and 1 more run(s)"
+    )
+
+
+@pytest.mark.slow
+def test_the_ranking_is_what_stays_on_the_screen(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["run", "model=baseline/lead,baseline/random", *LEAD[2:]]) == 0
+    said = capsys.readouterr().out
+    titles = (
+        "Scores by benchmark",
+        "Minimum detectable",
+        "Tokens and cost",
+        "Models over 1",
+        "Runs:",
+    )
+    places = [said.index(title) for title in titles]
+    assert places == sorted(places)
+
+
+# Configs of the user's -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(here: Path) -> Path:
+    """A folder laid out like `conf/`."""
+    files: dict[str, str | bytes] = {
+        "model/mine.yaml": "provider: baseline\nmodel: lexical\nendpoint_class: local\n",
+        "model/house/lead.yaml": "{provider: baseline, model: lead, name: house/first}\n",
+        "model/house/random.yaml": "{provider: baseline, model: random}\n",
+        "model/bad.yaml": "{provider: baseline, modle: lead}\n",
+        "model/torn.yaml": "provider: [baseline\n",
+        "model/latin.yaml": b"provider: '\xff'\n",
+        "model/list.yaml": "[1, 2]\n",
+        "benchmark/pubmed_all.yaml": "{name: pubmed_qa, split: all}\n",
+        "benchmark/headqa.yaml": "split: test\n",
+        "suite/two.yaml": "benchmarks: [headqa, medec]\n",
+        "suite/wrong.yaml": "benchmarks: [headqa, medecc]\n",
+        "experiment/mine.yaml": "# @package _global_\n"
+        "defaults:\n  - override /benchmark: medec\n  - override /model: house/random\n"
+        "data: sample\nmax_instances: 3\n",
+        "experiment/plugged.yaml": "# @package _global_\nplugins: [nowhere.py]\n",
+    }
+    for name, text in files.items():
+        path = here / "own" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return here / "own"
+
+
+OWN = ("run", "data=sample", "--config-dir", "own")
+
+
+def specs(folder: Path) -> set[tuple[str, str, str]]:
+    found = [records.read_plan(r).spec for r in records.find_runs(folder / "medhelm-results")]
+    return {(s.model.name, s.benchmark, s.split) for s in found}
+
+
+@pytest.mark.slow
+def test_own_models_are_named_after_their_file_or_by_it(own: Path, here: Path) -> None:
+    assert run_command([*OWN, "model=mine,house/lead", "benchmark=headqa"]) == 0
+    assert {model for model, *_ in specs(here)} == {"mine", "house/first"}
+
+
+@pytest.mark.slow
+def test_own_benchmarks_suites_and_experiments(
+    own: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*OWN, "model=glob(house/*)", "suite=two"]) == 0
+    assert {m for m, *_ in specs(here)} == {"house/first", "house/random"}
+    assert {b for _, b, _ in specs(here)} == {"headqa", "medec"}
+    shutil.rmtree(here / "medhelm-results")
+    assert run_command(["run", "--config-dir", "own", "experiment=mine"]) == 0
+    assert {(m, b) for m, b, _ in specs(here)} == {("house/random", "medec")}
+    capsys.readouterr()
+    for name, split in (("pubmed_all", "all"), ("headqa", "test")):
+        argv = [*OWN, "model=mine", f"benchmark={name}", "--cfg", "job", "-p", "benchmark.split"]
+        assert run_command(argv) == 0
+        assert capsys.readouterr().out.strip() == split
+
+
+@pytest.mark.slow
+def test_hydras_search_path_is_the_same(own: Path, here: Path) -> None:
+    for place in (f"[{own}]", f"[file://{own}]"):
+        argv = ["run", "data=sample", f"hydra.searchpath={place}", "model=glob(house/*)"]
+        assert run_command([*argv, "benchmark=glob(headqa)"]) == 0
+    assert {m for m, *_ in specs(here)} == {"house/first", "house/random"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ("model=house/radnom", "did you mean 'house/random'"),
+        ("model=bad", "unknown key 'model.modle'; did you mean 'model.model'?"),
+        ("model=torn", "torn.yaml"),
+        ("model=latin", "latin.yaml: a config file is UTF-8"),
+        ("model=list", "model/list"),
+        ("suite=wrong", "unknown benchmark 'medecc'; did you mean 'medec'"),
+        ("benchmark=pubmed_al", "did you mean 'pubmed_all'"),
+        ("experiment=plugged", "give plugins=[FILE] on the command line"),
+    ],
+)
+def test_mistakes_in_own_files_name_them(
+    argv: str, line: str, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"model": "mine", "benchmark": "headqa"} | dict([argv.split("=")])
+    assert line in refuse(capsys, *OWN, *(f"{k}={v}" for k, v in given.items()))
+
+
+def test_an_own_file_never_hides_behind_a_packaged_one(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "suite" / "medhelm_core.yaml").write_text("benchmarks: [headqa]\n")
+    line = refuse(capsys, *OWN, "model=mine", "suite=medhelm_core")
+    assert "medhelm_core.yaml" in line and "rename it" in line
+
+
+@pytest.mark.slow
+def test_yaml_and_python_plugins_named_on_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    (folder / "samples").mkdir(parents=True)
+    (folder / "rounds.yaml").write_text(
+        "name: rounds\nsubcategory: planning_treatments\n"
+        "dataset: {files: [{name: test.csv}]}\n"
+        "instance: {id: key, context: note, choices: [a, b], gold_index: right}\n"
+        "metrics: [exact_match]\n"
+    )
+    (folder / "samples" / "rounds.jsonl").write_text(
+        '{"key": "1", "note": "Fever.", "a": "rest", "b": "surgery", "right": 0}\n'
+        '{"key": "2", "note": "Torsion.", "a": "rest", "b": "surgery", "right": 1}\n'
+    )
+    write_quiz(tmp_path, 4)
+    given = ("model=baseline/oracle", f"plugins=[own/rounds.yaml, {PLUGIN}]", "data_dir=data")
+    done = medhelm("run", *given, "benchmark=rounds", "data=sample", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = medhelm("run", *given, "benchmark=quiz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [records.read_record(g) for g in records.find_gradings(tmp_path / "medhelm-results")]
+    assert {r.spec.benchmark: r.results[0].value for r in found} == {"rounds": 1.0, "quiz": 1.0}
+
+
+# Names with odd characters -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "llama3.1:8b",
+        "meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        "accounts/fireworks/models/x@2025",
+        "a b",
+        "o4-mini",
+        "Qwen2.5_7B+chat%20",
+    ],
+)
+def test_any_name_of_an_endpoint_is_a_model(name: str, tmp_path: Path) -> None:
+    write_quiz(tmp_path, 3)
+    with serve_in_thread() as server:
+        done = medhelm(*arguments(tmp_path, server.base_url, model=f"openai/{name}"))
+        assert done.returncode == 0, done.stderr
+        assert {body["model"] for body in server.bodies} == {name}
+    spec = record_of(tmp_path).spec.model
+    assert (spec.name, spec.model) == (f"openai/{name}", name)
+    for path in (tmp_path / "results").rglob("*"):
+        assert re.fullmatch(r"[\w.@+%:-]+", path.name), path
+
+
+@pytest.mark.slow
+def test_odd_names_in_a_sweep_and_in_quotes(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 2)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url, model="'openai/a b',openai/llama3:8b")
+        assert medhelm(*argv).returncode == 0
+        assert {body["model"] for body in server.bodies} == {"a b", "llama3:8b"}
+
+
+# Shell completion ----------------------------------------------------------------------------
+
+
+def complete(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> set[str]:
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_POINT", str(len(line)))
+    assert run_command(["-sc", "query=bash"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return set(said.out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("medhelm ru", {"run"}),
+        ("medhelm run benchmark=hea", {"benchmark=headqa"}),
+        ("medhelm run model=baseline/l", {"model=baseline/lead", "model=baseline/lexical"}),
+        (
+            "medhelm run model=baseline/random,baseline/l",
+            {"model=baseline/random,baseline/lead", "model=baseline/random,baseline/lexical"},
+        ),
+        ("medhelm run -m suite=medhelm_c", {"suite=medhelm_core"}),
+        ("medhelm run -m suite=", {f"suite=medhelm{s}" for s in ("", "_core", "_public")}),
+        ("medhelm run experiment=r", {"experiment=repeatability"}),
+        ("medhelm estimate data=", {"data=full", "data=sample"}),
+        ("medhelm run max", {"max_instances="}),
+        ("medhelm run mod", {"model=", "model."}),
+        ("medhelm run model=baseline/lead model.sampling.t", {"temperature=", "top_p="}),
+        (f"medhelm run plugins=[{PLUGIN}] benchmark=q", {"benchmark=quiz"}),
+        ("medhelm tables --re", set()),
+        ("medhelm run --nonsense benchmark=h", set()),
+        ("medhelm run plugins=[nope.py] benchmark=h", set()),
+    ],
+)
+def test_completion(
+    line: str,
+    offered: set[str],
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = complete(monkeypatch, capsys, line)
+    assert {word.removeprefix("model.sampling.") for word in found} == offered
+
+
+@pytest.mark.slow
+def test_completion_of_all_commands_and_settings(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {"run", "list", "compare"} <= complete(monkeypatch, capsys, "medhelm ")
+    found = complete(monkeypatch, capsys, "medhelm run ")
+    assert {"model=", "benchmark=", "suite=", "seed=", "results_dir="} <= found
+    assert not any(word.startswith("hydra") for word in found)
+
+
+def test_completion_sees_the_users_folder(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = complete(monkeypatch, capsys, "medhelm run --config-dir own model=house/")
+    assert found == {"model=house/lead", "model=house/random"}
+    found = complete(monkeypatch, capsys, "medhelm run --config-dir own benchmark=pub")
+    assert found == {"benchmark=pubmed_all", "benchmark=pubmed_qa"}
+
+
+def test_a_shell_that_is_not_known_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for argv in (["-sc", "install=cmd"], ["run", "--shell-completion"], ["-sc"]):
+        assert "bash, zsh, fish" in refuse(capsys, *argv)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_with_what_install_prints(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "medhelm"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m medhelm "$@"\n')
+    program.chmod(0o755)
+    script = """
+eval "$(medhelm run --shell-completion install=bash)"
+offer() {
+    COMP_LINE="$1"; COMP_POINT=${#1}; words=($1); COMP_CWORD=$((${#words[@]} - 1))
+    hydra_bash_completion; echo "${COMPREPLY[@]}"
+}
+complete -p medhelm
+offer "medhelm run model=baseline/le"
+offer "medhelm run benchmark=hea"
+offer "medhelm tab"
+"""
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment({"PATH": f"{folder}:{os.environ['PATH']}"}),
+        check=True,
+    )
+    rule, models, benchmarks, commands = done.stdout.splitlines()
+    assert rule.endswith("-F hydra_bash_completion medhelm")
+    assert models.split() == ["model=baseline/lead", "model=baseline/lexical"]
+    assert benchmarks.split() == ["benchmark=headqa"]
+    assert commands.split() == ["tables"]
+    assert done.stderr == ""
+
+
+# Launchers with processes of their own -------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread() as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_a_window_that_fits_no_request_fails_with_the_reason(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 5)
+    done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": 64}))
+    assert (done.returncode, server.requests) == (6, 0)
+    reason = r"\(about \d+ tokens of prompt and 256 of answer exceed the window of 64\)"
+    said = rf"medhelm: quiz x openai/test: 5 request\(s\) do not fit .* in no mean {reason}; lower"
+    assert re.search(said, done.stderr), done.stderr
+    assert "none fits the model's window" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_window_that_fits_some_requests_says_how_many_it_does_not(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 3)
+    write_long = (
+        (tmp_path / "data" / "quiz" / "quiz.jsonl")
+        .read_text()
+        .replace("Case 1.", "Case 1. " + "word " * 900)
+    )
+    (tmp_path / "data" / "quiz" / "quiz.jsonl").write_text(write_long)
+    done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": 600}))
+    assert (done.returncode, server.requests) == (0, 2)
+    assert "quiz x openai/test: 1 request(s) do not fit the model's window" in done.stderr
+
+
+def test_a_cap_is_refused_where_processes_cannot_share_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refuse(capsys, *LEAD, "hydra/launcher=ray", "budget_usd=1")
+    assert "hydra/launcher=ray" in line and "budget_usd" in line
+
+
+@pytest.mark.slow
+def test_a_launcher_that_is_not_installed_names_the_extra(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*LEAD, "hydra/launcher=nomad"]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("medhelm: unknown hydra/launcher 'nomad'") and "'.[slurm]'" in line
+
+
+@pytest.mark.slow
+def test_the_launcher_of_hydra_itself_runs_job_by_job(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 6)
+    argv = arguments(tmp_path, server.base_url, model="openai/a,openai/b,baseline/lead")
+    done = medhelm(*argv, "hydra/launcher=basic", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert server.requests == 12
+    assert set(models_of(tmp_path / "results")) == {"openai/a", "openai/b", "baseline/lead"}
+    again = medhelm(*argv, cwd=tmp_path)
+    assert again.returncode == 0 and server.requests == 12, "other launchers write other folders"
+    assert {p.name for p in tmp_path.iterdir()} == {"data", "results"}
+
+
+@pytest.mark.slow
+def test_submitit_runs_two_jobs_and_names_the_one_that_fails(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="needs the extra slurm")
+    write_quiz(tmp_path, 6)
+    argv = arguments(tmp_path, server.base_url, model="openai/a,openai/b")
+    given = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=2")
+    done = medhelm(*argv, *given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert server.requests == 12 and "openai/b" in done.stdout
+    assert {p.name for p in tmp_path.iterdir()} == {"data", "results"}
+    failing = arguments(tmp_path, "http://127.0.0.1:9/v1", model="openai/c,baseline/lead")
+    done = medhelm(*failing, *given, cwd=tmp_path)
+    assert done.returncode == 6 and "Traceback" not in done.stderr
+    assert "model=openai/c benchmark=quiz: the server at 127.0.0.1:9" in done.stderr
+    assert "1 of 2 run(s) failed" in done.stderr
+    assert models_of(tmp_path / "results")["baseline/lead"] == 1

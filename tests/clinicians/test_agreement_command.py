@@ -1,0 +1,950 @@
+"""`medhelm agreement`: ratings against the jury, corrected scores, the blinded sheet."""
+
+import csv
+import importlib.util
+import json
+import math
+import random
+import stat
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import medhelm
+from medhelm.cli import run_command
+from medhelm.grading.jury.metric import default_jury
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
+from medhelm.store.records import read_record
+from medhelm.tables.clinicians import agreement_columns
+from tests.build_runs import EXACT, Item, items, write_run
+
+ROOT = Path(__file__).parents[2]
+AXES = ("accuracy", "completeness", "clarity")
+Rows = Sequence[Sequence[object]]
+
+PLUGIN = '''
+"""Ward questions."""
+import dataclasses
+from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+
+
+def to_instance(row: Row) -> Instance:
+    return Instance(
+        id=row["i"], context=row["c"], question=row["q"], references=(row["g"],), cluster=row["p"]
+    )
+
+
+WARD = Benchmark(
+    name="ward",
+    title="Ward questions",
+    subcategory="planning_treatments",
+    dataset=FileDataset(files=(SourceFile(name="x.jsonl"),)),
+    to_instance=to_instance,
+    metrics=["jury", "rouge_l"],
+    rubric="accuracy_completeness_clarity",
+    answer="text",
+    prompt="plain",
+    instruction="Answer the question.",
+    cluster="patient",
+)
+
+
+@hookimpl
+def medhelm_benchmarks():
+    return [
+        WARD,
+        dataclasses.replace(
+            WARD, name="notes", title="Notes", rubric="history_form",
+            data_class="private", metrics=["jury"],
+        ),
+        dataclasses.replace(WARD, name="closed", metrics=["rouge_l"], rubric=""),
+    ]
+'''
+WORDS = ["fever", "cough", "pain", "rash", "fall", "stroke", "sepsis", "asthma", "gout", "ulcer"]
+MODELS = ("baseline/first_option", "baseline/lead", "baseline/lexical", "baseline/random")
+
+
+def make_samples(folder: Path) -> None:
+    """The note of the k-th row begins with some words of its gold, so that scores differ."""
+    for name in ("ward", "notes", "closed"):
+        lines = []
+        for k, word in enumerate(WORDS):
+            gold = f"Treat the {word} early with rest and fluids, look again soon, and explain why."
+            shared = " ".join(gold.split()[: 2 + (3 * k) % 11])
+            lines.append(
+                {
+                    "i": f"w{k}",
+                    "p": f"patient-{k // 2}",
+                    "c": f"={shared}. The patient sleeps badly. Nobody else is ill.",
+                    "q": f"What is to be done about {word} of {k + 1} days?",
+                    "g": gold,
+                }
+            )
+        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of four baselines and the oracle on three benchmarks."""
+    folder = tmp_path_factory.mktemp("agreement")
+    (folder / "samples").mkdir()
+    make_samples(folder / "samples")
+    plugin = folder / "ward.py"
+    plugin.write_text(PLUGIN)
+    medhelm.evaluate(
+        [*MODELS, "baseline/oracle"],
+        ["ward", "notes", "closed"],
+        data="sample",
+        results_dir=folder / "results",
+        plugins=plugin,
+    )
+    return folder / "results"
+
+
+@pytest.fixture
+def shell(
+    results: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., str]:
+    """Run the command on the results; returns what it prints, or the one line of its error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*argv: object, code: int = 0) -> str:
+        folder = [] if "--results-dir" in argv else ["--results-dir", str(results)]
+        got = run_command(["agreement", *map(str, argv), *folder])
+        out, err = capsys.readouterr()
+        assert got == code, (got, out, err)
+        if not code:
+            return out
+        (line,) = err.strip().splitlines()
+        return line
+
+    return call
+
+
+def rate(rows: Rows, *, axes: Sequence[str] = AXES, head: Sequence[str] = ()) -> Path:
+    """Write ratings in the current folder and return the file."""
+    path = Path("ratings.csv")
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head or ["rater", "benchmark", "model", "instance", *axes])
+        writer.writerows(rows)
+    return path
+
+
+def score(results: Path, benchmark: str, metric: str) -> dict[tuple[str, str], float]:
+    """Return what the run folders say, by model and instance."""
+    found = {}
+    for path in (results / "runs" / benchmark).glob("*/*/gradings/*/scores.parquet"):
+        model = path.parents[3].name.replace("__", "/")
+        for row in pq.read_table(path).to_pylist():
+            if row["metric"] == metric and row["value"] is not None:
+                found[model, row["instance_id"]] = row["value"]
+    return found
+
+
+def table(text: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(text)["rows"]
+    return rows
+
+
+def ratings_of(results: Path, raters: str = "ABC") -> list[list[object]]:
+    """Return ratings (2 to 5) that follow the jury with noise; each rater skips some answers."""
+    rng = random.Random(4)
+    rows: list[list[object]] = []
+    for (model, name), value in sorted(score(results, "ward", "jury").items()):
+        for rater in raters:
+            if rng.random() < 0.8:
+                marks = [min(5, max(2, round(value + rng.gauss(0, 1)))) for _ in AXES]
+                rows.append([rater, "ward", model, name, *marks])
+    return rows
+
+
+# The table of agreement ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    jury, rouge = (score(results, "ward", m) for m in ("jury", "rouge_l"))
+    names = [f"w{i}" for i in range(6)]
+    given = {n: (1 + i % 5, 2 + i % 3, 3) for i, n in enumerate(names)}
+    other = {n: (5 - i % 4, 1 + i % 2, 2) for i, n in enumerate(names[2:])}
+    model = "baseline/lead"
+    rows = [["A", "ward", model, n, *given[n]] for n in names]
+    rows += [["B", "ward", model, n, *other[n]] for n in other]
+    found = table(shell(rate(rows), "--table", "agreement", "--format", "json"))
+
+    def z(values: list[float]) -> dict[str, float]:
+        return dict(enumerate((np.asarray(values) - np.mean(values)) / np.std(values, ddof=1)))  # type: ignore[arg-type]
+
+    a = dict(zip(names, z([sum(given[n]) / 3 for n in names]).values(), strict=True))
+    b = dict(zip(other, z([sum(other[n]) / 3 for n in other]).values(), strict=True))
+    mean = [np.mean([a[n], b[n]]) if n in b else a[n] for n in names]
+    for metric, values in (("jury", jury), ("rouge_l", rouge)):
+        r = np.corrcoef(np.asarray(mean, dtype=np.float64), [values[model, n] for n in names])[0, 1]
+        for level in ("combined", "benchmark"):
+            (row,) = [x for x in found if (x["level"], x["measure"]) == (level, metric)]
+            assert math.isclose(row["correlation"], r, abs_tol=1e-9)
+            assert math.isclose(row["icc"], 2 * r / (1 + r), abs_tol=1e-9)
+            assert row["icc_method"] == "F" or row["icc_method"].endswith("says nothing)")
+            assert row["icc_low"] is None or row["icc_low"] < row["icc"] < row["icc_high"]
+            assert (row["n"], row["raters"], row["clusters"]) == (6, 2, 3)
+    (own,) = [x for x in found if (x["level"], x["measure"]) == ("benchmark", "jury")]
+    raw = [
+        (sum(given[n]) / 3 + sum(other[n]) / 3) / 2 if n in other else sum(given[n]) / 3
+        for n in names
+    ]
+    gaps = [jury[model, n] - raw[i] for i, n in enumerate(names)]
+    assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
+    assert math.isclose(own["bias"], np.mean(gaps))
+
+
+def of_lead(marks: dict[str, dict[str, int]]) -> list[list[object]]:
+    """Return the rows of raters who gave these marks to answers of one model."""
+    return [
+        [rater, "ward", "baseline/lead", name, mark, mark, mark]
+        for rater, given in marks.items()
+        for name, mark in given.items()
+    ]
+
+
+def row_of(text: str, measure: str) -> dict[str, Any]:
+    (row,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", measure)]
+    return row
+
+
+def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    jury = score(results, "ward", "jury")
+    names = [f"w{i}" for i in range(6)]
+    a = dict(zip(names, (1, 2, 3, 4, 5, 1), strict=True))
+    b = dict(zip(names[2:], (5, 5, 1, 4), strict=True))  # strict where A is not, and the reverse
+    path = rate(of_lead({"A": a, "B": b}))
+    after = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    before = shell(path, "--table", "agreement", "--format", "json")
+
+    # by the paper's formula: (MS of cases - MS of error) / MS of cases of two z-scored raters
+    plain = [np.mean([a[n], b[n]]) if n in b else a[n] for n in names]
+    raters = np.asarray([plain, [jury["baseline/lead", n] for n in names]], dtype=np.float64)
+    z = (raters - raters.mean(1, keepdims=True)) / raters.std(1, ddof=1, keepdims=True)
+    cases = 2 * np.var(z.mean(0), ddof=1)
+    error = np.sum((z - z.mean(0)) ** 2) / 5
+    assert row_of(after, "jury")["icc"] == pytest.approx((cases - error) / cases)
+    assert row_of(after, "jury")["icc"] != pytest.approx(row_of(before, "jury")["icc"], abs=0.01)
+    assert json.loads(after)["settings"]["z_scores"] == "after"
+    assert "plain mean of the clinicians' ratings" in " ".join(json.loads(after)["notes"])
+
+
+def test_two_answers_in_common_count_only_as_in_the_paper(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    marks = {
+        "A": {"w0": 1, "w1": 3, "w2": 2, "w3": 5},
+        "B": {"w0": 2, "w1": 3, "w4": 1, "w5": 4},  # as A on two: 1
+        "C": {"w2": 4, "w3": 2, "w4": 3, "w5": 5},  # against A on two: undefined; as B: 1
+    }
+    path = rate(of_lead(marks))
+    text = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    row = row_of(text, "clinicians")
+    assert (row["icc"], row["pairs"], row["pairs_of_two"], row["pairs_undefined"]) == (1, 2, 2, 1)
+    assert "Pairs with two answers in common" in " ".join(json.loads(text)["notes"])
+    plain = row_of(shell(path, "--table", "agreement", "--format", "json"), "clinicians")
+    assert plain["boot_method"] == "none (no pair with 5 in common)"
+    assert "at least 3, not 2" in shell(path, "--min-common", 2, code=2)
+    assert "belongs to --table agreement" in shell(
+        path, "--table", "corrected", "--z-scores", "after", code=2
+    )
+
+
+def test_an_interval_that_says_nothing_is_none_with_the_reason(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    path = rate(of_lead({"A": {"w0": 2, "w1": 3, "w2": 5, "w3": 1}}))
+    row = row_of(shell(path, "--table", "agreement", "--format", "json"), "jury")
+    assert (row["icc_low"], row["icc_high"]) == (None, None)
+    assert row["icc"] is not None and row["icc_method"].startswith("none (-")
+    out = " ".join(shell(path, "--table", "agreement").split())
+    assert "No interval where it would reach from below 0 to above 0.9: combined x jury F" in out
+
+
+def test_a_rater_who_is_stricter_changes_no_icc(results: Path, shell: Callable[..., str]) -> None:
+    plain = ratings_of(results)
+    strict = [[*row[:4], *(int(str(v)) - (row[0] == "B") for v in row[4:])] for row in plain]
+    one, other = (
+        table(shell(rate(x), "--table", "agreement", "--format", "json")) for x in (plain, strict)
+    )
+    for a, b in zip(one, other, strict=True):
+        assert math.isclose(a["icc"], b["icc"], abs_tol=1e-9)
+        assert math.isclose(a["boot_low"], b["boot_low"], abs_tol=1e-9)
+    assert one[0]["mae"] != other[0]["mae"]
+
+
+def test_clinicians_are_compared_in_pairs_with_enough_in_common(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    names = [f"w{i}" for i in range(9)]
+    marks = {
+        "A": [1, 2, 3, 4, 5, 1, 2, 3, 4],
+        "B": [2, 1, 4, 3, 5, 2, 1],
+        "C": [5, 4, 3, 3],
+    }
+    rows = [
+        [rater, "ward", "baseline/lead", n, m, m, m]
+        for rater, given in marks.items()
+        for n, m in zip(names, given, strict=False)
+    ]
+    found = table(shell(rate(rows), "--table", "agreement", "--format", "json"))
+    (row,) = [x for x in found if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
+    r = np.corrcoef(marks["A"][:7], marks["B"])[0, 1]
+    assert (row["pairs"], row["n"], row["raters"]) == (1, 7, 2)
+    assert math.isclose(row["icc"], 2 * r / (1 + r))
+    assert math.isclose(row["mae"], np.mean(np.abs(np.subtract(marks["A"][:7], marks["B"]))))
+    assert row["icc_low"] is None
+    less = table(shell(rate(rows), "--table", "agreement", "--format", "json", "--min-common", 4))
+    (row,) = [x for x in less if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
+    rs = [
+        np.corrcoef(marks[a][: len(marks[b])], marks[b])[0, 1]
+        for a, b in (("A", "B"), ("A", "C"), ("B", "C"))
+    ]
+    assert row["pairs"] == 3
+    assert math.isclose(row["icc"], np.mean([2 * r / (1 + r) for r in rs]))
+    assert math.isclose(row["icc_median"], np.median([2 * r / (1 + r) for r in rs]))
+    none = table(shell(rate(rows), "--table", "agreement", "--format", "json", "--min-common", 8))
+    (row,) = [x for x in none if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
+    assert row["icc"] is None
+    assert row["boot_method"] == "none (no pair with 8 in common)"
+
+
+def test_the_output_names_the_stand_in_and_fits_a_terminal(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    out = shell(rate(ratings_of(results)), "--judges", "--threshold", 3)
+    assert out.count("jury offline (a stand-in)") == 3
+    assert "The offline jury is a stand-in" in out
+    for word in ("combined", "ward", "jury[offline/overlap]", "rouge_l", "clinicians", "kappa"):
+        assert word in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    rows = table(shell("ratings.csv", "--table", "agreement", "--format", "json"))
+    assert {r["measure"]: r["is_stand_in"] for r in rows} == {
+        "jury": True,
+        "rouge_l": False,
+        "clinicians": False,
+    }
+
+
+def test_formats(results: Path, shell: Callable[..., str]) -> None:
+    path = rate(ratings_of(results))
+    lines = shell(path, "--table", "agreement", "--format", "csv").splitlines()
+    assert lines[0] == ",".join(c.name for c in agreement_columns.AGREEMENT)
+    assert len(lines) == 1 + 2 * 3
+    documents = json.loads(shell(path, "--format", "json", "--threshold", 4))
+    assert [d["table"] for d in documents] == ["agreement", "corrected", "shares"]
+    assert documents[0]["settings"]["judges"] == "offline graders"
+    assert documents[0]["settings"]["min_common"] == 5
+    assert "names one table" not in shell(path, "--table", "corrected", "--format", "csv")
+    assert "--table" in shell(path, "--format", "csv", code=2)
+
+
+def test_seed_and_order_of_rows_decide_nothing_but_the_draws(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    rows = ratings_of(results)
+    first = shell(rate(rows), "--table", "agreement", "--format", "json")
+    assert shell(rate(rows[::-1]), "--table", "agreement", "--format", "json") == first
+    drawn = table(
+        shell("ratings.csv", "--table", "agreement", "--format", "json", "--bootstrap-seed", 1)
+    )
+    for a, b in zip(table(first), drawn, strict=True):
+        assert a["icc"] == b["icc"]
+        assert a["boot_low"] != b["boot_low"]
+
+
+def test_benchmarks_with_criteria_of_their_own_stand_in_one_file(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    head = ["rater", "benchmark", "model", "instance", *AXES, "structure", "remark"]
+    rows = [
+        [r, b, "baseline/lead", f"w{i}", 1 + i % 5, *(m if b == "ward" else m[::-1]), "x"]
+        for b in ("ward", "notes")
+        for i in range(8)
+        for r in "AB"
+        for m in [[str(1 + (i + ord(r)) % 4), "3", "n/a"]]
+    ]
+    # for notes: completeness n/a, clarity 3, structure rated
+    found = table(shell(rate(rows, head=head), "--table", "agreement", "--format", "json"))
+    names = list(dict.fromkeys(r["benchmark"] for r in found))
+    assert names == ["combined", "notes", "ward"]
+    assert [r["n"] for r in found if r["measure"] == "jury"] == [16, 8, 8]
+    # notes has no ROUGE-L: the combined row of it is of ward alone
+    assert [r["n"] for r in found if r["measure"] == "rouge_l"] == [8, 8]
+
+
+def test_options_choose_benchmarks_and_models(results: Path, shell: Callable[..., str]) -> None:
+    path = rate(ratings_of(results))
+    found = table(shell(path, "--table", "corrected", "--format", "json", "--model", *MODELS[:2]))
+    assert [r["model"] for r in found] == list(MODELS[:2])
+    assert "no rating is of" in shell(path, "--benchmark", "notes", code=2)
+
+
+# Corrected scores ---------------------------------------------------------------------------------
+
+
+def test_corrected_scores_by_hand(results: Path, shell: Callable[..., str]) -> None:
+    jury = score(results, "ward", "jury")
+    model = "baseline/lead"
+    rows = [["A", "ward", model, f"w{i}", m, m, m] for i, m in enumerate((3, 4, 2, 5))]
+    rows.append(["B", "ward", model, "w0", 5, 5, 5])
+    (row,) = table(shell(rate(rows), "--table", "corrected", "--format", "json"))
+    human = [4, 4, 2, 5]
+    mean = sum(jury[model, f"w{i}"] for i in range(10)) / 10
+    gap = sum(human[i] - jury[model, f"w{i}"] for i in range(4)) / 4
+    assert (row["n"], row["labelled"], row["clusters"]) == (10, 4, 2)
+    assert math.isclose(row["jury"], mean)
+    assert math.isclose(row["clinicians"], 3.75)
+    assert math.isclose(row["corrected"], mean + gap)
+    assert 1 <= row["low"] <= row["corrected"] <= row["high"] <= 5
+    assert row["method"] == "prediction-powered"
+    (one,) = table(shell(rate(rows[:2]), "--table", "corrected", "--format", "json"))
+    assert one["low"] is None
+    assert one["method"] == "none (one labelled cluster)"
+
+
+def test_shares_by_hand(results: Path, shell: Callable[..., str]) -> None:
+    jury = score(results, "ward", "jury")
+    cut = sorted(v for (m, _), v in jury.items() if m == "baseline/lead")[5]
+    called = {i: jury["baseline/lead", f"w{i}"] >= cut for i in range(10)}
+    # clinicians agree with the jury but on the first answer that it calls good
+    wrong = min(i for i, yes in called.items() if yes)
+    good = {i: yes and i != wrong for i, yes in called.items()}
+    rows = [
+        ["A", "ward", "baseline/lead", f"w{i}", *([5] * 3 if g else [1] * 3)]
+        for i, g in good.items()
+    ]
+    (row,) = table(shell(rate(rows), "--table", "shares", "--threshold", cut, "--format", "json"))
+    p = sum(called.values()) / 10
+    specificity = 1 - 1 / sum(not g for g in good.values())
+    assert math.isclose(row["share"], p)
+    assert row["sensitivity"] == 1
+    assert math.isclose(row["specificity"], specificity)
+    assert math.isclose(row["corrected"], sum(good.values()) / 10)
+    assert row["low"] <= row["corrected"] <= row["high"]
+    upside = [[*r[:4], *(6 - int(str(v)) for v in r[4:])] for r in rows]
+    (row,) = table(shell(rate(upside), "--table", "shares", "--threshold", cut, "--format", "json"))
+    assert row["corrected"] is None
+    assert row["method"].startswith("none (sensitivity + specificity")
+
+
+# What is missing ----------------------------------------------------------------------------------
+
+
+def test_raters_without_spread_are_counted_and_their_ratings_kept(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    jury = score(results, "ward", "jury")
+    model = "baseline/lead"
+    rows = [["A", "ward", model, f"w{i}", *[1 + i % 5] * 3] for i in range(6)]
+    rows += [["B", "ward", model, f"w{i}", 3, 3, 3] for i in range(4, 9)]
+    rows += [["C", "ward", model, "w9", 5, 5, 5]]
+    text = shell(rate(rows), "--table", "agreement", "--format", "json")
+    assert "the same for all have no z-score: 2 of 3." in text
+    (own,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", "jury")]
+    assert (own["n"], own["answers"], own["n_scale"]) == (6, 10, 10)
+    human = [1, 2, 3, 4, 4, 2, 3, 3, 3, 5]  # of w4 and w5 the mean of A and B
+    gaps = [jury[model, f"w{i}"] - h for i, h in enumerate(human)]
+    assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
+    out = " ".join(shell("ratings.csv").split())
+    assert " 6/10 " in out
+    assert "MAE and kappa take answers without a z-score too: 10 of combined, 10 of ward." in out
+    assert "x clinicians" in out and "No ICC (no pair with 5 in common)" in out
+
+
+def test_mae_needs_no_spread(shell: Callable[..., str], results: Path) -> None:
+    jury = score(results, "ward", "jury")
+    rows = [["A", "ward", "baseline/lead", f"w{i}", 3, 3, 3] for i in range(5)]
+    found = table(shell(rate(rows), "--table", "agreement", "--format", "json"))
+    (own,) = [x for x in found if (x["level"], x["measure"]) == ("benchmark", "jury")]
+    assert own["icc"] is None
+    assert own["boot_method"] == "none (fewer than 3 answers with a z-score)"
+    gaps = [jury["baseline/lead", f"w{i}"] - 3 for i in range(5)]
+    assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
+    assert math.isclose(own["bias"], np.mean(gaps))
+
+
+def test_a_benchmark_that_no_jury_could_score_changes_no_other_row(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    own = tmp_path / "own"
+    jury_run(own, judged({"x/one": [1, 2, 4, 5, 3, 2], "x/two": [2, 1, 5, 4, 3, 3]}), judges=True)
+    call = ("--results-dir", own, "--table", "agreement", "--format", "json")
+    rows = [["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3, 1))]
+    (before,) = [
+        r
+        for r in table(shell(rate(rows), *call))
+        if (r["level"], r["measure"]) == ("benchmark", "jury")
+    ]
+    jury_run(
+        own, judged({"x/one": [None] * 3, "x/two": [None] * 3}), benchmark="silent", judges=True
+    )
+    rows += [["A", "silent", "m", f"i{i}", i + 1, i + 1, i + 1] for i in range(3)]
+    found = table(shell(rate(rows), *call))
+    (after,) = [r for r in found if (r["benchmark"], r["measure"]) == ("b", "jury")]
+    assert after["effective_votes"] == before["effective_votes"] is not None
+    assert [r["measure"] for r in found if r["benchmark"] == "silent"] == ["clinicians"]
+
+
+def test_a_silent_judge_is_no_vote(tmp_path: Path, shell: Callable[..., str]) -> None:
+    given: dict[str, list[float | None]] = {
+        "x/one": [1, 2, 4, 5, 3, 2],
+        "x/two": [2, 1, 5, 4, 3, 3],
+        "x/silent": [None] * 6,
+    }
+    jury_run(tmp_path / "own", judged(given), judges=True)
+    human = [2, 1, 4, 5, 3, 1]
+    path = rate([["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate(human)])
+    found = table(
+        shell(path, "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json")
+    )
+    errors = [np.subtract(given[j], human) for j in ("x/one", "x/two")]  # type: ignore[arg-type]
+    r = np.corrcoef(*errors)[0, 1]
+    assert found[0]["judges"] == 2
+    assert math.isclose(found[0]["effective_votes"], 2 / (1 + r))
+
+
+def judged(given: dict[str, list[float | None]]) -> list[Item]:
+    """Return rows of the jury and its judges; None: a judge without a verdict."""
+    rows = []
+    for i, own in enumerate(zip(*given.values(), strict=True)):
+        heard = [v for v in own if v is not None]
+        whole = sum(heard) / len(heard) if heard else None
+        for name, value in zip(["", *given], [whole, *own], strict=True):
+            outcome = "unscored" if value is None else "scored"
+            metric = f"jury[{name}]" if name else "jury"
+            rows.append(Item(id=f"i{i}", value=value, outcome=outcome, metric=metric))
+    return rows
+
+
+def test_pairs_that_contradict_each_other_exactly_are_counted(shell: Callable[..., str]) -> None:
+    marks = {"A": [1, 2, 3, 4, 5], "B": [5, 4, 3, 2, 1], "C": [1, 3, 2, 4, 5]}
+    rows = [
+        [rater, "ward", "baseline/lead", f"w{i}", m, m, m]
+        for rater, given in marks.items()
+        for i, m in enumerate(given)
+    ]
+    text = shell(rate(rows), "--table", "agreement", "--format", "json")
+    (own,) = [x for x in table(text) if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
+    assert (own["pairs"], own["pairs_undefined"]) == (2, 1)
+    assert "in exact contradiction: 1 of combined, 1 of ward." in text
+
+
+def test_a_jury_that_contradicts_exactly_has_no_icc(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    jury_run(tmp_path / "own", items([1.1, 2.2, 4.4, 3.3], metric="jury"))
+    rows = [["A", "b", "m", f"i00{i}", m, m, m] for i, m in enumerate((4, 3, 1, 2))]
+    text = shell(
+        rate(rows), "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json"
+    )
+    row = table(text)[0]
+    assert (row["icc"], row["boot_method"]) == (None, "none (exact contradiction)")
+    assert math.isclose(row["correlation"], -1)
+
+
+def test_scales_that_differ_are_not_combined(tmp_path: Path, shell: Callable[..., str]) -> None:
+    own = tmp_path / "own"
+    values = [1.0, 2.0, 4.0, 5.0, 3.0]
+    jury_run(own, items(values, metric="jury"))
+    jury_run(own, items([v * 2 for v in values], metric="jury"), benchmark="ten", top=10)
+    rows = [["A", "b", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))]
+    rows += [["A", "ten", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 8, 9, 3))]
+    text = shell(rate(rows), "--results-dir", own, "--table", "agreement", "--format", "json")
+    assert "Not combined: the benchmarks' rubrics have different scales." in text
+    assert {r["benchmark"] for r in table(text)} == {"b", "ten"}
+
+
+def test_no_spread_gives_a_corrected_score_without_an_interval(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    rows = items([5.0] * 6, metric="jury")
+    rows.append(Item(id="x", value=1.0, outcome="empty", metric="jury"))
+    jury_run(tmp_path / "own", rows)
+    given = [["A", "b", "m", f"i00{i}", 4, 4, 4] for i in range(4)]
+    call = (rate(given), "--results-dir", tmp_path / "own", "--format", "json")
+    (row,) = table(shell(*call, "--table", "corrected"))
+    assert (row["corrected"], row["low"], row["high"]) == (4.0, None, None)
+    assert row["method"] == "prediction-powered, no interval (no spread)"
+    assert (row["n"], row["answers"], row["labelled"]) == (6, 7, 4)
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+LEAD = ("ward", "baseline/lead")
+MISTAKES: dict[str, tuple[Rows, str]] = {
+    "unknown benchmark": ([["A", "word", "baseline/lead", "w1", 3, 3, 3]], "did you mean 'ward'?"),
+    "unknown model": ([["A", "ward", "baseline/leed", "w1", 3, 3, 3]], "'baseline/lead'"),
+    "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
+    "above the scale": (
+        [["A", *LEAD, "w1", 3, 6, 3]],
+        "completeness is no whole number from 1 to 5",
+    ),
+    "below the scale": ([["A", *LEAD, "w1", 0, 3, 3]], "row 1: accuracy"),
+    "half a point": ([["A", *LEAD, "w1", 3, 3, "3.5"]], "clarity is no whole number"),
+    "no number": ([["A", *LEAD, "w1", 3, 3, "good"]], "clarity is no whole number"),
+    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is empty; rate all of"),
+    "no rater": ([["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
+    "a rater twice": (
+        [["A", *LEAD, "w1", 3, 3, 3], ["B", *LEAD, "w1", 3, 3, 3], ["A", *LEAD, "w1", 4, 3, 3]],
+        "ratings.csv, row 3: this rater rated this answer before, in ratings.csv, row 1",
+    ),
+    "nothing rated": ([["A", *LEAD, "w1", "", "", ""]], "no row has a rating"),
+    "no rows": ([], "no row below names of columns; fill in"),
+    "no jury": (
+        [["A", "closed", "baseline/lead", "w1", 3, 3, 3]],
+        "closed x baseline/lead has no jury",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "expected"), MISTAKES.values(), ids=list(MISTAKES))
+def test_a_mistake_is_one_line(rows: Rows, expected: str, shell: Callable[..., str]) -> None:
+    line = shell(rate(rows), code=2 if "jury" in expected else 3)
+    assert expected in line
+
+
+def test_two_files_of_one_name_are_two_files(shell: Callable[..., str]) -> None:
+    for folder, mark in (("one", 2), ("two", 5)):
+        Path(folder).mkdir()
+        rate([["A", *LEAD, "w1", mark, mark, mark]]).rename(f"{folder}/ratings.csv")
+    line = shell("one/ratings.csv", "two/ratings.csv", code=3)
+    assert "this rater rated this answer before" in line
+    assert "this rater rated" in shell("one/ratings.csv", "one/ratings.csv", code=3)
+
+
+@pytest.mark.parametrize("column", ["rater", "benchmark", "model", "instance", *AXES])
+def test_a_missing_column_is_named(column: str, shell: Callable[..., str]) -> None:
+    head = ["rater", "benchmark", "model", "instance", *AXES]
+    at = head.index(column)
+    row: list[object] = ["A", *LEAD, "w1", 3, 3, 3]
+    del head[at], row[at]
+    line = shell(rate([row], head=head), code=3)
+    assert f"no column '{column}'" in line
+
+
+def test_semicolons_and_tabs_are_read_as_commas_are(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    named = shell(rate(ratings_of(results)), "--format", "json")
+    with Path("ratings.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    for separator in ";\t":
+        with Path("other.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file, delimiter=separator).writerows(rows)
+        assert shell("other.csv", "--format", "json") == named
+
+
+def test_files_that_are_no_ratings(shell: Callable[..., str], tmp_path: Path) -> None:
+    assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
+    Path("latin.csv").write_bytes("rater,benchmark\nJos\xe9,ward\n".encode("latin-1"))
+    assert "UTF-8" in shell("latin.csv", code=3)
+    empty = rate([["A", *LEAD, "w1", 3, 3, 3]])
+    assert "no graded run below" in shell(empty, "--results-dir", tmp_path / "none", code=2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], "name a file of ratings"),
+        (["r.csv", "--template", "s.csv"], "not both"),
+        (["r.csv", "--seed", "1"], "--seed does not go with ratings"),
+        (["--template", "s.csv", "--judges"], "--judges does not go with --template"),
+        (["r.csv", "--min-common", "2"], "--min-common must be at least 3"),
+        (["--template", "s.csv", "--per-benchmark", "0"], "--per-benchmark must be at least 1"),
+        (["r.csv", "--table", "shares"], "--table shares needs --threshold"),
+        (["r.csv", "--table", "agreement", "--threshold", "3"], "belongs to --table shares"),
+    ],
+)
+def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Callable[..., str]) -> None:
+    assert expected in shell(*argv, code=2)
+
+
+def test_options_that_would_change_nothing(results: Path, shell: Callable[..., str]) -> None:
+    path = rate(ratings_of(results))
+    assert "unknown metric 'rouge_7'" in shell(path, "--metric", "rouge_7", code=2)
+    for threshold in ("nan", "1", "5.5"):
+        line = shell(path, "--table", "shares", "--threshold", threshold, code=2)
+        assert f"--threshold {threshold} parts no answers" in line
+
+
+def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Callable[..., str]) -> None:
+    jury_run(
+        tmp_path / "own",
+        items([3.0] * 4, metric="jury")
+        + [Item(id="x", value=None, outcome="unscored", metric="jury")],
+    )
+    path = rate([["A", "b", "m", "x", 3, 3, 3]])
+    line = shell(path, "--results-dir", tmp_path / "own", code=2)
+    assert "no rated answer has a score of the jury" in line
+    more = rate([["A", "b", "m", n, i, i, i] for i, n in enumerate(("x", "i000", "i001"), 1)])
+    out = shell(more, "--results-dir", tmp_path / "own")
+    assert "Without a score of the jury: 1 of 3 rated answers." in out
+
+
+def jury_run(
+    results: Path,
+    rows: list[Item],
+    *,
+    more: Sequence[MetricRef] = (),
+    benchmark: str = "b",
+    top: int = 5,
+    judges: bool = False,
+    **spec: Any,
+) -> None:
+    """Write one run that a jury has rated; `judges`: its rows say who gave what."""
+    likert = msgspec.structs.replace(EXACT, name="jury", minimum=1.0, maximum=top, floor=1.0)
+    names = dict.fromkeys(r.metric for r in rows if r.metric != "jury") if judges else {}
+    own = [msgspec.structs.replace(likert, name=n) for n in names]
+    folder = write_run(results, benchmark, "m", rows, metrics=[likert, *own, *more], **spec)
+    record = read_record(folder)
+    asked = tuple(ModelSpec(name=n) for n in ("x/one", "x/two"))
+    rubric = msgspec.structs.replace(default_jury().rubric, maximum=top)
+    terms = JuryTerms(jury=JurySpec(name="ours", judges=asked), rubric=rubric, version="1")
+    grading = msgspec.structs.replace(record.grading, jury=terms)
+    record = msgspec.structs.replace(record, grading=grading)
+    (folder / "summary.json").write_bytes(msgspec.json.encode(record))
+
+
+def test_a_jury_of_models_is_no_stand_in(tmp_path: Path, shell: Callable[..., str]) -> None:
+    jury_run(tmp_path / "own", items([1.0, 2.0, 4.0, 5.0, 3.0], metric="jury"))
+    path = rate([["A", "b", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))])
+    out = shell(path, "--results-dir", tmp_path / "own")
+    assert "jury ours" in out
+    assert "stand-in" not in out
+
+
+def test_bertscore_is_shown_whatever_its_model_and_others_where_named(
+    tmp_path: Path, shell: Callable[..., str]
+) -> None:
+    metrics = [
+        msgspec.structs.replace(EXACT, name=name, higher_is_better=name != "errors")
+        for name in ("bertscore:some/model", "errors")
+    ]
+    rows = [
+        Item(id=f"i{i}", value=value, metric=name)
+        for i in range(5)
+        for name, value in (
+            ("jury", 1.0 + i),
+            ("bertscore:some/model", i / 10),
+            ("errors", 1 - i / 10),
+        )
+    ]
+    jury_run(tmp_path / "own", rows, more=metrics)
+    path = rate([["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))])
+    call = (path, "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json")
+    found = table(shell(*call, "--metric", "errors"))
+    # fewer errors are better: turned round, it says what BERTScore says
+    iccs = {r["measure"]: r["icc"] for r in found if r["level"] == "combined"}
+    assert [*iccs] == ["jury", "bertscore:some/model", "errors", "clinicians"]
+    assert math.isclose(iccs["errors"], iccs["bertscore:some/model"])
+    assert "errors" not in {r["measure"] for r in table(shell(*call))}
+
+
+def test_runs_with_repeats_need_the_column(tmp_path: Path, shell: Callable[..., str]) -> None:
+    rows = [
+        Item(id=f"i{i}", value=float(1 + (i + r) % 5), repeat=r, metric="jury")
+        for i in range(4)
+        for r in range(2)
+    ]
+    jury_run(tmp_path / "own", rows, repeats=2)
+    own = ("--results-dir", tmp_path / "own")
+    line = shell(rate([["A", "b", "m", "i1", 3, 3, 3]]), *own, code=3)
+    assert "2 answers to each instance; say which in a column repeat (0 to 1)" in line
+    head = ["rater", "benchmark", "model", "instance", "repeat", *AXES]
+    given = [
+        ["A", "b", "m", f"i{i}", r, *[1 + (2 * i + r) % 5] * 3] for i in range(4) for r in (0, 1)
+    ]
+    found = table(shell(rate(given, head=head), *own, "--table", "agreement", "--format", "json"))
+    assert found[0]["n"] == 8
+    assert found[0]["clusters"] == 4
+    given[0][4] = "second"
+    assert "repeat must be a whole number" in shell(rate(given, head=head), *own, code=3)
+    given[0][4] = 2
+    assert "instance 'i0' (repeat 2)" in shell(rate(given, head=head), *own, code=3)
+
+
+# The sheet ----------------------------------------------------------------------------------------
+
+
+def read_sheet(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_sheet_is_blinded_private_and_stratified(
+    results: Path, shell: Callable[..., str]
+) -> None:
+    out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--per-benchmark", 12)
+    assert "12 answers to rate (ward 12)" in out
+    assert "accuracy (1 to 5): " in out
+    sheet, key = Path("out/sheet.csv"), Path("out/sheet.key.json")
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key)} == {0o600}
+    text = sheet.read_text()
+    assert "baseline" not in text
+    assert not any(f"w{i}" in text for i in range(10))
+    rows = read_sheet(sheet)
+    assert [*rows[0]] == [
+        "item",
+        "rater",
+        "benchmark",
+        "task",
+        "context",
+        "question",
+        "answer",
+        *AXES,
+    ]
+    assert all(row["context"].startswith("'=Treat the") for row in rows)
+    items_ = json.loads(key.read_text())["items"]
+    assert [row["item"] for row in rows] == [*items_]
+    jury = score(results, "ward", "jury")
+    del_oracle = {k: v for k, v in jury.items() if k[0] != "baseline/oracle"}
+    assert not any(i["model"] == "baseline/oracle" for i in items_.values())
+    values = sorted(del_oracle.values())
+    drawn = sorted(jury[i["model"], i["instance"]] for i in items_.values())
+    assert drawn[3] <= values[len(values) // 3]
+    assert values[len(values) // 3 - 1] <= drawn[4]
+    assert drawn[7] <= values[2 * len(values) // 3]
+    assert values[2 * len(values) // 3 - 1] <= drawn[8]
+
+
+def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Callable[..., str]) -> None:
+    shell("--template", "sheet.csv", "--benchmark", "ward", "--per-benchmark", 20)
+    rows = read_sheet(Path("sheet.csv"))
+    items_ = json.loads(Path("sheet.key.json").read_text())["items"]
+    plain: list[list[object]] = []
+    for rater in ("one", "two"):
+        with Path(f"{rater}.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]])
+            writer.writeheader()
+            for place, row in enumerate(rows):
+                if rater == "two" and place % 3 == 0:
+                    writer.writerow(row)  # left blank
+                    continue
+                marks = [1 + (place * 7 + len(rater) + axis) % 5 for axis in range(3)]
+                writer.writerow(row | {"rater": rater} | dict(zip(AXES, marks, strict=True)))
+                item = items_[row["item"]]
+                plain.append([rater, item["benchmark"], item["model"], item["instance"], *marks])
+    plain += [["", "ward", "baseline/lead", "w1", "", "", ""]] * 7  # of 20 answers two skipped 7
+    named = shell(rate(plain), "--format", "json")
+    assert "Rows without a rating: 7 of 40." in named
+    assert shell("one.csv", "two.csv", "--format", "json") == named
+    Path("elsewhere").mkdir()
+    Path("sheet.key.json").rename("elsewhere/k.json")
+    assert "--key FILE names" in shell("one.csv", code=3)
+    assert shell("one.csv", "two.csv", "--key", "elsewhere/k.json", "--format", "json") == named
+    Path("broken.json").write_text("{}")
+    assert "broken.json is no key" in shell("one.csv", "--key", "broken.json", code=3)
+    assert "cannot read the key" in shell("one.csv", "--key", "none.json", code=3)
+    shell("--template", "other.csv", "--benchmark", "ward", "--per-benchmark", 20, "--seed", 3)
+    assert "the key of another sheet" in shell("one.csv", "--key", "other.key.json", code=3)
+    text = Path("elsewhere/k.json").read_text()
+    runs = {i["run"] for i in items_.values()}
+    for run in runs:
+        text = text.replace(run, "0" * 16)
+    Path("elsewhere/k.json").write_text(text)
+    assert "from another run" in shell("one.csv", "--key", "elsewhere/k.json", code=3)
+
+
+def test_a_sheet_has_a_name_where_none_is_given(shell: Callable[..., str]) -> None:
+    out = shell("--benchmark", "ward", "--per-benchmark", 3, "--template")
+    assert "rating_sheet.csv: 3 answers to rate" in out
+    assert Path("rating_sheet.key.json").exists()
+
+
+def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own"
+    jury_run(own, items([1.0, 2.0, 4.0], metric="jury"), benchmark="broken")
+    (record,) = own.glob("runs/*/*/*/gradings/*/summary.json")
+    record.write_text("{")
+    call = ["agreement", "--results-dir", str(own), "--template", str(tmp_path / "s.csv")]
+    assert run_command(call) == 4
+    assert "summary.json" in capsys.readouterr().err
+
+
+def test_the_seed_decides_the_sheet(shell: Callable[..., str]) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        shell(
+            "--template", f"{name}.csv", "--benchmark", "ward", "--seed", seed, "--per-benchmark", 9
+        )
+    a, b, c = (Path(f"{name}.csv").read_text() for name in "abc")
+    assert a == b
+    assert a != c
+    assert "is there already" in shell("--template", "a.csv", "--benchmark", "ward", code=2)
+
+
+def test_text_of_private_data_needs_the_flag(results: Path, shell: Callable[..., str]) -> None:
+    line = shell("--template", "s.csv", code=5)
+    assert "'notes' is private" in line
+    assert "--text-of private" in line
+    assert "--text-of private" in shell("--template", "s.csv", "--text-of", "gated", code=5)
+    assert not Path("s.csv").exists()
+    shell("--template", "s.csv", "--text-of", "private", "--per-benchmark", 6)
+    rows = read_sheet(Path("s.csv"))
+    assert Counter(row["benchmark"] for row in rows) == {"Notes": 6, "Ward questions": 6}
+    by_title = {row["benchmark"]: row for row in rows}
+    assert by_title["Notes"]["completeness"] == "n/a"
+    assert by_title["Ward questions"]["structure"] == "n/a"
+    assert by_title["Notes"]["structure"] == ""
+
+
+def test_a_named_model_is_on_the_sheet_even_if_it_reads_the_gold(shell: Callable[..., str]) -> None:
+    shell("--template", "s.csv", "--benchmark", "ward", "--model", "baseline/oracle")
+    items_ = json.loads(Path("s.key.json").read_text())["items"]
+    assert {i["model"] for i in items_.values()} == {"baseline/oracle"}
+    assert len(items_) == 10
+
+
+def test_a_sheet_needs_answers_of_a_jury(tmp_path: Path, shell: Callable[..., str]) -> None:
+    write_run(tmp_path / "own", "quiz", "m", items([1.0, 0.0]))
+    line = shell("--template", "s.csv", "--results-dir", tmp_path / "own", code=2)
+    assert "has jury scores" in line
+    assert "closed x" in shell("--template", "s.csv", "--benchmark", "closed", code=2)
+    assert "'wart'" in shell("--template", "s.csv", "--benchmark", "wart", code=2)
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_defines_every_column() -> None:
+    page = (ROOT / "docs" / "agreement.md").read_text()
+    for name in ("AGREEMENT", "CORRECTED", "SHARES"):
+        for column in getattr(agreement_columns, name):
+            assert f"`{column.name}`" in page, column.name
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = load_script("agreement_example")
+    monkeypatch.setattr(sys, "argv", ["agreement_example.py", "--check"])
+    assert script.main() == 0

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm.errors import DataError, PluginError
+from medhelm.grading.grade import grade, in_parts, metric_ref
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Finish, Response
+from medhelm.schema.run import MetricRef
+from medhelm.schema.score import FLOORED, Metric, Outcome, Score, Scoring
+from medhelm.stats.aggregation import AGGREGATIONS, is_fit
+
+SECRET = "the patient's name is Ada"
+INSTANCE = Instance(id="case-7", context=SECRET, references=("A",))
+
+
+def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
+    """3 of part a: 1, 0, 0.5; 1 of part b: 1. The mean of the parts is 0.75, of all 0.625."""
+    parts = ("a", "b", "never seen")
+    values = [("a", 1.0), ("a", 0.0), ("a", 0.5), ("b", 1.0)]
+    ref = metric_ref(gives(Score(value=1.0)), parts)
+    assert ref.aggregation == "mean_of_parts"
+    sums = np.zeros(6)
+    for part, value in values:
+        instance = Instance(id="i", metadata={"part": part})
+        score = grade(gives(Score(value=value)), instance, said())
+        sums += in_parts(score, ref.aggregation, instance, parts).stats
+    assert AGGREGATIONS["mean_of_parts"](sums) == 0.75
+    assert is_fit("mean_of_parts", 6) and not is_fit("mean_of_parts", 5)
+    assert math.isnan(float(AGGREGATIONS["mean_of_parts"](np.zeros(6))))
+
+
+def test_an_instance_of_no_part_is_named() -> None:
+    score = grade(gives(Score(value=1.0)), INSTANCE, said())
+    assert in_parts(score, "mean", INSTANCE, ()) == score
+    with pytest.raises(DataError, match="'case-7' has no part .*: a, b"):
+        in_parts(score, "mean_of_parts", INSTANCE, ("a", "b"))
+
+
+def test_an_uninformative_gold_gives_no_value() -> None:
+    told = Score(value=None, outcome="uninformative", reason="the gold gives no row")
+    assert grade(gives(told), INSTANCE, said()) == told
+    with pytest.raises(PluginError, match="gave a value for the outcome 'uninformative'"):
+        grade(gives(Score(value=1.0, outcome="uninformative")), INSTANCE, said())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fake(Metric):
+    """Returns what it is told, so that a test can misbehave."""
+
+    name: str = "fake"
+    answer: Callable[[], Score]
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        return self.answer()
+
+
+def gives(score: Score, **fields: object) -> Fake:
+    return Fake(answer=lambda: score, **fields)  # type: ignore[arg-type]
+
+
+def said(text: str = SECRET, finish: Finish = "stop", error: str = "") -> Response:
+    return Response(instance_id="case-7", text=text, finish=finish, error=error)
+
+
+UNPARSED = Score(value=None, outcome="unparsed", extracted="x", reason="why")
+
+
+@pytest.mark.parametrize(
+    ("response", "score", "value", "outcome"),
+    [
+        (said(), Score(value=0.75), 0.75, "scored"),
+        (said(), UNPARSED, 0.25, "unparsed"),
+        (said(finish="length"), Score(value=0.75), 0.75, "scored"),
+        (said(finish="length"), UNPARSED, 0.25, "truncated"),
+        (said(" \n\t"), Score(value=0.75), 0.25, "empty"),
+        (said("", "length"), Score(value=0.75), 0.25, "truncated"),
+        (said("I will not", "refusal"), Score(value=0.75), 0.25, "refused"),
+        (said("", "refusal"), Score(value=0.75), 0.25, "refused"),
+        (said("", "error", "http 500"), Score(value=0.75), None, "error"),
+        (said("half an answ", "error", "timeout"), Score(value=0.75), None, "error"),
+        (said("", "oversize"), Score(value=0.75), None, "oversize"),
+        (said(), Score(value=None, outcome="unscored", reason="no rows"), None, "unscored"),
+    ],
+)
+def test_every_response_has_its_outcome(
+    response: Response, score: Score, value: float | None, outcome: Outcome
+) -> None:
+    graded = grade(gives(score, floor=0.25), INSTANCE, response)
+    assert (graded.value, graded.outcome) == (value, outcome)
+    assert graded.stats == (() if value is None else (value, 1.0))
+    assert (graded.value is None) == (outcome in ("error", "oversize", "unscored"))
+    assert (outcome in FLOORED) == (value == 0.25)
+
+
+def test_reasons_and_what_was_read_are_kept() -> None:
+    graded = grade(gives(UNPARSED), INSTANCE, said())
+    assert (graded.reason, graded.extracted) == ("why", "x")
+    assert grade(gives(UNPARSED), INSTANCE, said("", "error", "http 500")).reason == "http 500"
+
+
+def test_a_metric_of_errors_has_its_floor_at_the_bad_end() -> None:
+    worse = gives(UNPARSED, minimum=0.0, maximum=10.0, floor=10.0, higher_is_better=False)
+    assert grade(worse, INSTANCE, said()).value == 10.0
+
+
+def test_statistics_pass_through_and_are_required_where_the_run_is_no_mean() -> None:
+    pooled = gives(Score(value=0.5, stats=(1, 1, 1)), aggregation="micro_f1")
+    assert grade(pooled, INSTANCE, said()).stats == (1.0, 1.0, 1.0)
+    with pytest.raises(PluginError, match="micro_f1"):
+        grade(gives(Score(value=0.5), aggregation="micro_f1"), INSTANCE, said())
+    with pytest.raises(PluginError, match="micro_f1"):
+        grade(pooled, INSTANCE, said(""))  # the default floor_score knows no counts
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 1.5, -0.1, "0.5", 1 + 1e-6, [0.5]]
+)
+def test_a_value_that_is_not_in_the_range_is_refused(value: object) -> None:
+    with pytest.raises(PluginError, match="'fake'.*'case-7'") as caught:
+        grade(gives(Score(value=value)), INSTANCE, said())  # type: ignore[arg-type]
+    assert SECRET not in str(caught.value)
+
+
+def test_rounding_at_the_border_is_set_to_the_border() -> None:
+    assert grade(gives(Score(value=1 + 1e-12)), INSTANCE, said()).value == 1.0
+    assert grade(gives(Score(value=-1e-12)), INSTANCE, said()).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        Score(value=None),
+        Score(value=None, outcome="empty"),
+        Score(value=0.5, outcome="empty"),
+        Score(value=0.5, outcome="error"),
+        Score(value=0.5, outcome="unscored"),
+        Score(value=0.5, stats=(math.nan, 1.0)),
+        None,
+        0.5,
+    ],
+)
+def test_a_score_that_contradicts_itself_is_refused(score: Score) -> None:
+    with pytest.raises(PluginError, match="'fake'.*'case-7'"):
+        grade(gives(score), INSTANCE, said())
+
+
+@pytest.mark.parametrize("error", [ValueError(SECRET), KeyError(SECRET), RecursionError(SECRET)])
+def test_a_metric_that_raises_is_named_and_its_text_is_not_shown(error: Exception) -> None:
+    def fail() -> Score:
+        raise error
+
+    with pytest.raises(PluginError) as caught:
+        grade(Fake(answer=fail), INSTANCE, said())
+    message = str(caught.value)
+    assert "'fake'" in message
+    assert "'case-7'" in message
+    assert type(error).__name__ in message
+    assert SECRET not in message
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert "\n" not in message
+
+
+def test_a_users_mistake_passes_through() -> None:
+    def fail() -> Score:
+        raise DataError("instance 'case-7' has no reference")
+
+    with pytest.raises(DataError, match="no reference"):
+        grade(Fake(answer=fail), INSTANCE, said())
+
+
+def test_a_floor_that_raises_or_is_out_of_range_is_named() -> None:
+    with pytest.raises(PluginError, match="'fake'.*2"):
+        grade(gives(UNPARSED, floor=2.0), INSTANCE, said())
+
+    class Broken(Fake):
+        def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+            raise ValueError(SECRET)
+
+    with pytest.raises(PluginError, match="ValueError in floor_score"):
+        grade(Broken(answer=lambda: UNPARSED), INSTANCE, said())
+
+
+@given(
+    st.text(max_size=20),
+    st.sampled_from(["stop", "length", "refusal", "oversize", "error"]),
+    st.sampled_from([Score(value=0.0), Score(value=1.0), UNPARSED]),
+)
+def test_missing_is_never_a_score(text: str, finish: Finish, score: Score) -> None:
+    graded = grade(gives(score), INSTANCE, said(text, finish))
+    assert (graded.value is None) == (finish in ("error", "oversize"))
+    assert bool(graded.stats) == (graded.value is not None)
+    if graded.outcome in FLOORED:
+        assert graded.value == 0.0
+    assert msgspec.json.decode(msgspec.json.encode(graded), type=Score) == graded
+
+
+@pytest.mark.parametrize("scoring", ["fixed", "helm"])
+def test_a_reference_to_a_metric_holds_all_but_its_code(scoring: Scoring) -> None:
+    fake = gives(UNPARSED, version="3", scoring=scoring, minimum=1.0, maximum=5.0, floor=1.0)
+    assert metric_ref(fake) == MetricRef(
+        name="fake",
+        version="3",
+        scoring=scoring,
+        minimum=1.0,
+        maximum=5.0,
+        floor=1.0,
+        higher_is_better=True,
+        aggregation="mean",
+    )
+
+
+def test_statistics_stand_at_the_place_of_the_instances_part() -> None:
+    """Else a run that has the first part alone would be shown as one of the last."""
+    found = Score(value=0.5, outcome="scored", stats=(0.5, 1.0))
+    for part, stats in (
+        ("a", (0.5, 1.0, 0.0, 0.0, 0.0, 0.0)),
+        ("b", (0.0, 0.0, 0.5, 1.0, 0.0, 0.0)),
+        ("c", (0.0, 0.0, 0.0, 0.0, 0.5, 1.0)),
+    ):
+        own = Instance(id="i", metadata={"part": part})
+        assert in_parts(found, "mean_of_parts", own, ("a", "b", "c")).stats == stats

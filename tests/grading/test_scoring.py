@@ -1,0 +1,62 @@
+"""Sums of a run's scores and tokens by hand."""
+
+from __future__ import annotations
+
+from medhelm.grading.scoring import _Tally, _UsageSum
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Message, Response, Usage
+from medhelm.schema.run import MetricRef
+from medhelm.schema.score import Score
+
+MEAN = MetricRef(
+    name="m",
+    version="1",
+    scoring="fixed",
+    minimum=0.0,
+    maximum=1.0,
+    floor=0.0,
+    higher_is_better=True,
+    aggregation="mean",
+)
+
+
+def episode(id: str, repeat: int = 0, **response: object) -> Episode:
+    return Episode(
+        instance=Instance(id=id),
+        messages=(Message("user", "?"),),
+        response=Response(instance_id=id, repeat=repeat, **response),  # type: ignore[arg-type]
+    )
+
+
+def score(value: float | None, outcome: str = "scored") -> Score:
+    stats = () if value is None else (value, 1.0)
+    return Score(value=value, outcome=outcome, stats=stats)  # type: ignore[arg-type]
+
+
+def test_an_instance_weighs_the_same_whatever_number_of_its_repeats_was_read() -> None:
+    tally = _Tally(has_repeats=True)
+    for repeat, value in enumerate((1.0, 0.0, 1.0)):
+        tally.add(episode("a", repeat), score(value))
+    tally.add(episode("b", 0), score(0.0))
+    tally.add(episode("b", 1), score(None, "error"))
+    found = tally.result(MEAN)
+    assert found.value == (2 / 3 + 0) / 2 and found.counted == 4
+    assert found.outcomes == {"scored": 4, "error": 1}
+
+
+def test_cut_answers_are_those_that_were_scored_all_the_same() -> None:
+    tally = _Tally(has_repeats=False)
+    tally.add(episode("a", finish="length"), score(1.0))
+    tally.add(episode("b", finish="length"), score(0.0, "truncated"))
+    tally.add(episode("c"), score(0.0))
+    assert tally.result(MEAN).cut == 1
+
+
+def test_what_an_endpoint_does_not_report_is_unknown_and_not_0() -> None:
+    sums = _UsageSum(output_limit=10)
+    sums.add(episode("a", usage=Usage(input_tokens=5, output_tokens=3)))
+    sums.add(episode("b", usage=Usage(input_tokens=5)))
+    sums.add(episode("c", finish="error"))
+    totals = sums.totals()
+    assert (totals.requests, totals.unknown, sums.errors) == (2, 1, 1)
+    assert (totals.input_tokens, totals.output_tokens, totals.output_limit_tokens) == (10, 3, 20)

@@ -1,0 +1,422 @@
+"""Plugins are found, checked, and a broken one costs only itself."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import medhelm_benchmarks
+from medhelm.errors import PluginError, UnknownName
+from medhelm.plugins.registry import Registry, load_registry
+
+BENCHMARK = """
+from medhelm import Benchmark, FileDataset, Instance, SourceFile, hookimpl
+
+def to_instance(row):
+    return Instance(id=row["id"], context=row["text"], choices=("yes", "no"), references=("A",))
+
+def make(**changes):
+    values = dict(
+        name="ward_round",
+        subcategory="planning_treatments",
+        dataset=FileDataset(files=(SourceFile(name="test.jsonl"),)),
+        to_instance=to_instance,
+        metrics=["exact_match"],
+    )
+    return Benchmark(**values | changes)
+"""
+HOOK = """
+@hookimpl
+def medhelm_benchmarks():
+    return [make({changes})]
+"""
+METRIC = """
+from dataclasses import dataclass
+from medhelm import Metric, Score, hookimpl
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Metric):
+    name: str = "{name}"
+
+    def score(self, instance, response):
+        return Score(value=1.0)
+
+@hookimpl
+def medhelm_metrics():
+    return [Own()]
+"""
+YAML = """
+name: rounds
+subcategory: planning_treatments
+dataset: {files: [{name: test.csv}]}
+instance: {id: key, context: note, choices: [a, b], gold_index: right}
+metrics: [exact_match]
+"""
+
+
+def plugin(changes: str = "") -> str:
+    return BENCHMARK + HOOK.format(changes=changes)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(textwrap.dedent(text).lstrip())
+    return path
+
+
+def install(folder: Path, package: str, text: str) -> None:
+    """Lay a distribution out as an installer does: a module and its entry point."""
+    module = package.replace("-", "_")
+    write(folder, f"{module}.py", text)
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    write(info, "METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    write(info, "entry_points.txt", f"[medhelm]\nown = {module}\n")
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(PluginError) as caught:
+        load_registry([str(path)])
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load_registry()
+
+
+def test_the_built_in_plugins_are_there_and_whole(registry: Registry) -> None:
+    home = Path(medhelm_benchmarks.__path__[0])
+    plugins = {p.stem for p in home.iterdir() if p.suffix in (".py", ".yaml")} - {"__init__"}
+    plugins |= {p.parent.name for p in home.glob("*/__init__.py")}
+    assert set(registry.benchmarks) == plugins and len(plugins) == 36
+    assert registry.broken == ()
+    for benchmark in registry.benchmarks.values():
+        assert benchmark.samples is not None and benchmark.samples.is_file()
+        for name in benchmark.metrics:
+            assert registry.metric(name).name == name
+    assert "baseline/oracle" in registry.models
+
+
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(registry: Registry) -> None:
+    with pytest.raises(UnknownName, match="unknown benchmark 'headq'; did you mean 'headqa'"):
+        registry.benchmark("headq")
+    with pytest.raises(UnknownName, match="unknown metric 'exactmatch'; did you mean 'exact_match"):
+        registry.metric("exactmatch")
+
+
+def test_scoring_helm_is_the_published_scorer_where_it_differs(
+    registry: Registry, tmp_path: Path
+) -> None:
+    assert registry.metric("exact_match", "helm").scoring == "helm"
+    own = load_registry([str(write(tmp_path, "own.py", METRIC.format(name="own")))])
+    assert own.metric("own", "helm").scoring == "fixed"
+
+
+# Installed plugins ---------------------------------------------------------------------------
+
+
+def test_an_installed_plugin_takes_the_same_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "acme-rounds", plugin())
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = load_registry()
+    assert registry.benchmark("ward_round").origin == str(tmp_path / "acme_rounds.py")
+    assert registry.broken == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "import nowhere_to_be_found",
+            "ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+        ),
+        ("raise RuntimeError('first line\\nsecond')", "RuntimeError: first line second"),
+        ("def broken(:", "SyntaxError"),
+        (BENCHMARK + "@hookimpl\ndef medhelm_benchmarks():\n    return 1 / 0", "ZeroDivisionError"),
+        (BENCHMARK + "@hookimpl\ndef medhelm_benchmarks():\n    return 7", "must return a list"),
+        (
+            BENCHMARK + "@hookimpl\ndef medhelm_benchmarks():\n    return ['ward_round']",
+            "a hook returned str, expected Benchmark",
+        ),
+        (
+            BENCHMARK + "@hookimpl\ndef medhelm_benchmark():\n    return [make()]",
+            "unknown hook 'medhelm_benchmark'; did you mean 'medhelm_benchmarks'?",
+        ),
+        (plugin("subcategory='planing_treatments'"), "did you mean 'planning_treatments'"),
+        (
+            plugin("metrics=['exact_matsch']"),
+            "unknown metric 'exact_matsch'; did you mean 'exact_m",
+        ),
+    ],
+    ids=lambda value: None if "\n" in value else value[:30],
+)
+def test_a_broken_installed_plugin_is_named_and_the_others_work(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: object
+) -> None:
+    name = f"acme-broken-{abs(hash(text)) % 10**8}"
+    install(tmp_path, name, text)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = load_registry()
+    (broken,) = registry.broken
+    assert broken.plugin.startswith(name)
+    assert reason in broken.reason
+    assert "\n" not in broken.reason
+    assert "headqa" in registry.benchmarks and "ward_round" not in registry.benchmarks
+
+
+def test_a_second_owner_of_a_name_is_left_out_whole_and_both_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        BENCHMARK + "@hookimpl\ndef medhelm_benchmarks():\n    return [make(), make(name='headqa')]"
+    )
+    install(tmp_path, "acme-twice", text)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = load_registry()
+    (broken,) = registry.broken
+    assert "benchmark 'headqa' is defined twice" in broken.reason
+    assert "headqa.py" in broken.reason and "acme_twice.py" in broken.reason
+    assert "ward_round" not in registry.benchmarks
+    assert registry.benchmark("headqa").title == "HeadQA"
+
+
+# Files named by the user -----------------------------------------------------------------------
+
+
+def test_two_files_with_one_name_are_refused_naming_both(tmp_path: Path) -> None:
+    one = write(tmp_path, "one.py", plugin())
+    two = write(tmp_path, "two.py", plugin())
+    with pytest.raises(PluginError) as caught:
+        load_registry([str(one), str(two)])
+    assert str(one) in str(caught.value) and str(two) in str(caught.value)
+
+
+def test_a_metric_and_a_model_may_not_be_defined_twice(tmp_path: Path) -> None:
+    metric = write(tmp_path, "metric.py", METRIC.format(name="exact_match"))
+    assert "metric 'exact_match (fixed)' is defined twice" in refusal(metric)
+    text = """
+        from medhelm import ModelSpec, hookimpl
+
+        @hookimpl
+        def medhelm_models():
+            return [ModelSpec(name="baseline/random", provider="baseline")]
+        """
+    assert "model 'baseline/random' is defined twice" in refusal(write(tmp_path, "model.py", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("medhelm_benchmarks", "medhelm_benchmarks is not marked as a hook"),
+        ("medhelm_models", "write @hookimpl above it, from `from medhelm import hookimpl`"),
+        ("medhelm_metric", "write @hookimpl above it (as 'medhelm_metrics')"),
+    ],
+)
+def test_a_hook_that_is_not_marked_is_refused(name: str, said: str, tmp_path: Path) -> None:
+    text = f"""
+        from medhelm import hookimpl
+
+        @hookimpl
+        def medhelm_models():
+            return []
+
+        def {name}():
+            return []
+        """
+    if name == "medhelm_models":
+        text = "def medhelm_models():\n    return []\n"
+    assert said in refusal(write(tmp_path, "unmarked.py", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\n",
+        "from medhelm.plugins.hookspecs import medhelm_models\n",
+        "from medhelm import hookimpl\n@hookimpl\ndef medhelm_models():\n    return []\n",
+    ],
+)
+def test_a_plugin_that_adds_nothing_is_refused(text: str, tmp_path: Path) -> None:
+    assert "adds nothing; a plugin returns" in refusal(write(tmp_path, "idle.py", text))
+
+
+def test_a_function_of_a_plugin_may_have_any_other_name(tmp_path: Path) -> None:
+    text = """
+        from medhelm import ModelSpec, hookimpl
+
+        def medhelm_window():
+            return 4
+
+        @hookimpl
+        def medhelm_models():
+            return [ModelSpec(name="mine/one", provider="baseline", model="lead")]
+        """
+    assert "mine/one" in load_registry([str(write(tmp_path, "fine.py", text))]).models
+
+
+@pytest.mark.parametrize(
+    "revision", ["main", "v1.0", "refs/convert/parquet", "0" * 39, "0" * 41, "A" * 40, ""]
+)
+@pytest.mark.parametrize("form", ["py", "yaml"])
+def test_a_revision_that_can_move_is_no_pin(revision: str, form: str, tmp_path: Path) -> None:
+    if form == "py":
+        text = MINIMAL.replace("DATASET", f"HubDataset('owner/name', revision={revision!r})")
+    else:
+        text = f"""
+            name: own
+            subcategory: planning_treatments
+            dataset: {{hub: owner/name, revision: '{revision}'}}
+            instance: {{context: a, choices: [b, c], gold_index: d}}
+            prompt: multiple_choice
+            metrics: [exact_match]
+            """
+    said = refusal(write(tmp_path, f"own.{form}", text))
+    assert "pin" in said
+    if revision:
+        assert "give the commit, 40 digits" in said and repr(revision) in said
+    good = write(tmp_path, f"own.{form}", text.replace(f"'{revision}'", f"'{'0a' * 20}'"))
+    assert "own" in load_registry([str(good)]).benchmarks
+
+
+MINIMAL = """
+from medhelm import Benchmark, HubDataset, Instance, hookimpl
+
+
+@hookimpl
+def medhelm_benchmarks():
+    return [
+        Benchmark(
+            name="own",
+            subcategory="planning_treatments",
+            dataset=DATASET,
+            to_instance=lambda row: Instance(context=row["a"]),
+            metrics=["exact_match"],
+        )
+    ]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ("name='Ward Round'", "a name is snake_case"),
+        ("subcategory='planing_treatments'", "did you mean 'planning_treatments'"),
+        ("tasks=('match_protocol',)", "unknown task 'match_protocol'; did you mean 'match_protoco"),
+        (
+            "prompt='multiple_choise'",
+            "unknown prompt 'multiple_choise'; did you mean 'multiple_cho",
+        ),
+        ("metrics=[]", "metrics must be a list"),
+        ("metrics='exact_match'", "metrics must be a list"),
+        ("metrics=['evaluate:rouge']", "secondary only"),
+        ("max_output_tokens=0", "at least 1 token"),
+    ],
+)
+def test_a_benchmark_that_cannot_be_used_is_refused_with_the_fix(
+    changes: str, reason: str, tmp_path: Path
+) -> None:
+    assert reason in refusal(write(tmp_path, "ward_round.py", plugin(changes)))
+
+
+def test_a_named_file_that_fails_stops_the_command(tmp_path: Path) -> None:
+    assert "does not exist" in refusal(tmp_path / "nowhere.py")
+    assert "ZeroDivisionError" in refusal(write(tmp_path, "raises.py", "1 / 0\n"))
+    assert "SyntaxError" in refusal(write(tmp_path, "syntax.py", "def f(:\n"))
+    assert "no Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
+
+
+def test_a_plugin_that_raises_is_named_with_its_own_line(tmp_path: Path) -> None:
+    said = refusal(write(tmp_path, "boom.py", "x = 1\n\nraise RuntimeError('boom')\n"))
+    assert said.endswith("RuntimeError: boom (boom.py line 3); mend the plugin or leave it out")
+    deep = refusal(write(tmp_path, "deep.py", "import json\nx = json.loads('{')\n"))
+    assert "(deep.py line 2)" in deep
+    text = plugin() + "    raise_here = 1 / 0\n"
+    hook = refusal(write(tmp_path, "hook.py", text.replace("    return", "    1 / 0; return")))
+    assert "ZeroDivisionError" in hook and "(hook.py line " in hook
+    assert refusal(write(tmp_path, "syntax.py", "def f(:\n")).count("line 1") == 1
+
+
+def test_samples_beside_a_named_file_belong_to_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "ward_round.py", plugin())
+    assert load_registry([str(path)]).benchmark("ward_round").samples is None
+    (tmp_path / "samples").mkdir()
+    samples = write(tmp_path / "samples", "ward_round.jsonl", '{"id": "1", "text": "t"}\n')
+    assert load_registry([str(path)]).benchmark("ward_round").samples == samples
+
+
+# YAML ------------------------------------------------------------------------------------------
+
+
+def test_a_yaml_file_makes_the_same_benchmark(tmp_path: Path) -> None:
+    path = write(tmp_path, "rounds.yaml", YAML)
+    benchmark = load_registry([str(path)]).benchmark("rounds")
+    row = {"key": 17, "note": "Fever.", "a": "rest", "b": "antibiotic", "right": "1.0"}
+    instance = benchmark.to_instance(row)
+    assert instance is not None
+    assert (instance.id, instance.context) == ("17", "Fever.")
+    assert (instance.choices, instance.references) == (("rest", "antibiotic"), ("B",))
+
+
+def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
+    text = YAML.replace("gold_index: right", "reference: right") + "answer: text\n"
+    path = write(tmp_path, "rounds.yaml", text.replace("choices: [a, b], ", ""))
+    benchmark = load_registry([str(path)]).benchmark("rounds")
+    for cell, golds in (("", ()), (" ", ()), (None, ()), ("croup", ("croup",))):
+        instance = benchmark.to_instance({"key": 1, "note": "Fever.", "right": cell})
+        assert instance is not None and instance.references == golds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (YAML + "licens: MIT\n", "unknown key 'licens'; did you mean 'licence'?"),
+        (
+            YAML.replace("gold_index", "gold_indx"),
+            "unknown key 'instance.gold_indx'; did you mean 'instance.gold_index'?",
+        ),
+        (YAML.replace("gold_index", "zzz"), "'instance.zzz'; keys: id, context, question, choices"),
+        (
+            YAML.replace("name: test.csv", "nam: test.csv"),
+            "unknown key 'dataset.files[0].nam'; did you mean 'dataset.files[0].name'?",
+        ),
+        (
+            YAML.replace("[{name: test.csv}]", "test.csv"),
+            "dataset.files: expected `array`, got `str`; write files: [{name: notes.csv}]",
+        ),
+        (YAML.replace("{name: test.csv}", "test.csv"), "write files: [{name: notes.csv}]"),
+        (YAML + "max_output_tokens: many\n", "max_output_tokens: expected `int`, got `str`"),
+        (YAML + "data_class: secret\n", "data_class: invalid enum value 'secret'"),
+        (YAML.replace("metrics: [exact_match]\n", ""), "missing required field `metrics`"),
+        (YAML.replace("[exact_match]", "exact_match"), "metrics: expected `array`, got `str`"),
+        (YAML.replace("name: rounds", "name: other"), "must equal the file's name"),
+        (YAML.replace("planning_treatments", "planing"), "unknown subcategory 'planing'"),
+        (YAML.replace("{files: [{name: test.csv}]}", "{hub: a/b}"), "dataset.revision is missing"),
+        (YAML.replace("{files: [{name: test.csv}]}", "{}"), "or files, such as files: [{name: "),
+        (YAML.replace(", gold_index: right", ""), "either gold_index or reference"),
+        (YAML.replace("choices: [a, b], ", ""), "gold_index needs instance.choices"),
+        (YAML + "tasks: [match_protocols\n", "not readable as YAML in line"),
+        ("- a list\n", "expected `object`, got `array`"),
+        ("", "expected `object`, got `null`"),
+    ],
+)
+def test_a_yaml_file_with_a_mistake_is_refused_with_file_and_key(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    assert reason in refusal(write(tmp_path, "rounds.yaml", text))
+
+
+def test_a_yaml_file_holds_values_only_and_utf8(tmp_path: Path) -> None:
+    tag = YAML + "title: !!python/object/apply:os.system ['true']\n"
+    assert "not readable as YAML" in refusal(write(tmp_path, "rounds.yaml", tag))
+    path = tmp_path / "rounds.yaml"
+    path.write_bytes(YAML.encode() + "title: caf\xe9\n".encode("latin-1"))
+    assert "not readable as YAML" in refusal(path)

@@ -1,0 +1,268 @@
+"""YAML benchmarks on a user's own file: fixed options, questions by value, parts, columns."""
+
+from pathlib import Path
+
+import pytest
+
+from medhelm.data.dataset import open_dataset
+from medhelm.errors import DataError, PluginError
+from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
+from medhelm.schema.data import Instance
+
+YAML = """
+name: own_notes
+subcategory: planning_treatments
+dataset: {files: [{name: own_notes.csv}]}
+columns: {id: key, condition: what is asked for, note: the note, label: the answer, patient: key}
+instance:
+  id: id
+  context: note
+  question: condition
+  questions: {asthma: Is it asthma?, gout: Is it gout?}
+  reference: label
+  options: {"no": "no", "yes": "yes, it is", open: open}
+  part: condition
+  cluster: patient
+  optional: [patient]
+parts: [asthma, gout]
+metrics: [exact_match]
+"""
+HEADER = "id,condition,note,label,patient\n"
+
+
+def instances(folder: Path, table: str, text: str = YAML) -> list[Instance]:
+    folder.mkdir(exist_ok=True)
+    path = folder / "own_notes.yaml"
+    path.write_text(text)
+    place = folder / "own_notes" / "own_notes.csv"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(table, encoding="utf-8")
+    return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
+
+
+def refusal(folder: Path, table: str) -> str:
+    with pytest.raises(DataError) as caught:
+        instances(folder, table)
+    message = str(caught.value)
+    assert "\n" not in message and "secret" not in message, "no text of the data"
+    return message.removeprefix("own_notes: own_notes.csv, ")
+
+
+def test_a_row_becomes_an_instance(tmp_path: Path) -> None:
+    (instance,) = instances(tmp_path, HEADER + "7,gout,Toe is red.,yes,p1\n")
+    assert instance == Instance(
+        id="7",
+        context="Toe is red.",
+        question="Is it gout?",
+        choices=("no", "yes, it is", "open"),
+        references=("B",),
+        cluster="p1",
+        metadata={"part": "gout"},
+    )
+
+
+def test_case_and_blanks_of_a_label_do_not_matter(tmp_path: Path) -> None:
+    table = HEADER + "1,Asthma ,Wheeze.,NO,\n2, gout,Toe., Open ,\n"
+    found = instances(tmp_path, table)
+    assert [i.references for i in found] == [("A",), ("C",)]
+    assert [i.metadata["part"] for i in found] == ["asthma", "gout"]
+
+
+def test_optional_columns_may_be_empty_or_absent_and_order_is_free(tmp_path: Path) -> None:
+    (empty,) = instances(tmp_path, HEADER + "1,gout,Toe.,no,\n")
+    (absent,) = instances(tmp_path, "note,label,condition,id\nToe.,no,gout,1\n")
+    assert empty == absent
+    assert empty.cluster is None
+
+
+def test_blanks_around_keys_do_not_make_other_patients(tmp_path: Path) -> None:
+    table = HEADER + "1 ,gout,Toe.,no, p1\n 2,gout,Toe.,no,p1 \n3,gout,Toe.,no,  \n"
+    found = instances(tmp_path, table)
+    assert [(i.id, i.cluster) for i in found] == [("1", "p1"), ("2", "p1"), ("3", None)]
+
+
+def lines(folder: Path, text: str) -> list[Instance]:
+    """Read the rows from a file of JSON lines."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "own_notes.yaml"
+    path.write_text(YAML)
+    (folder / "own_notes").mkdir(exist_ok=True)
+    (folder / "own_notes" / "own_notes.jsonl").write_text(text, encoding="utf-8")
+    return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
+
+
+def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
+    """A number is text, null an empty cell; an optional key may be absent."""
+    full = '{"id": 7, "condition": "gout", "note": "Toe.", "label": "yes", "patient": 12}\n'
+    bare = '{"id": "8", "condition": "gout", "note": "Toe.", "label": "no"}\n'
+    null = '{"id": "9", "condition": "gout", "note": "Toe.", "label": "no", "patient": null}\n'
+    first, *others = lines(tmp_path, full + "\n" + bare + null)
+    (same,) = instances(tmp_path / "csv", HEADER + "7,gout,Toe.,yes,12\n")
+    assert first == same
+    assert [(i.id, i.cluster) for i in others] == [("8", None), ("9", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '\n{"id": "1", "condition": "gout", "note": ["secret"], "label": "no"}\n',
+            "row 2: column 'note' holds a list, expected a text",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "note": null, "label": "no"}\n',
+            "row 1: column 'note' is empty",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "note": "secret", "label": true}\n',
+            "row 1: column 'label' must hold one of: no, yes, open",
+        ),
+        (
+            '{"id": "1", "condition": "gout", "label": "no"}\n',
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
+            "; the file has id, condition, label",
+        ),
+    ],
+)
+def test_mistakes_in_json_lines_are_named(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        lines(tmp_path, text)
+    assert str(caught.value) == f"own_notes: own_notes.jsonl, {message}"
+
+
+def test_both_forms_at_once_are_refused(tmp_path: Path) -> None:
+    instances(tmp_path, HEADER + "1,gout,Toe.,no,p1\n")
+    with pytest.raises(DataError) as caught:
+        lines(tmp_path, '{"id": "2"}')
+    assert str(caught.value) == (
+        f"own_notes: both own_notes.csv and own_notes.jsonl are in {tmp_path / 'own_notes'}; "
+        "move one of them away"
+    )
+
+
+def test_a_file_without_rows_is_named(tmp_path: Path) -> None:
+    for table in ("", "\n\n", HEADER):
+        assert refusal(tmp_path, table) == (
+            "own_notes: split 'test' has no instance; own_notes.csv holds no row of data"
+        )
+    with pytest.raises(DataError, match="own_notes.jsonl holds no row of data"):
+        lines(tmp_path / "lines", "\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("id,note\n1,caf\u00e9".encode("latin-1"), "not UTF-8 at byte 13; it is in line 2; save"),
+        ((HEADER + "1,gout,secret,no,\n").encode("utf-16-le"), "header: holds a NUL character"),
+        ((HEADER + "1,gout,sec\0ret,no,\n").encode(), "row 1: holds a NUL character; save the"),
+    ],
+)
+def test_another_encoding_is_told_with_its_place(data: bytes, message: str, tmp_path: Path) -> None:
+    instances(tmp_path, HEADER + "1,gout,Toe.,no,p1\n")
+    (tmp_path / "own_notes" / "own_notes.csv").write_bytes(data)
+    with pytest.raises(DataError, match=message) as caught:
+        benchmark = read_yaml_benchmark(tmp_path / "own_notes.yaml")
+        list(open_dataset(benchmark, "full", root=tmp_path).rows())
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            "id,condition,text,label\n1,gout,secret,no\n",
+            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
+            "; the file has id, condition, label and 1 other",
+        ),
+        (
+            "secret one,secret two\n1,gout\n",
+            "row 1: there is no column 'id'; the columns are id, condition, note, label, patient"
+            "; the file has none of them and 2 others",
+        ),
+        (
+            "id,condition,note,label,patinet\n1,gout,secret,no,p1\n",
+            "row 1: unknown column 'patinet'; the columns are id, condition, note, label, patient",
+        ),
+        (HEADER + "1,gout, ,no,p1\n", "row 1: column 'note' is empty"),
+        (HEADER + "1,gout,secret,,p1\n", "row 1: column 'label' is empty"),
+        (
+            HEADER + "1,gout,Toe.,no,p1\n2,gout,Toe.,secret,p1\n",
+            "row 2: column 'label' must hold one of: no, yes, open",
+        ),
+        (HEADER + "1,gout,secret,1.0,\n", "row 1: column 'label' must hold one of: no, yes, open"),
+        (
+            HEADER + "1,secret,Toe.,no,p1\n",
+            "row 1: column 'condition' must hold one of: asthma, gout",
+        ),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_by_column(
+    table: str, message: str, tmp_path: Path
+) -> None:
+    assert refusal(tmp_path, table) == message
+
+
+def test_a_number_that_is_0_is_not_empty(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    path.write_text(YAML.replace('"no": "no"', '"0": "no"'))
+    row = {"id": 0, "condition": "gout", "note": "Toe.", "label": 0}
+    instance = read_yaml_benchmark(path).to_instance(row)
+    assert instance is not None
+    assert (instance.id, instance.references) == ("0", ("A",))
+    with pytest.raises(DataError, match="column 'note' is empty"):
+        read_yaml_benchmark(path).to_instance({**row, "note": None})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"no": "no", "yes": "yes, it is"', "no: n, yes: y", 'put it in quotes ("yes", not yes)'),
+        ("reference: label", "gold_index: label", "gold_index needs instance.choices"),
+        ("reference: label", "reference: label\n  choices: [id]", "and no choices"),
+        ("question: condition\n", "\n", "instance.questions needs instance.question"),
+        ("parts: [asthma, gout]", "", "instance.part needs parts"),
+        ("part: condition", "", "parts need instance.part"),
+        ("open: open}", '"NO": n}', "instance.options: two keys differ in case or blanks only"),
+        ("gout: Is it gout?", "Asthma: x", "instance.questions: two keys differ in case"),
+        (
+            "parts: [asthma, gout]",
+            "parts: [asthma, gout]\npublished: {columns: {text: x}}",
+            "published.columns names 'text'",
+        ),
+        (
+            "metrics:",
+            "published: {labels: {A: maybe}}\nmetrics:",
+            "labels names 'maybe'; known are",
+        ),
+        ("metrics:", "published: {skip_empty: [note]}\nmetrics:", "skip_empty names 'note'"),
+        ("metrics:", "published: {column: {}}\nmetrics:", "did you mean 'published.columns'?"),
+        ("optional: [patient]", "optional: [patinet]", "names 'patinet', which columns do not"),
+        ("context: note", "context: text", "names 'text', which columns do not declare"),
+        ("options: {", "option: {", "did you mean 'instance.options'?"),
+    ],
+)
+def test_a_declaration_with_a_mistake_is_refused(
+    old: str, new: str, reason: str, tmp_path: Path
+) -> None:
+    assert YAML.count(old) == 1
+    path = tmp_path / "own_notes.yaml"
+    path.write_text(YAML.replace(old, new))
+    with pytest.raises(PluginError) as caught:
+        read_yaml_benchmark(path)
+    assert reason in str(caught.value) and str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_more_options_than_letters(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    many = ", ".join(f"k{n}: o{n}" for n in range(27))
+    path.write_text(YAML.replace('{"no": "no", "yes": "yes, it is", open: open}', f"{{{many}}}"))
+    with pytest.raises(PluginError, match="more than 26 labels"):
+        read_yaml_benchmark(path)
+
+
+def test_a_metadata_column_may_name_the_part(tmp_path: Path) -> None:
+    text = YAML.replace("part: condition", "metadata: [part]").replace("what is asked for", "x")
+    text = text.replace("columns: {", "columns: {part: its part, ")
+    (instance,) = instances(tmp_path, "part," + HEADER + "asthma,1,gout,Toe.,no,p1\n", text)
+    assert instance.metadata == {"part": "asthma"}

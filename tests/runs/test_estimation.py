@@ -1,0 +1,217 @@
+"""What a run would cost, before anything is sent."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from medhelm.config import BenchmarkChoice, Job
+from medhelm.errors import PrivacyRefused
+from medhelm.grading.scoring import score_run
+from medhelm.models.costs import estimate_tokens
+from medhelm.plugins.registry import Registry
+from medhelm.plugins.taxonomy import load_taxonomy
+from medhelm.protocols.completion import build_request
+from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
+from medhelm.runs.planning import Run, plan_runs
+from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
+from medhelm.schema.episode import Episode, Finish, Response, Usage
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.score import Metric, Score
+from medhelm.store.records import Plan, write_struct
+from medhelm.store.runlog import RunFolder
+
+PRICE = Price(input=2.0, output=10.0, date="2026-01-01")
+MODEL = ModelSpec(name="openai/m", model="m", price=PRICE)
+THINKER = msgspec.structs.replace(MODEL, name="openai/t", model="t", reasoning=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same(Metric):
+    name: str = "same"
+
+    def score(self, instance: Instance, response: Response) -> Score:
+        return Score(value=float(response.text == instance.references[0]))
+
+
+def to_instance(row: Row) -> Instance:
+    return Instance(id=row["id"], context=row["text"], references=("gold",))
+
+
+BENCH = Benchmark(
+    name="bench",
+    subcategory="planning_treatments",
+    dataset=FileDataset(files=(SourceFile(name="test.jsonl"),)),
+    to_instance=to_instance,
+    metrics=["same"],
+    prompt="plain",
+    answer="text",
+    max_output_tokens=50,
+    reasoning_output_tokens=4000,
+)
+TEXTS = ["Short.", "A somewhat longer note about a cough.", "x" * 900, "Fever, 39.4 degrees."]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "bench").mkdir()
+    rows = [{"id": f"i{n}", "text": text} for n, text in enumerate(TEXTS)]
+    (tmp_path / "bench" / "test.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return tmp_path
+
+
+def plan(root: Path, model: ModelSpec = MODEL, benchmark: Benchmark = BENCH, **more: Any) -> Run:
+    job = Job(
+        model=model,
+        benchmarks=(BenchmarkChoice(name="bench"),),
+        data_dir=str(root),
+        results_dir=str(root / "results"),
+        **more,
+    )
+    registry = Registry(
+        taxonomy=load_taxonomy(),
+        benchmarks={"bench": benchmark},
+        metrics={("same", "fixed"): Same()},
+        models={},
+    )
+    (run,) = plan_runs([job], registry, without_keys({}, [job]))
+    return run
+
+
+def estimate(root: Path, run: Run) -> RunEstimate:
+    (found,) = estimate_runs([run], root / "results")
+    return found
+
+
+def store(
+    run: Run, answers: Mapping[str, int], finish: Finish = "stop", *, is_graded: bool = False
+) -> None:
+    """Log answers with so many output tokens, and grade them as a finished run does."""
+    folder = RunFolder(run.path)
+    folder.open()
+    by_id = {i.id: i for i in run.dataset.instances()}
+    for key, tokens in answers.items():
+        response = Response(
+            instance_id=key,
+            text="gold",
+            finish=finish,
+            usage=Usage(input_tokens=10, output_tokens=tokens),
+        )
+        request = build_request(run.benchmark, run.spec, by_id[key], 0)
+        folder.append(Episode(instance=by_id[key], messages=request.messages, response=response))
+    folder.close()
+    plan = Plan(spec=run.spec, request_hash=run.request_hash, instances=len(by_id))
+    write_struct(run.path / "spec.json", plan)
+    if is_graded:
+        score_run(run.path, plan, run.grading, run.metrics, run.card)
+
+
+def test_input_is_counted_prompt_by_prompt_and_output_bound_by_the_budget(root: Path) -> None:
+    run = plan(root)
+    found = estimate(root, run)
+    prompts = [build_request(BENCH, run.spec, i, 0).messages for i in run.dataset.instances()]
+    tokens_in = sum(map(estimate_tokens, prompts))
+    assert (found.to_ask, found.answered) == (4, 0)
+    assert found.input_tokens == tokens_in
+    assert found.output_tokens_limit == 4 * 50
+    assert found.usd_limit == pytest.approx((tokens_in * 2.0 + 200 * 10.0) / 1e6)
+    # 'gold' is one token: 3 x 1 + 5 for each of four answers
+    assert (found.output_tokens_expected, found.basis) == (4 * 8, "rule")
+    assert found.usd_expected == pytest.approx((tokens_in * 2.0 + 32 * 10.0) / 1e6)
+
+
+def test_a_model_that_thinks_is_expected_to_and_never_above_its_budget(root: Path) -> None:
+    found = estimate(root, plan(root, THINKER))
+    assert found.output_tokens_limit == 4 * 4000
+    assert found.output_tokens_expected == 4 * (1000 + 8)
+    tight = replace(BENCH, reasoning_output_tokens=300)
+    assert estimate(root, plan(root, THINKER, tight)).output_tokens_expected == 4 * 300
+
+
+def test_repeats_multiply_and_max_instances_cuts(root: Path) -> None:
+    once = estimate(root, plan(root))
+    thrice = estimate(root, plan(root, repeats=3))
+    assert thrice.to_ask == 12 and thrice.input_tokens == 3 * once.input_tokens
+    two = estimate(root, plan(root, max_instances=2))
+    assert two.to_ask == two.instances == 2 and two.input_tokens < once.input_tokens
+
+
+def test_what_is_answered_is_not_asked_again_and_failures_are(root: Path) -> None:
+    run = plan(root)
+    store(run, {"i0": 5, "i2": 5})
+    store(run, {"i3": 0}, "error")
+    found = estimate(root, run)
+    assert (found.answered, found.to_ask) == (2, 2)
+    left = [i for i in run.dataset.instances() if i.id in ("i1", "i3")]
+    assert found.input_tokens == sum(
+        estimate_tokens(build_request(BENCH, run.spec, i, 0).messages) for i in left
+    )
+    store(run, {"i1": 5, "i3": 5})
+    done = estimate(root, run)
+    assert (done.to_ask, done.usd_limit, done.usd_expected) == (0, 0.0, 0.0)
+
+
+def test_stored_responses_tell_the_expected_output(root: Path) -> None:
+    store(plan(root), {"i0": 10, "i1": 30}, is_graded=True)
+    same = estimate(root, plan(root, seed=1))  # another run of the same model
+    assert same.output_tokens_expected == 4 * 20
+    assert same.basis == "mean of 2 stored responses of this model"
+    other = msgspec.structs.replace(MODEL, name="openai/other", model="other")
+    assert estimate(root, plan(root, other)).basis.endswith("of other models of its kind")
+    assert estimate(root, plan(root, THINKER)).basis == "rule"
+
+
+def test_no_expectation_is_above_the_budget(root: Path) -> None:
+    store(plan(root), {"i0": 500}, is_graded=True)
+    found = estimate(root, plan(root, seed=1))
+    assert found.output_tokens_expected == found.output_tokens_limit == 4 * 50
+
+
+def test_an_unknown_price_is_missing_and_makes_the_total_missing(root: Path) -> None:
+    free = plan(root, msgspec.structs.replace(MODEL, name="openai/free", model="f", price=None))
+    priced = plan(root)
+    estimates = estimate_runs([free, priced], root / "results")
+    assert estimates[0].usd_limit is None and estimates[0].usd_expected is None
+    total = sum_up(estimates)
+    assert (total.usd_limit, total.unpriced) == (None, ("openai/free",))
+    assert total.input_tokens == 2 * estimates[1].input_tokens
+    store(free, dict.fromkeys(["i0", "i1", "i2", "i3"], 1))
+    total = sum_up(estimate_runs([free, priced], root / "results"))
+    assert total.unpriced == () and total.usd_limit == pytest.approx(estimates[1].usd_limit)
+
+
+def test_baselines_cost_nothing(root: Path) -> None:
+    model = ModelSpec(name="baseline/random", provider="baseline", endpoint_class="local")
+    found = estimate(root, plan(root, model))
+    assert (found.to_ask, found.input_tokens, found.usd_limit) == (4, 0, 0.0)
+    assert sum_up([found]).usd_expected == 0.0
+
+
+def test_no_key_is_needed_and_nothing_is_written(root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    estimate(root, plan(root))
+    assert sorted(root.rglob("*")) == before
+    named = msgspec.structs.replace(MODEL, api_key_env="HOSPITAL_KEY")
+    job = Job(model=named, benchmarks=())
+    assert without_keys({"HOSPITAL_KEY": "", "HOME": "/h"}, [job])["HOSPITAL_KEY"]
+    assert without_keys({"HOME": "/h"}, [job])["HOME"] == "/h"
+
+
+def test_an_estimate_works_beside_a_running_sweep(root: Path) -> None:
+    run = plan(root)
+    store(run, {"i0": 5})
+    folder = RunFolder(run.path)
+    folder.open()
+    try:
+        assert estimate(root, run).to_ask == 3
+    finally:
+        folder.close()
+
+
+def test_what_a_run_would_refuse_is_refused_here_too(root: Path) -> None:
+    with pytest.raises(PrivacyRefused):
+        plan(root, benchmark=replace(BENCH, data_class="private"))

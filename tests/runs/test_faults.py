@@ -1,0 +1,340 @@
+"""Real faults against the whole program: the same scores, nothing lost, nothing asked twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from medhelm.store import records, runlog
+from tests.quiz import (
+    arguments,
+    command,
+    environment,
+    medhelm,
+    record_of,
+    scores_of,
+    write_quiz,
+)
+from tests.server import Faults, Reply, letter, serve_in_thread
+
+pytestmark = pytest.mark.slow
+
+N = 2000
+
+
+def run_quiz(folder: Path, n: int = N, **settings: object) -> subprocess.CompletedProcess[str]:
+    write_quiz(folder, n)
+    with serve_in_thread() as server:
+        return medhelm(*arguments(folder, server.base_url, **settings))
+
+
+def test_faults_change_no_score(tmp_path: Path) -> None:
+    clean, faulty = tmp_path / "clean", tmp_path / "faulty"
+    assert run_quiz(clean).returncode == 0
+    write_quiz(faulty, N)
+    with serve_in_thread(faults=Faults(rate=0.1, hang_s=3, slow_s=0.05)) as server:
+        done = medhelm(
+            *arguments(faulty, server.base_url, model__timeout_s=1, model__max_concurrency=100)
+        )
+        assert done.returncode == 0, done.stderr
+        assert sum(server.faulted.values()) > N * 0.08
+        assert len(server.faulted) == len(server.faults.kinds)
+        assert not server.duplicates or set(server.faulted) & {"truncated", "hang", "drop"}
+    assert scores_of(faulty) == scores_of(clean)
+    assert record_of(faulty).results == record_of(clean).results
+    assert record_of(faulty).usage.lost > 0
+    assert record_of(clean).usage.lost == 0
+
+
+def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:
+    clean, killed = tmp_path / "clean", tmp_path / "killed"
+    assert run_quiz(clean).returncode == 0
+    write_quiz(killed, N)
+    rng = random.Random(20)
+    in_flight = 16
+    with serve_in_thread(latency_s=0.02) as server:
+        argv = arguments(killed, server.base_url, model__max_concurrency=in_flight)
+        kills = 0
+        while kills < 10:
+            process = subprocess.Popen(
+                command(*argv),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment(),
+            )
+            target = server.requests + rng.randrange(20, 150)
+            while server.requests < target and process.poll() is None:
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
+            kills += 1
+        done = medhelm(*argv)
+        assert done.returncode == 0, done.stderr
+        repeated = sum(n - 1 for n in server.answered.values())
+        assert len(server.answered) == N
+        assert repeated <= 10 * in_flight
+        before = server.requests
+        assert medhelm(*argv).returncode == 0
+        assert server.requests == before, "a finished run asked something"
+    assert scores_of(killed) == scores_of(clean)
+
+
+def test_a_damaged_line_is_asked_again_and_only_that(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 50)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url)
+        assert medhelm(*argv).returncode == 0
+        expected = scores_of(tmp_path)
+        (run,) = records.find_runs(tmp_path / "results")
+        log = run / "responses.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        lines[20] = lines[20][:40] + b"X" + lines[20][41:]
+        log.write_bytes(b"".join(lines[:-1]) + lines[-1][:30])
+        before = server.requests
+        done = medhelm(*argv)
+        assert done.returncode == 0, done.stderr
+        assert server.requests == before + 2
+        assert "1 torn and 1 damaged" in done.stderr
+    assert scores_of(tmp_path) == expected
+
+
+def test_ctrl_c_once_keeps_what_is_answered_and_prints_the_command_to_go_on(
+    tmp_path: Path,
+) -> None:
+    write_quiz(tmp_path, 400)
+    with serve_in_thread(latency_s=0.1) as server:
+        argv = arguments(tmp_path, server.base_url, model__max_concurrency=8)
+        process = subprocess.Popen(
+            command(*argv),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        while server.requests < 40:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        assert "To go on where it stopped: medhelm run model=openai/test" in err
+        (run,) = records.find_runs(tmp_path / "results")
+        logged = (run / "responses.jsonl").read_bytes().count(b"\n")
+        assert logged == sum(server.answered.values()), "an answer in flight was thrown away"
+        assert record_of(tmp_path).state == "partial"
+        assert medhelm(*argv).returncode == 0
+        assert not server.duplicates
+    assert record_of(tmp_path).state == "complete"
+
+
+def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 10)
+    with serve_in_thread(latency_s=60) as server:
+        process = subprocess.Popen(
+            command(*arguments(tmp_path, server.base_url)),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            env=environment(),
+        )
+        while server.requests < 5:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert time.monotonic() - started < 5
+        assert process.returncode == 130 and "Traceback" not in err
+
+
+def test_two_processes_on_one_run_folder(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 60)
+    with serve_in_thread(latency_s=3.0) as server:
+        argv = arguments(tmp_path, server.base_url, model__max_concurrency=4)
+        first = subprocess.Popen(
+            command(*argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+        )
+        while server.requests < 4:
+            time.sleep(0.01)
+        second = medhelm(*argv)
+        assert second.returncode == 4
+        assert f"in use by process {first.pid}" in second.stderr
+        server.latency_s = 0.0
+        assert first.wait() == 0
+        assert not server.duplicates
+
+
+def test_empty_refused_and_cut_answers_have_outcomes_of_their_own(tmp_path: Path) -> None:
+    replies = [
+        "",
+        "   \n",
+        Reply(None, refusal="I cannot"),
+        Reply("", finish_reason="content_filter"),
+        Reply("Let me think about", finish_reason="length"),
+        Reply("Answer: B", finish_reason="length"),
+        "no idea at all",
+        "C",
+        Reply(status=400, body={"error": {"message": "bad", "code": "weird"}}),
+    ]
+
+    def answer(prompt: str) -> str | Reply:
+        number = int(prompt.split("for patient ")[1].split("?")[0])
+        return replies[number]
+
+    write_quiz(tmp_path, len(replies))
+    with serve_in_thread(answer=answer) as server:
+        medhelm(*arguments(tmp_path, server.base_url))
+    outcomes = {r["instance_id"]: (r["outcome"], r["value"] is None) for r in scores_of(tmp_path)}
+    assert outcomes == {
+        "q0": ("empty", False),
+        "q1": ("empty", False),
+        "q2": ("refused", False),
+        "q3": ("refused", False),
+        "q4": ("truncated", False),
+        "q5": ("scored", False),
+        "q6": ("unparsed", False),
+        "q7": ("scored", False),
+        "q8": ("error", True),
+    }
+    (result,) = record_of(tmp_path).results
+    assert (result.counted, result.scored) == (8, 2)
+
+
+def test_errors_are_asked_again_by_the_same_command(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 30)
+    broken = True
+
+    def answer(prompt: str) -> str | Reply:
+        if broken and "patient 7?" in prompt:
+            return Reply(status=400, body={"error": {"message": "bad", "code": "weird"}})
+        return letter(prompt)
+
+    with serve_in_thread(answer=answer) as server:
+        argv = arguments(tmp_path, server.base_url)
+        medhelm(*argv)
+        assert record_of(tmp_path).results[0].outcomes == {"scored": 29, "error": 1}
+        broken = False
+        before = server.requests
+        assert medhelm(*argv).returncode == 0
+        assert server.requests == before + 1
+    assert record_of(tmp_path).results[0].outcomes == {"scored": 30}
+
+
+def test_a_budget_stops_cleanly_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 200)
+    with serve_in_thread() as server:
+        small = medhelm(*arguments(tmp_path, server.base_url, budget_tokens=6000))
+        assert small.returncode == 7
+        assert "cap of" in small.stderr and "To go on" in small.stderr
+        answered = server.requests
+        assert 5 < answered < 200
+        record = record_of(tmp_path)
+        assert record.state == "partial"
+        assert record.usage.input_tokens + record.usage.output_tokens <= 6000
+        assert medhelm(*arguments(tmp_path, server.base_url, budget_tokens=10**6)).returncode == 0
+        assert server.requests == 200
+
+
+def test_same_numbers_whatever_the_concurrency_and_the_order_of_arrival(tmp_path: Path) -> None:
+    rows = []
+    for n in (1, 7, 64):
+        folder = tmp_path / str(n)
+        write_quiz(folder, 150)
+        with serve_in_thread(faults=Faults(rate=0.3, kinds=("slow",), slow_s=0.03)) as server:
+            argv = arguments(
+                folder, server.base_url, model__max_concurrency=n, max_instances=100, seed=5
+            )
+            assert medhelm(*argv).returncode == 0
+        rows.append(scores_of(folder))
+    assert rows[0] == rows[1] == rows[2]
+    assert len(rows[0]) == 100
+
+
+def test_growing_max_instances_reuses_every_response(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 100)
+    with serve_in_thread() as server:
+        for n, asked in ((10, 10), (40, 40), (25, 40), (100, 100)):
+            argv = arguments(tmp_path, server.base_url, max_instances=n)
+            assert medhelm(*argv).returncode == 0
+            assert server.requests == asked
+            assert record_of(tmp_path).instances == n
+            assert len(scores_of(tmp_path)) == n
+        assert not server.duplicates
+
+
+def test_a_changed_price_asks_nothing_again_a_changed_prompt_does(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 12)
+    price = "{input: 1, output: 2, date: 2026-01-01}"
+    with serve_in_thread() as server:
+        assert medhelm(*arguments(tmp_path, server.base_url)).returncode == 0
+        priced = medhelm(*arguments(tmp_path, server.base_url, model__price=price))
+        assert priced.returncode == 0, priced.stderr
+        assert server.requests == 12
+        system = "'model.system_prompt=Be brief.'".strip("'")
+        assert medhelm(*arguments(tmp_path, server.base_url), system).returncode == 0
+        assert server.requests == 24
+
+
+def test_repeats_are_asked_each_and_averaged(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 20)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url, repeats=3, model__sampling__temperature=0.7)
+        done = medhelm(*argv)
+        assert done.returncode == 0, done.stderr
+        assert server.requests == 60
+        assert sorted({b["seed"] for b in server.bodies}) == [0, 1, 2]
+    rows = scores_of(tmp_path)
+    assert len(rows) == 60
+    by_instance = {
+        i: [r["value"] for r in rows if r["instance_id"] == i]
+        for i in {r["instance_id"] for r in rows}
+    }
+    mean = sum(sum(v) / len(v) for v in by_instance.values()) / len(by_instance)
+    assert record_of(tmp_path).results[0].value == pytest.approx(mean)
+
+
+def test_a_dead_server_is_named_soon(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 500)
+    started = time.monotonic()
+    done = medhelm(*arguments(tmp_path, "http://127.0.0.1:9/v1"))
+    assert time.monotonic() - started < 40
+    assert done.returncode == 6
+    assert "127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_wrong_key_stops_at_once_and_is_not_shown(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 500)
+    with serve_in_thread(key="right") as server:
+        done = medhelm(
+            *arguments(tmp_path, server.base_url, model__api_key_env="HOUSE_KEY"),
+            env={"HOUSE_KEY": "sk-wrong-and-secret"},
+        )
+        assert server.requests < 100
+    assert done.returncode == 6
+    assert "HOUSE_KEY" in done.stderr
+    assert "sk-wrong" not in done.stderr + done.stdout and "patient" not in done.stderr
+    for file in (tmp_path / "results").rglob("*"):
+        assert not file.is_file() or b"sk-wrong" not in file.read_bytes()
+
+
+def test_100_kb_instances_and_odd_characters_come_back_whole(tmp_path: Path) -> None:
+    text = "Größe 中文 🩺 {context} {{x}} \\u0000 </s> \u202e " + "z" * 100_000 + " {i}"
+    write_quiz(tmp_path, 5, context=text)
+    with serve_in_thread() as server:
+        assert medhelm(*arguments(tmp_path, server.base_url)).returncode == 0
+        sent = server.bodies[0]["messages"][-1]["content"]
+    assert text.removesuffix("{i}").strip() in sent
+    (run,) = records.find_runs(tmp_path / "results")
+    kept = {e.instance.context for e in runlog.read_episodes(run, records.read_plan(run))}
+    assert kept == {text.replace("{i}", str(i)) for i in range(5)}
+
+
+def test_the_environment_of_the_test_has_no_real_key() -> None:
+    assert environment()["OPENAI_API_KEY"] == "test-key" != os.environ.get("OPENAI_API_KEY", "")

@@ -1,0 +1,367 @@
+"""Formats: every column at full precision in data formats; escaped, rounded text elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medhelm.errors import UsageError
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.run import UsageTotals
+from medhelm.tables import formats
+from medhelm.tables.results import load_results
+from medhelm.tables.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
+from tests.build_runs import Item, items, write_run, write_suite
+
+COLUMNS = (
+    Column(name="model", type="string", description="name", heading="model"),
+    Column(
+        name="score",
+        type="number",
+        description="score",
+        unit="metric",
+        heading="score",
+        interval=("low", "high"),
+    ),
+    Column(name="low", type="number", description="lower end"),
+    Column(name="high", type="number", description="upper end"),
+    Column(name="n", type="integer", description="instances", heading="n", of="planned"),
+    Column(name="planned", type="integer", description="planned"),
+    Column(name="share", type="number", description="share", heading="share", is_percent=True),
+    Column(name="ranked", type="boolean", description="ranked", heading="ranked"),
+    Column(name="flags", type="string", description="flags", heading="flag"),
+)
+ROWS = [
+    {
+        "model": "a_b/50%",
+        "score": 1 / 3,
+        "low": 0.3,
+        "high": 0.41,
+        "n": 9_000,
+        "planned": 10_000,
+        "share": 0.9,
+        "ranked": True,
+        "flags": "coverage partial",
+    },
+    {"model": "c|d<script>", "score": float("nan"), "ranked": False},
+]
+
+
+def table(rows: list[dict[str, object]] | None = None, **more: object) -> Table:
+    settings = {"draws": 1000, "bootstrap_seed": 0, "confidence": 0.95, "scoring": "fixed"}
+    settings["data"] = "full"
+    return make_table(
+        "demo", "A & B", COLUMNS, ROWS if rows is None else rows, ["note_1"], settings, **more
+    )  # type: ignore[arg-type]
+
+
+def test_text_cells() -> None:
+    t = table()
+    texts = [[formats.cell_text(t, c, row) for c in formats.shown(t)] for row in t.rows]
+    assert texts[0] == ["a_b/50%", "0.33 [0.30, 0.41]", "9,000/10,000", "90.00 %", "yes", "CP"]
+    assert texts[1] == ["c|d<script>", "–", "–", "–", "no", ""]
+
+
+def test_not_a_number_is_missing() -> None:
+    assert table().rows[1]["score"] is None
+    inf = table([{"model": "a", "score": math.inf}])
+    assert inf.rows[0]["score"] is None
+
+
+def test_an_unknown_column_is_a_defect() -> None:
+    with pytest.raises(KeyError, match="sore"):
+        table([{"sore": 1}])
+
+
+def test_json_is_the_published_form_and_comes_back_whole() -> None:
+    text = formats.to_json(table())
+    raw = json.loads(text)
+    assert raw["schema"] == SCHEMA == "medhelm.table/1" and raw["table"] == "demo"
+    assert raw["columns"][1] == {
+        "name": "score",
+        "type": "number",
+        "description": "score",
+        "unit": "metric",
+    }
+    assert raw["rows"][0]["score"] == 1 / 3 and raw["rows"][1]["score"] is None
+    assert raw["notes"] == ["note_1"] and raw["settings"]["draws"] == 1000
+    assert "NaN" not in text
+    document = msgspec.json.decode(text, type=Document)
+    assert document.rows == tuple(dict(r) for r in table().rows)
+
+
+def test_several_tables_are_an_array_of_documents() -> None:
+    assert [d["table"] for d in json.loads(formats.to_json(table(), table()))] == ["demo", "demo"]
+
+
+def test_the_schema_names_every_key_of_a_document() -> None:
+    found = json_schema()["$defs"]["Document"]
+    assert set(found["properties"]) == set(json.loads(formats.to_json(table())))
+
+
+def test_every_number_of_real_tables_is_finite_or_null(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=2, benchmarks=4, instances=12)
+    results = load_results(tmp_path)
+    for t in results.tables.values():
+        assert t.columns and all(set(row) == {c.name for c in t.columns} for row in t.rows)
+        assert len({c.name for c in t.columns}) == len(t.columns)
+        assert all(c.description for c in t.columns)
+        for row in t.rows:
+            assert all(math.isfinite(v) for v in row.values() if isinstance(v, float))
+
+
+def test_csv_comes_back() -> None:
+    rows = list(csv.DictReader(io.StringIO(formats.to_csv(table()))))
+    assert float(rows[0]["score"]) == 1 / 3 and rows[0]["ranked"] == "true"
+    assert rows[1] == {
+        "model": "c|d<script>",
+        "ranked": "false",
+        **dict.fromkeys(("score", "low", "high", "n", "planned", "share", "flags"), ""),
+    }
+
+
+def test_parquet_comes_back_with_its_notes() -> None:
+    found = pq.read_table(pa.BufferReader(formats.to_parquet(table())))
+    assert found.to_pylist() == [dict(r) for r in table().rows]
+    assert found.schema.field("n").type == pa.int64()
+    about = msgspec.json.decode(found.schema.metadata[b"medhelm.tables.table"], type=Document)
+    assert about.notes == ("note_1",) and about.settings["draws"] == 1000
+
+
+def test_a_frame_has_types_and_carries_the_notes() -> None:
+    frame = table().frame()
+    assert str(frame["n"].dtype) == "Int64" and str(frame["ranked"].dtype) == "boolean"
+    assert frame["score"][0] == 1 / 3 and pd.isna(frame["score"][1]) and pd.isna(frame["n"][1])
+    assert frame.attrs["notes"] == ["note_1"] and frame.attrs["title"] == "A & B"
+    assert len(table([]).frame()) == 0
+
+
+def test_markdown_is_escaped() -> None:
+    lines = formats.to_markdown(table()).splitlines()
+    assert lines[0] == "### A &amp; B"
+    assert lines[3] == "| --- | ---: | ---: | ---: | ---: | --- |"
+    assert lines[4].startswith(r"| a\_b/50% | 0.33 \[0.30, 0.41\] | 9,000/10,000 |")
+    assert r"c\|d&lt;script&gt;" in lines[5] and r"- note\_1" in lines
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines[2:6]} == {7}
+
+
+def test_latex_is_escaped() -> None:
+    text = formats.to_latex(table())
+    assert r"\caption{A \& B}" in text and r"{a\_b/50\%} & {0.33 [0.30, 0.41]}" in text
+    assert r"{c|d\textless{}script\textgreater{}} & {--}" in text and r"note\_1" in text
+    hostile = formats.to_latex(table([{"model": r"\input{/etc/passwd}^~#$"}]))
+    assert r"\input" not in hostile
+    assert r"\textbackslash{}input\{/etc/passwd\}\textasciicircum{}\textasciitilde{}\#\$" in hostile
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    text = formats.to_terminal([table([{"model": "a\x1b[31mred\x07\nb\u202ec", "score": 1.0}])])
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", text)
+
+
+def test_rich_markup_in_names_is_shown_as_it_is() -> None:
+    assert "[bold]x[/bold]" in formats.to_terminal([table([{"model": "[bold]x[/bold]"}])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_real_tables_fit_the_terminal(tmp_path: Path, width: int) -> None:
+    write_suite(tmp_path, models=2, benchmarks=4, instances=25)
+    write_run(tmp_path, "benchmark_00", "organisation/a-model-of-a-rather-long-name", items([None]))
+    results = load_results(tmp_path)
+    tables = [results.typed(n, Settings(draws=50)) for n in results.tables]
+    tables.append(results.typed("slices", Settings(draws=50), by="difficulty"))
+    tables.append(results.compare("provider/model-0", "provider/model-1", Settings(draws=50)))
+    for t in tables:
+        text = formats.to_terminal([t], width)
+        assert max(len(line) for line in text.splitlines()) <= width
+        for row in t.rows:  # a number is whole or left out with its column, never cut
+            for c in t.columns:
+                if c.interval and c.heading and row[c.name] is not None:
+                    assert formats.cell_text(t, c, row) in text
+
+
+def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=2, benchmarks=2, instances=25)
+    t = load_results(tmp_path).typed("overall", Settings(draws=50))
+    wide, narrow = (formats.to_terminal([t], width) for width in (160, 80))
+    assert " literal " in wide and "No room here" not in wide
+    assert " literal " not in narrow
+    gone = "No room here for the columns benchmarks, win_rate_literal, coverage, macro_sd: widen"
+    assert gone in " ".join(narrow.split())
+    ranked_by = Settings(draws=50, rank_by="literal")
+    literal = formats.to_terminal([load_results(tmp_path).typed("overall", ranked_by)], 80)
+    assert " literal " in literal and "benchmarks, win_rate, coverage" in " ".join(literal.split())
+
+
+@pytest.mark.parametrize("by", ["half", "literal"])
+def test_sd_and_interval_shown_are_those_of_the_rule_ranked_by(tmp_path: Path, by: str) -> None:
+    write_suite(tmp_path, models=3, benchmarks=3, instances=25)
+    t = load_results(tmp_path).typed("overall", Settings(draws=50, rank_by=by))  # type: ignore[arg-type]
+    shown = {c.name: c for c in formats.shown(t)}
+    prefix, rate = ("win", "win_rate") if by == "half" else ("win_literal", "win_rate_literal")
+    other = {"win_rate", "win_rate_literal"} - {rate}
+    assert shown[rate].interval == (f"{prefix}_low", f"{prefix}_high")
+    assert shown[f"{prefix}_sd"].heading == "SD"
+    assert [shown[name].interval for name in other] == [None]
+    assert {"win_sd", "win_literal_sd"} & {*shown} == {f"{prefix}_sd"}
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 100, 140])
+def test_every_column_is_shown_or_named_and_no_number_is_cut(tmp_path: Path, width: int) -> None:
+    write_suite(tmp_path, models=3, benchmarks=4, instances=25)
+    results = load_results(tmp_path)
+    tables = [t for t in results.tables.values() if t.name != "harm"]
+    for t in [*tables, results.compare("provider/model-0", "provider/model-1")]:
+        text = formats.to_terminal([t], width)
+        flat = " ".join(text.split())
+        note = re.search(r"No room here for the columns ([^:]*):", flat)
+        named = note[1].split(", ") if note else []
+        grids = t.grids()
+        for column in (c for g in grids for c in formats.shown(g) if c.name not in g.group):
+            values = {formats.cell_text(g, column, r) for g in grids for r in g.rows}
+            if column.name not in named and column.type != "string":
+                value = [v.split(" [")[0] if "intervals of" in flat else v for v in values]
+                assert all(v in text for v in value), (t.name, column.name)
+        assert "…" not in text
+
+
+@pytest.mark.parametrize("last", [0.575, 0.575 + 1e-16, 0.575 - 1e-16, 0.5750000000000001])
+def test_equal_numbers_are_printed_equally(last: float) -> None:
+    t = table([{"model": "a", "score": last}])
+    score = next(c for c in t.columns if c.name == "score")
+    assert formats.cell_text(t, score, t.rows[0]) == "0.57"
+
+
+def test_notes_of_several_tables_are_said_once() -> None:
+    assert formats.to_terminal([table(), table()]).count("note_1") == 1
+
+
+def test_settings_stand_below_text_tables() -> None:
+    line = "95% intervals from 1,000 bootstrap draws, seed 0; scoring=fixed, data=full."
+    assert line in formats.to_terminal([table()])
+    assert line in formats.to_markdown(table())
+
+
+def test_render_refuses_two_tables_where_one_fits() -> None:
+    for form in ("csv", "parquet"):
+        with pytest.raises(UsageError, match="holds one table"):
+            formats.render([table(), table()], form)
+    for form in formats.FORMATS:
+        assert formats.render([table()], form)
+    assert formats.render([table(), table()], "markdown").count(b"### A") == 2
+
+
+def test_text_of_groups_stands_once_on_a_terminal() -> None:
+    rows = [{"model": "g", "score": i / 10} for i in range(3)]
+    text = formats.to_terminal([table(rows, group=("model",))])
+    assert text.count("g\n") <= 1 and len(re.findall(r"\bg\b", text)) == 1
+
+
+def test_outcomes_are_said_where_their_column_is_not_shown(tmp_path: Path) -> None:
+    rows = items([1.0] * 366)
+    for i, outcome in enumerate(["truncated"] * 27 + ["empty"] * 24 + ["refused"] * 33):
+        rows.append(Item(id=f"x{i}", value=0.0, outcome=outcome))
+    write_run(tmp_path, "quiz", "openai/a", rows)
+    t = load_results(tmp_path).typed("benchmarks", Settings(draws=50))
+    note = "Not scored: quiz x openai/a 27 truncated, 24 empty, 33 refused of 450."
+    assert note in " ".join(formats.to_terminal([t], 80).split())
+    wide = formats.to_terminal([t], 240)
+    assert "27 truncated, 24 empty, 33 refused" in wide and "Not scored:" not in wide
+
+
+@pytest.mark.parametrize(
+    ("name", "headings", "why"),
+    [
+        ("cost", ("USD", "USD at most"), "a cost is missing where the price is unknown"),
+        ("mde", ("MDE",), "No MDE on x, y: it needs two ranked models"),
+        ("overall", ("win", "macro"), "no win rate and no macro-average"),
+    ],
+)
+def test_what_a_table_is_for_stays_and_says_why_it_is_missing(
+    tmp_path: Path, name: str, headings: tuple[str, ...], why: str
+) -> None:
+    for benchmark, model in (("x", "a"), ("y", "b")):  # no benchmark in common, no price
+        write_run(tmp_path, benchmark, model, items([1.0, 0.0]))
+    t = load_results(tmp_path).typed(name, Settings(draws=50))
+    for heading in headings:
+        (column,) = (c for c in formats.shown(t) if c.heading == heading)
+        assert {formats.cell_text(t, column, row) for row in t.rows} == {"–"}
+        assert f" {heading} " in formats.to_markdown(t)
+        assert re.search(rf"(^| ){heading}( |$)", formats.to_terminal([t], 80), re.M)
+    assert why in " ".join(t.notes)
+
+
+def test_cost_keeps_its_usd_on_a_narrow_terminal(tmp_path: Path) -> None:
+    usage = UsageTotals(
+        requests=1,
+        input_tokens=10**9,
+        cached_tokens=10**9,
+        output_tokens=10**8,
+        reasoning_tokens=10**8,
+        output_limit_tokens=10**8,
+    )
+    price = Price(input=5.0, output=15.0, date="2025-05-12")
+    model = ModelSpec(name="a-vendor/a-model-of-a-rather-long-name", price=price)
+    write_run(tmp_path, "x", model, items([1.0]), usage=usage)
+    text = formats.to_terminal([load_results(tmp_path).typed("cost", Settings(draws=50))], 80)
+    assert text.count("6,500.00") == 2  # 1e9 at 5 and 1e8 at 15 USD per million
+
+
+def test_a_table_without_rows_is_a_title_and_a_line(tmp_path: Path) -> None:
+    for benchmark, model in (("x", "a"), ("y", "b")):
+        write_run(tmp_path, benchmark, model, items([1.0, 0.0]))
+    t = load_results(tmp_path).typed("categories", Settings(draws=50))
+    assert t.rows == ()
+    for text in (formats.to_terminal([t]), formats.to_markdown(t), formats.to_latex(t)):
+        assert "No category has a common benchmark" in text
+        assert "subcategory " not in text and "---" not in text and "tabular" not in text
+
+
+def test_a_heading_of_a_group_is_not_folded(tmp_path: Path) -> None:
+    for model in ("a", "b"):
+        write_run(tmp_path, "x", model, items([1.0, 0.0, 1.0]))
+    t = load_results(tmp_path).typed("categories", Settings(draws=50))
+    lines = formats.to_terminal([t], 80).splitlines()
+    heading = "clinical_decision_support / providing_clinical_knowledge_support"
+    assert heading in [line.strip() for line in lines]
+    assert "\ue000" not in formats.to_terminal([t], 80)
+
+
+def test_the_smallest_p_is_not_zero(tmp_path: Path) -> None:
+    for model, value in (("a", 1.0), ("b", 0.0)):
+        write_run(tmp_path, "x", model, items([value] * 40))
+    t = load_results(tmp_path).compare("a", "b", Settings(draws=50))
+    assert 0 < t.rows[0]["p"] < 1e-9  # type: ignore[operator]
+    assert "<0.0001" in formats.to_terminal([t], 120) and "&lt;0.0001" in formats.to_markdown(t)
+    assert r"\textless{}0.0001" in formats.to_latex(t)
+    assert str(t.rows[0]["p"]) in formats.to_csv(t) and "0.0001" not in formats.to_json(t)
+
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_csv_is_a_formula_and_no_number_is_changed(text: str) -> None:
+    made = table([{"model": text, "score": -0.5}, {"model": "a=b"}])
+    first, second = csv.DictReader(io.StringIO(formats.to_csv(made), newline=""))
+    assert (first["model"], first["score"]) == ("'" + text.replace("\r", "\n"), "-0.5")
+    assert (second["model"], second["score"]) == ("a=b", "")
+    assert json.loads(formats.to_json(made))["rows"][0]["model"] == text
+
+
+def test_a_model_named_like_a_formula_goes_out_guarded(tmp_path: Path) -> None:
+    write_run(tmp_path, "quiz", "=HYPERLINK(1)", items([1.0, 0.0]))
+    made = load_results(tmp_path).typed("benchmarks")
+    (row,) = csv.DictReader(io.StringIO(formats.to_csv(made)))
+    assert row["model"] == "'=HYPERLINK(1)"

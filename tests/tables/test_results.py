@@ -1,0 +1,591 @@
+"""Reading results folders, damaged ones included; comparing two models; the two commands."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.stats
+
+from medhelm.cli import compare as compare_command
+from medhelm.cli import tables as tables_command
+from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.store.records import Plan, read_record, run_path, write_struct
+from medhelm.tables.results import TABLES, load_gradings, load_results
+from medhelm.tables.table import Document, Settings, Table
+from tests.build_runs import EXACT, Item, items, write_run, write_suite
+
+FEW = Settings(draws=200)
+
+
+def rate(passed: int, n: int) -> list[float | None]:
+    return [1.0] * passed + [0.0] * (n - passed)
+
+
+def cell(table: Table, **wanted: Any) -> Mapping[str, Any]:
+    found = [r for r in table.rows if all(r[k] == v for k, v in wanted.items())]
+    assert len(found) == 1, found
+    return found[0]
+
+
+# Reading
+
+
+@pytest.mark.slow
+def test_a_suite_gives_every_table(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=3, benchmarks=5, instances=40)
+    results = load_results(tmp_path)
+    sizes = {name: len(table.rows) for name, table in results.tables.items() if table.rows}
+    assert sizes == {
+        "overall": 3,
+        "benchmarks": 15,
+        "categories": 30,
+        "mde": 5,
+        "cost": 4,
+        "pairs": 3,
+        "ranks": 9,
+    }
+    assert len(results.typed("slices", by="difficulty").rows) == 30
+    frame = results.table("overall")
+    assert list(frame["model"]) == [r["model"] for r in results.tables["overall"].rows]
+    assert frame["win_rate"].between(0, 1).all() and frame.attrs["settings"]["draws"] == 1000
+
+
+def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", items([1.0]))
+    tables = load_results(tmp_path).tables
+    assert len(tables) == len(list(tables)) == 9
+    assert "overall" in tables and "slices" not in tables and "nothing" not in tables
+
+
+def test_an_empty_folder_says_what_to_run(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UsageError, match="`medhelm run results_dir="):
+            load_results(folder)
+
+
+def test_unknown_tables_benchmarks_and_models_name_the_nearest(tmp_path: Path) -> None:
+    write_run(tmp_path, "headqa", "openai/gpt-4o", items([1.0]))
+    with pytest.raises(UnknownName, match="did you mean 'overall'"):
+        load_results(tmp_path).typed("overal")
+    with pytest.raises(UnknownName, match="did you mean 'headqa'"):
+        load_results(tmp_path, benchmarks=["head_qa"])
+    with pytest.raises(UnknownName, match="did you mean 'openai/gpt-4o'"):
+        load_results(tmp_path, models=["openai/gpt4o"])
+
+
+def test_filters_take_what_is_named(tmp_path: Path) -> None:
+    for benchmark in "xy":
+        for model in "abc":
+            write_run(tmp_path, benchmark, model, items(rate(1, 2)))
+    table = load_results(tmp_path, benchmarks=["x"], models=["a", "c"]).typed("benchmarks", FEW)
+    assert [(r["benchmark"], r["model"]) for r in table.rows] == [("x", "a"), ("x", "c")]
+
+
+def test_every_cell_leads_to_its_run(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, "x", "org/a", items([1.0]))
+    row = load_results(tmp_path).typed("benchmarks", FEW).rows[0]
+    assert (tmp_path / str(row["run"])).samefile(folder)
+    assert str(row["run"]).endswith(f"{row['request_hash']}/gradings/{row['grading_hash']}")
+
+
+def test_gradings_can_be_named_one_by_one(tmp_path: Path) -> None:
+    helm = msgspec.structs.replace(EXACT, scoring="helm")
+    one = write_run(tmp_path, "x", "a", items(rate(1, 4)), metrics=[helm])
+    write_run(tmp_path, "x", "a", items(rate(2, 4)))
+    row = load_gradings([one]).typed("benchmarks", FEW).rows[0]
+    assert row["score"] == 0.25 and (tmp_path / str(row["run"])).samefile(one)
+    with pytest.raises(UsageError, match="none is named"):
+        load_gradings([])
+
+
+# Damage
+
+
+def damage(folder: Path, how: str) -> None:
+    summary, scores = folder / "summary.json", folder / "scores.parquet"
+    raw = json.loads(summary.read_bytes())
+    table = pq.read_table(scores)
+    if how == "torn summary":
+        summary.write_bytes(summary.read_bytes()[:100])
+    elif how == "binary summary":
+        summary.write_bytes(b"\xff\xfe\x00")
+    elif how == "another schema":
+        summary.write_text(json.dumps(raw | {"schema": 99}))
+    elif how == "no metric":
+        raw["grading"]["metrics"] = []
+        summary.write_text(json.dumps(raw))
+    elif how == "an empty range":
+        raw["grading"]["metrics"][0]["maximum"] = 0.0
+        summary.write_text(json.dumps(raw))
+    elif how == "an unknown aggregation":
+        raw["grading"]["metrics"][0]["aggregation"] = "median"
+        summary.write_text(json.dumps(raw))
+    elif how == "no scores":
+        scores.unlink()
+    elif how == "torn scores":
+        scores.write_bytes(scores.read_bytes()[:200])
+    elif how == "empty scores":
+        scores.write_bytes(b"")
+    elif how == "a column less":
+        pq.write_table(table.drop_columns(["outcome"]), scores)
+    elif how == "twice":
+        import pyarrow as pa
+
+        pq.write_table(pa.concat_tables([table, table]), scores)
+    elif how == "out of range":
+        pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
+    elif how == "no statistics":
+        pq.write_table(_with(table, "stats", [[]] * len(table)), scores)
+    elif how == "one statistic":
+        pq.write_table(_with(table, "stats", [[1.0]] * len(table)), scores)
+    elif how == "infinite statistics":
+        pq.write_table(_with(table, "stats", [[float("inf"), 1.0]] * len(table)), scores)
+
+
+def _with(table: Any, name: str, values: list[Any]) -> Any:
+    import pyarrow as pa
+
+    place = table.column_names.index(name)
+    field = table.schema.field(name)
+    return table.set_column(place, field, pa.array(values, type=field.type))
+
+
+DAMAGE = [
+    "torn summary",
+    "binary summary",
+    "another schema",
+    "no metric",
+    "no scores",
+    "torn scores",
+    "empty scores",
+    "a column less",
+    "twice",
+    "out of range",
+    "no statistics",
+    "infinite statistics",
+    "one statistic",
+    "an empty range",
+    "an unknown aggregation",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_run_is_named_and_the_others_are_shown(tmp_path: Path, how: str) -> None:
+    write_run(tmp_path, "x", "a", items(rate(1, 2)))
+    bad = write_run(tmp_path, "x", "b", items(rate(1, 2)))
+    damage(bad, how)
+    table = load_results(tmp_path).typed("overall", FEW)
+    assert [r["model"] for r in table.rows] == ["a"]
+    said = [n for n in table.notes if n.startswith("Left out, damaged")]
+    assert len(said) == 1 and bad.relative_to(tmp_path).as_posix() in said[0]
+
+
+@pytest.mark.parametrize("how", ["torn summary", "torn scores"])
+def test_nothing_but_damage_is_an_error(tmp_path: Path, how: str) -> None:
+    damage(write_run(tmp_path, "x", "a", items([1.0])), how)
+    with pytest.raises(UsageError, match=r"runs/x/a/"):
+        load_results(tmp_path)
+
+
+def test_many_damaged_runs_are_counted(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", items([1.0]))
+    for i in range(9):
+        damage(write_run(tmp_path, f"b{i}", "a", items([1.0])), "torn scores")
+    assert "and 4 more" in "".join(load_results(tmp_path).typed("overall", FEW).notes)
+
+
+def test_damaged_metadata_is_an_error_of_slices_only(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, "x", "a", items(rate(1, 2)))
+    table = pq.read_table(folder / "scores.parquet")
+    pq.write_table(_with(table, "metadata", ["[1]"] * 2), folder / "scores.parquet")
+    results = load_results(tmp_path)
+    assert results.typed("overall", FEW).rows
+    with pytest.raises(RecordError, match="metadata"):
+        results.typed("slices", by="specialty")
+
+
+# Stored, but not graded
+
+
+def store(
+    results: Path, benchmark: str, model: str, data: Literal["full", "sample"] = "full"
+) -> None:
+    """Write a run that was asked and never graded."""
+    grading = write_run(results / "graded", benchmark, model, items([1.0]), data=data)
+    graded = read_record(grading).spec
+    asked = msgspec.structs.replace(graded.model, model=model)  # else it is one run of two names
+    spec = msgspec.structs.replace(graded, seed=7, model=asked)
+    write_struct(
+        run_path(results, spec) / "spec.json", Plan(spec=spec, request_hash="h", instances=1)
+    )
+
+
+def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
+    for benchmark in ("headqa", "medec"):
+        write_run(tmp_path, benchmark, "openai/a", items([1.0, 0.0]))
+    write_run(tmp_path, "headqa", "openai/e", items([1.0, 0.0]))
+    store(tmp_path, "medec", "openai/e")
+    store(tmp_path, "race_bias", "openai/e", data="sample")  # not of these tables
+    results = load_results(tmp_path)
+    overall = results.typed("overall", FEW)
+    assert "Not graded: medec x openai/e; `medhelm score` grades them." in overall.notes
+    assert "Left out of the ranking: medec (openai/e: not graded)." in overall.notes
+    row = cell(results.typed("benchmarks", FEW), benchmark="medec", model="openai/e")
+    assert row["status"] == "not graded"
+    compared = cell(results.compare("openai/a", "openai/e", FEW), benchmark="medec")
+    assert compared["test"] == "openai/e is not graded"
+    for name in ("b", "c", "d", "f", "g", "h"):
+        store(tmp_path, "medec", f"openai/{name}")
+    said = "".join(load_results(tmp_path).typed("overall", FEW).notes)
+    assert "medec x openai/e, medec x openai/f (2 more); `medhelm score`" in said
+    only = load_results(tmp_path, benchmarks=["headqa"]).typed("overall", FEW)
+    assert "Not graded" not in "".join(only.notes)
+
+
+def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:
+    helm = msgspec.structs.replace(EXACT, scoring="helm")
+    write_run(tmp_path, "x", "a", items([1.0, 0.0]), metrics=[helm])
+    fixed = write_run(tmp_path, "x", "b", items([1.0, 0.0]))
+    spec = read_record(fixed).spec
+    write_struct(fixed.parents[1] / "spec.json", Plan(spec=spec, request_hash="h", instances=2))
+    notes = load_results(tmp_path, scoring="helm").typed("overall", FEW).notes
+    assert "Not graded: x x b; `medhelm score --scoring helm` grades them." in notes
+
+
+def test_nothing_graded_names_the_command_that_grades(tmp_path: Path) -> None:
+    store(tmp_path, "medec", "openai/e")
+    with pytest.raises(UsageError, match="not graded: medec x openai/e; `medhelm score` grades"):
+        load_results(tmp_path)
+    write_run(tmp_path, "x", "a", items([1.0]))
+    for named in ({"models": ["openai/e"]}, {"benchmarks": ["medec"]}):
+        with pytest.raises(UsageError, match=r"is graded; `medhelm score` grades"):
+            load_results(tmp_path, **named)  # type: ignore[arg-type]
+
+
+def test_a_torn_plan_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", items([1.0]))
+    store(tmp_path, "medec", "openai/e")
+    (torn,) = tmp_path.glob("runs/medec/*/*/spec.json")
+    torn.write_text("{")
+    assert "runs/medec" in "".join(load_results(tmp_path).typed("overall", FEW).notes)
+
+
+# Comparing two models
+
+
+A = [1.0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1]
+B = [1.0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1]
+
+
+def test_compare_by_hand(tmp_path: Path) -> None:
+    for model, values in (("a", A), ("b", B)):
+        write_run(tmp_path, "x", model, items(values))
+    table = load_results(tmp_path).compare("a", "b")
+    row = cell(table, benchmark="x")
+    gap = np.array(A) - np.array(B)  # six times only a, once only b
+    assert row["difference"] == pytest.approx(5 / 12)
+    assert row["p"] == pytest.approx(scipy.stats.binomtest(1, 7, 0.5).pvalue)
+    assert row["standard_error"] == pytest.approx(scipy.stats.sem(gap))
+    assert row["correlation"] == pytest.approx(np.corrcoef(A, B)[0, 1])
+    assert row["low"] < 5 / 12 < row["high"] and row["test"] == "McNemar exact"
+    assert (row["score_a"], row["score_b"], row["n"]) == (9 / 12, 4 / 12, 12)
+
+
+def test_compare_is_antisymmetric(tmp_path: Path) -> None:
+    write_suite(tmp_path, models=2, benchmarks=4, instances=30)
+    a, b = "provider/model-0", "provider/model-1"
+    results = load_results(tmp_path)
+    forth, back = results.compare(a, b, FEW), results.compare(b, a, FEW)
+    for one, two in zip(forth.rows, back.rows, strict=True):
+        assert one["difference"] == pytest.approx(-two["difference"])  # type: ignore[operator]
+        assert one["score_a"] == two["score_b"] and one["n"] == two["n"]
+        for name in ("p", "p_holm", "standard_error", "correlation"):
+            assert one[name] == (None if two[name] is None else pytest.approx(two[name]))
+        if one["low"] is not None:
+            assert one["low"] == pytest.approx(-two["high"])  # type: ignore[operator]
+
+
+@pytest.mark.slow
+def test_permutation_p_agrees_with_scipy(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.random(14), rng.random(14) * 0.7
+    write_run(tmp_path, "x", "a", items(a.tolist()))
+    write_run(tmp_path, "x", "b", items(b.tolist()))
+    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    exact = scipy.stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
+    )
+    assert row["test"] == "permutation" and row["p"] == pytest.approx(exact.pvalue, abs=0.015)
+
+
+def test_clustered_rates_are_permuted_by_cluster(tmp_path: Path) -> None:
+    # one note decides: 10 instances of one cluster differ; McNemar would call that p = 0.002
+    for model, value in (("a", 1.0), ("b", 0.0)):
+        rows = [Item(id=f"i{i}", value=value, cluster="n0") for i in range(10)]
+        rows += [Item(id=f"j{i}", value=1.0, cluster=f"n{i + 1}") for i in range(10)]
+        write_run(tmp_path, "x", model, rows)
+    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    assert row["test"] == "permutation" and row["p"] == 1.0
+
+
+def test_holm_is_over_the_compared_benchmarks(tmp_path: Path) -> None:
+    for benchmark, wins in (("x", 12), ("y", 9), ("z", 7)):
+        write_run(tmp_path, benchmark, "a", items(rate(wins, 12)))
+        write_run(tmp_path, benchmark, "b", items(rate(3, 12)))
+    table = load_results(tmp_path).compare("a", "b", FEW)
+    # 9, 6 and 4 discordant, all for a: p = 2 / 2^d
+    expected = [3 * 2 / 2**9, 2 * 2 / 2**6, 1 * 2 / 2**4]
+    assert [r["p_holm"] for r in table.rows[:3]] == pytest.approx(expected)
+    overall = cell(table, level="overall")
+    assert overall["difference"] == pytest.approx((9 + 6 + 4) / 36)
+    assert overall["p"] == pytest.approx(1 / 10_000, abs=2e-4) and overall["p_holm"] is None
+    assert "after Holm at 0.05, 1 and 0 differ" in "".join(table.notes)
+
+
+def test_only_common_instances_count(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", items([None, *rate(100, 199)]))
+    write_run(tmp_path, "x", "b", items([*rate(100, 199), None]))
+    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    assert row["n"] == 198 and row["is_compared"]
+
+
+def test_low_coverage_is_shown_but_not_compared(tmp_path: Path) -> None:
+    for benchmark in "xy":
+        write_run(tmp_path, benchmark, "a", items(rate(8, 10)))
+    write_run(tmp_path, "x", "b", items(rate(2, 10)))
+    write_run(tmp_path, "y", "b", items([None, *rate(2, 9)]))
+    table = load_results(tmp_path).compare("a", "b", FEW)
+    y = cell(table, benchmark="y")
+    assert not y["is_compared"] and y["p"] is not None and y["p_holm"] is None
+    assert y["flags"] == "coverage" and (y["coverage_a"], y["coverage_b"]) == (1, 0.9)
+    assert cell(table, level="overall")["difference"] == pytest.approx(0.6)
+    assert "Not compared: y (coverage)." in table.notes
+
+
+def test_a_benchmark_of_one_model_is_shown(tmp_path: Path) -> None:
+    for benchmark, models in (("x", "ab"), ("y", "a"), ("z", "c")):
+        for model in models:
+            write_run(tmp_path, benchmark, model, items(rate(1, 2)))
+    table = load_results(tmp_path).compare("a", "b", FEW)
+    assert [r["benchmark"] for r in table.rows] == ["x", "y", None]
+    y = cell(table, benchmark="y")
+    assert y["test"] == "no run of b" and y["difference"] is None and y["run_a"] and not y["run_b"]
+    nothing = load_results(tmp_path).compare("a", "c", FEW)
+    assert "can be compared on no benchmark" in "".join(nothing.notes)
+
+
+def test_runs_without_a_common_instance_have_no_difference(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "a", [Item(id="one", value=1.0)])
+    write_run(tmp_path, "x", "b", [Item(id="two", value=1.0)])
+    assert load_results(tmp_path).compare("a", "b", FEW).rows[0]["test"] == "no instance in common"
+
+
+def test_equal_answers_have_p_1_and_no_interval(tmp_path: Path) -> None:
+    for model in "ab":
+        write_run(tmp_path, "x", model, items(rate(3, 9)))
+    row = load_results(tmp_path).compare("a", "b", FEW).rows[0]
+    assert row["difference"] == 0 and row["p"] == 1 and row["low"] is None
+    assert row["interval_method"] == "none (all draws equal)"
+
+
+def test_lower_is_better_turns_the_difference(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    harm = msgspec.structs.replace(EXACT, name="harm", maximum=25.0, higher_is_better=False)
+    low, high = [rng.uniform(0, 5) for _ in range(30)], [rng.uniform(10, 25) for _ in range(30)]
+    write_run(tmp_path, "x", "a", items(low), metrics=[harm])
+    write_run(tmp_path, "x", "b", items(high), metrics=[harm])
+    row = load_results(tmp_path).compare("a", "b", FEW).rows[0]
+    assert row["difference"] == pytest.approx((np.mean(high) - np.mean(low)) / 25)
+    assert row["low"] > 0 and row["p"] < 0.01  # type: ignore[operator]
+
+
+def test_a_model_is_not_compared_with_itself_or_a_stranger(tmp_path: Path) -> None:
+    write_run(tmp_path, "x", "org/a", items([1.0]))
+    results = load_results(tmp_path)
+    with pytest.raises(UsageError, match="two different models"):
+        results.compare("org/a", "org/a")
+    with pytest.raises(UnknownName, match="did you mean 'org/a'"):
+        results.compare("org/a", "org/aa")
+
+
+# Commands
+
+
+def command(module: Any, *argv: object) -> int:
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    code: int = module.run(parser.parse_args([str(a) for a in argv]))
+    return code
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for benchmark in ("x", "y"):
+        for model, passed in (("a", 9), ("b", 4)):
+            rows = items(rate(passed, 12))
+            for row in rows:
+                row.metadata = {"specialty": "surgery"}
+            write_run(tmp_path / "results", benchmark, model, rows)
+    return tmp_path / "results"
+
+
+def test_tables_prints_overall_and_benchmarks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tables_command, "--results-dir", folder, "--draws", 50) == 0
+    out = capsys.readouterr().out
+    assert "Models over 2 common benchmarks" in out and "Scores by benchmark" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--by", "specialty"] if name == "slices" else []
+    argv = ["--results-dir", folder, "--table", name, "--format", "json", "--draws", 50, *more]
+    assert command(tables_command, *argv) == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=Document)
+    assert document.table == name and document.settings["draws"] == 50
+    assert bool(document.rows) == (name not in ("jury", "harm"))  # neither rated nor labelled
+
+
+def test_options_reach_the_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = "--format json --bootstrap-seed 5 --confidence 0.9 --rank-by macro --metrics all"
+    command(
+        tables_command, "--results-dir", folder, "--benchmark", "x", "--model", "a", *argv.split()
+    )
+    overall, benchmarks = json.loads(capsys.readouterr().out)
+    settings = overall["settings"]
+    assert (settings["bootstrap_seed"], settings["confidence"]) == (5, 0.9)
+    assert settings["rank_by"] == "macro"
+    assert [(r["benchmark"], r["model"]) for r in benchmarks["rows"]] == [("x", "a")]
+
+
+def test_csv_keeps_its_notes_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(folder, "z", "a", items([1.0]))
+    command(tables_command, "--results-dir", folder, "--table", "benchmarks", "--format", "csv")
+    captured = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(captured.out)))
+    assert len(rows) == 6 and rows[0]["benchmark"] == "x"
+    assert "note: Left out of the ranking: z (b: no run)." in captured.err
+
+
+def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "mde.parquet"
+    argv = ["--results-dir", folder, "--table", "mde", "--format", "parquet", "--out", out]
+    assert command(tables_command, *argv) == 0
+    assert pq.read_table(out)["benchmark"].to_pylist() == ["x", "y"]
+    text = tmp_path / "tables.txt"
+    command(tables_command, "--results-dir", folder, "--out", text)
+    assert "Scores by benchmark" in text.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("x.csv", b"benchmark,"),
+        ("x.json", b"{"),
+        ("x.md", b"### "),
+        ("x.tex", b"\\begin{table}"),
+        ("X.PARQUET", b"PAR1"),
+        ("x.txt", b"Minimum"),
+    ],
+)
+def test_the_suffix_of_the_file_tells_the_format(
+    folder: Path, tmp_path: Path, name: str, start: bytes
+) -> None:
+    out = tmp_path / name
+    command(tables_command, "--results-dir", folder, "--table", "mde", "--out", out)
+    assert out.read_bytes().strip().startswith(start)
+    argv = ["--results-dir", folder, "--table", "mde", "--format", "json", "--out", out]
+    command(tables_command, *argv)
+    assert out.read_bytes().startswith(b"{")
+
+
+def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    command(compare_command, "a", "b", "--results-dir", folder, "--out", out)
+    assert out.read_text().startswith("benchmark,")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--out", "x.xlsx"], "--format with one of terminal, csv"),
+        (["--out", "tables"], "end it in .txt, .csv"),
+        (["--format", "parquet", "--table", "mde"], "--out FILE"),
+        (["--format", "csv"], "name it with --table"),
+        (["--by", "specialty"], "--table slices"),
+        (["--metrics", "all", "--table", "mde"], "--table benchmarks"),
+        (["--table", "slices"], "--by KEY"),
+        (["--draws", "0"], "draws"),
+        (["--model", "c"], "unknown model 'c'"),
+        (["--scoring", "helm"], "medhelm score"),
+    ],
+)
+def test_wrong_options_are_one_line(folder: Path, argv: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as e:
+        command(tables_command, "--results-dir", folder, *argv)
+    assert says in str(e.value) and "\n" not in str(e.value)
+
+
+def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match=r"cannot write .*file/x\.txt"):
+        command(tables_command, "--results-dir", folder, "--out", tmp_path / "file" / "x.txt")
+
+
+def test_compare_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(compare_command, "a", "b", "--results-dir", folder, "--format", "json") == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=Document)
+    assert document.table == "compare" and len(document.rows) == 3
+    assert document.settings["model_a"] == "a"
+    with pytest.raises(UnknownName, match="unknown model 'bb'"):
+        command(compare_command, "a", "bb", "--results-dir", folder)
+
+
+def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:
+    # Two equal models: each wins the tie, and in most draws one of them loses it.
+    write_run(tmp_path, "x", "a", items([1.0, 0.0] * 20))
+    write_run(tmp_path, "x", "b", items([0.0, 1.0] * 20))
+    for row in load_results(tmp_path).typed("overall").rows:
+        assert row["win_rate_literal"] == row["win_literal_high"] == 1.0
+        assert row["win_literal_low"] == 0.0
+        assert row["win_low"] <= row["win_rate"] == 0.5 <= row["win_high"]  # type: ignore[operator]
+
+
+def test_a_mean_over_parts_without_one_of_them_is_flagged(tmp_path: Path) -> None:
+    of_parts = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
+    both = [
+        Item(id="a", value=1.0, stats=(1, 1, 0, 0)),
+        Item(id="b", value=0.0, stats=(0, 0, 0, 1)),
+    ]
+    write_run(tmp_path, "x", "whole", both, metrics=[of_parts])
+    write_run(tmp_path, "x", "half", both[:1], metrics=[of_parts])
+    rows = {r["model"]: r for r in load_results(tmp_path).typed("benchmarks").rows}
+    assert "parts" not in str(rows["whole"]["flags"]).split()
+    assert "parts" in str(rows["half"]["flags"]).split() and rows["half"]["score_all"] == 1.0
+
+
+def test_a_model_that_fits_no_benchmark_narrows_no_metric(tmp_path: Path) -> None:
+    second = msgspec.structs.replace(EXACT, name="second")
+    for model, values in (("a", [1.0, 0.0, 1.0]), ("b", [0.0, 1.0, 1.0]), ("c", [1.0, None, 1.0])):
+        both = [*items(values), *items(values, metric="second")]
+        write_run(tmp_path, "x", model, both, metrics=[EXACT, second])
+    rows = load_results(tmp_path).typed("benchmarks", metrics="all").rows
+    assert {(r["metric"], r["n"]) for r in rows if r["model"] != "c"} == {
+        ("exact_match", 3),
+        ("second", 3),
+    }
