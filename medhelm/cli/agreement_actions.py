@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,6 +135,9 @@ def _write_rerated(args: argparse.Namespace, cases: Sequence[Case], rated: Rated
     target = Path(args.write)
     if target.exists():
         raise UsageError(f"--write {target} is there already; name another file, or remove it")
+    with suppress(ValueError):  # what is not a day is named where the cases are checked
+        if date.fromisoformat(args.date) > date.today() + timedelta(days=1):  # or one zone ahead
+            raise UsageError(f"--date {args.date} has not come yet; give the day of the validation")
     validation = Validation(by=" ".join(args.validated_by.split()), date=args.date)
     found = rerate_cases(cases, rated.sheets, validation)
     write_cases(target, found.cases)

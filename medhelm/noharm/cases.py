@@ -227,6 +227,8 @@ def _hidden_faults(case: Case) -> Iterator[str]:
         for name in ("knowns", "unknowns", "references", "made_by")
     ]
     texts.append(("field red_flags", [flag.text for flag in case.red_flags]))
+    if case.validation is not UNSET:
+        texts.append(("field validation", (case.validation.by,)))
     for action in case.actions:
         texts.append((f"action {action.id[:20]!r}, field text", (action.text,)))
         texts.append((f"action {action.id[:20]!r}, field references", action.references))

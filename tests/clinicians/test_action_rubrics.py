@@ -244,6 +244,9 @@ def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
         (("--date", "2026-11-01"), "--validated-by is missing"),
         (("--validated-by", "X"), "--date is missing"),
         (("--validated-by", "X", "--date", "1.11.2026"), "is not a day as in 2026-11-01"),
+        (("--validated-by", "X", "--date", "31.12.2999"), "is not a day as in 2026-11-01"),
+        (("--validated-by", "X", "--date", "2999-12-31"), "2999-12-31 has not come yet"),
+        (("--validated-by", "X\u200b", "--date", "2026-11-01"), "field validation"),
         (("--validated-by", "X", "--date", "2026-11-01", "--table", "rubrics"), "does not go with"),
     ],
 )
