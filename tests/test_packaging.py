@@ -186,7 +186,7 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
     assert {
         "medhelm_benchmarks/clear.yaml",
         "medhelm_benchmarks/ehrsql/samples/ehrsql.sql",
-        "medhelm/data/rubrics/accuracy_completeness_clarity.yaml",
+        "medhelm/grading/jury/rubrics/accuracy_completeness_clarity.yaml",
         "medhelm/conf/jury/paper.yaml",
         "medhelm/conf/suite/medhelm_public.yaml",
     } <= found

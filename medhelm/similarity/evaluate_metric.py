@@ -153,9 +153,12 @@ def _load(name: str, version: str) -> tuple[Any, bool]:
         module = evaluate.load(name, keep_in_memory=True)
     except Exception as e:  # the border to the library's scripts
         reason = str(e).splitlines()[0][:200] if str(e) else type(e).__name__
+        needs = "install what it needs"
+        if "sklearn" in reason:  # the one package that scripts of the library ask for by its module
+            needs = "run in the checkout: pip install '.[sklearn]'"
         raise PluginError(
             f"metric 'evaluate:{name}' cannot be loaded ({reason}); give a name of the evaluate "
-            "library or a local folder with its script, and install what it needs"
+            f"library or a local folder with its script, and {needs}"
         ) from None
     forms = module.features if isinstance(module.features, list) else [module.features]
     texts = [form for form in forms if _takes_text(form.get("predictions"))]

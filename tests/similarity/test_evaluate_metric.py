@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -118,6 +119,16 @@ def test_a_script_that_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="cannot be loaded.*not_installed_anywhere") as caught:
         grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_script_that_needs_scikit_learn_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    folder = script(tmp_path, "needy", "{'needy': 1.0}", first="import sklearn\n")
+    with pytest.raises(PluginError, match=r"pip install '\.\[sklearn\]'$"):
+        grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
 
 
 def test_a_metric_of_class_numbers_is_refused(tmp_path: Path) -> None:
