@@ -126,7 +126,9 @@ def test_a_key_in_the_settings_is_refused_and_not_shown(values: dict[str, object
     ],
 )
 def test_what_only_sounds_like_a_key_is_allowed(extra_body: dict[str, object]) -> None:
-    check_model(changed(extra_body=extra_body, token_limit_field="max_completion_tokens"), {})
+    spec = changed(extra_body=extra_body, token_limit_field="max_completion_tokens")
+    check_model(spec, {})
+    assert open_model(spec).spec.extra_body == extra_body
     for query in (
         "api-version=2",
         "api-version=2024-08-01-preview",
