@@ -11,9 +11,9 @@ from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
 from medhelm.tables.selection import is_ranked
 from medhelm_leaderboard import publish
+from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.making import Made, SiteOptions
 from medhelm_leaderboard.pages import (
     BenchmarkLine,
     CategoryLine,

@@ -18,8 +18,8 @@ from medhelm.tables.table import Settings, Table
 from medhelm.tables.validity import Validity
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
+from medhelm_leaderboard.build_state import Made
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
-from medhelm_leaderboard.making import Made
 from medhelm_leaderboard.pages import Download, Problem, ScoringPages, page_table
 from medhelm_leaderboard.run_pages import run_key
 from medhelm_leaderboard.views import write_views

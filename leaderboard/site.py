@@ -15,16 +15,16 @@ from medhelm.plugins.registry import Registry
 from medhelm.tables.cells import Cell
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
+from medhelm_leaderboard.assets import look
 from medhelm_leaderboard.benchmark_pages import embedded
+from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected, Wanted, collect
-from medhelm_leaderboard.crew import Crew
 from medhelm_leaderboard.files import Group, SiteFolder
 from medhelm_leaderboard.first_page import write_first_page
-from medhelm_leaderboard.look import look
-from medhelm_leaderboard.making import Made, SiteOptions
 from medhelm_leaderboard.pages import SCHEMA, Problem
 from medhelm_leaderboard.run_pages import file_starts, fingerprint, short_hash
 from medhelm_leaderboard.scoring_pages import write_scoring
+from medhelm_leaderboard.worker_pool import WorkerPool
 
 __all__ = ["Built", "SiteOptions", "build_site"]
 
@@ -68,7 +68,7 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
         site.begin()
         for name, content in files.items():
             site.put(name, content)
-        crew = Crew(site, wanted.results)
+        crew = WorkerPool(site, wanted.results)
         try:
             crew.start(_changed_groups(site, found, made, secret))
             for scoring, cells in found.cells.items():

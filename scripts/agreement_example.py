@@ -30,8 +30,8 @@ from medhelm.tables.clinicians.action_agreement import actions_table, difference
 from medhelm.tables.clinicians.action_ratings import read_action_ratings
 from medhelm.tables.clinicians.action_sheet import write_action_sheet
 from medhelm.tables.clinicians.agreement import agreement_table
-from medhelm.tables.clinicians.corrected import corrected_table
-from medhelm.tables.clinicians.rated import load_rated
+from medhelm.tables.clinicians.corrected_scores import corrected_table
+from medhelm.tables.clinicians.rated_answers import load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
 from medhelm.tables.formats import render
 from medhelm.tables.table import Table

@@ -38,7 +38,7 @@ from medhelm.schema.run import JudgeTotals, JurySpec, JuryTerms, UsageTotals  # 
 from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.store.records import read_record  # noqa: E402
 from medhelm.tables.clinicians.agreement import ZScores, agreement_table  # noqa: E402
-from medhelm.tables.clinicians.rated import Rated, load_rated  # noqa: E402
+from medhelm.tables.clinicians.rated_answers import Rated, load_rated  # noqa: E402
 from medhelm.tables.clinicians.ratings import read_ratings  # noqa: E402
 from medhelm.tables.results import Results, load_results  # noqa: E402
 from medhelm.tables.table import Settings, Table, Value  # noqa: E402

@@ -214,8 +214,8 @@ def _write_survey(args: argparse.Namespace) -> int:
 
 def _print(args: argparse.Namespace) -> int:
     from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.corrected import corrected_table, shares_table
-    from medhelm.tables.clinicians.rated import load_rated
+    from medhelm.tables.clinicians.corrected_scores import corrected_table, shares_table
+    from medhelm.tables.clinicians.rated_answers import load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
 
     if args.table not in (None, "shares") and args.threshold is not None:

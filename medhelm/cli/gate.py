@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdicts and return the exit code of the worst one."""
-    from medhelm.tables.bars import known_metrics, resolve
+    from medhelm.tables.thresholds import known_metrics, resolve
     from medhelm.tables.verdicts import EXIT_CODES
 
     form = chosen_format(args.format, args.out)

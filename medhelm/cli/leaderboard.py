@@ -123,7 +123,7 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
     from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.rated import load_rated
+    from medhelm.tables.clinicians.rated_answers import load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
     from medhelm_leaderboard.collect import benchmarks_of
 

@@ -43,7 +43,7 @@ def run(argv: list[str]) -> int:
 
         print_help(registry)
     elif launcher := other_launcher(argv):
-        from medhelm.cli.elsewhere import run_elsewhere
+        from medhelm.cli.other_processes import run_elsewhere
 
         run_elsewhere(argv, registry, launcher)
     else:

@@ -60,7 +60,7 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
 
 def show_tables(gradings: Sequence[Path], results: Path) -> None:
     """Print the tables of finished runs and where all of it lies."""
-    from medhelm.cli.again import tables_command
+    from medhelm.cli.printed_commands import tables_command
     from medhelm.tables.formats import print_tables
     from medhelm.tables.jury import brief
     from medhelm.tables.results import load_gradings

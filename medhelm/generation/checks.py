@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from medhelm.generation.carried import carried
+from medhelm.generation.carried_content import carried
 from medhelm.generation.guideline import Guideline, words
 from medhelm.generation.replies import (
     BadReply,

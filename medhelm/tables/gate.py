@@ -22,7 +22,6 @@ from medhelm.plugins.profiles import Profile
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
-from medhelm.tables.bars import Bar
 from medhelm.tables.cells import Cell
 from medhelm.tables.gate_columns import COLUMNS
 from medhelm.tables.makers import made_itself
@@ -30,6 +29,7 @@ from medhelm.tables.selection import is_ranked
 from medhelm.tables.slices import Metadata
 from medhelm.tables.study import Estimate, Study
 from medhelm.tables.table import Part, Row, Settings, Table, Value, make_table
+from medhelm.tables.thresholds import Bar
 from medhelm.tables.verdicts import Decision, Verdict, cases_needed, decide, over_all, rule_in_words
 
 Unread = Mapping[tuple[str, str], tuple[str, ModelSpec]]

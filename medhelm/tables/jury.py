@@ -16,8 +16,8 @@ from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.tables import notes
 from medhelm.tables.jackknife import jackknife
-from medhelm.tables.judged import Jury
 from medhelm.tables.jury_columns import JURY as COLUMNS
+from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.study import Estimate, Study
 from medhelm.tables.table import Part, Row, Table, make_table
 

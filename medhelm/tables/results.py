@@ -28,7 +28,6 @@ from medhelm.store.records import (
     read_record,
 )
 from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
-from medhelm.tables.bars import known_metrics, resolve
 from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
 from medhelm.tables.compare import compare
 from medhelm.tables.gate import Unread, gate
@@ -36,6 +35,7 @@ from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
 from medhelm.tables.table import MdeScale, RankBy, Settings, Table
+from medhelm.tables.thresholds import known_metrics, resolve
 from medhelm.tables.validity import Validity
 from medhelm.tables.verdicts import Decision
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from medhelm.stats.aggregation import TIE
-from medhelm.tables.bars import Bar
+from medhelm.tables.thresholds import Bar
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 

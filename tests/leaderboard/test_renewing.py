@@ -21,7 +21,7 @@ from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.table import Settings
-from medhelm_leaderboard import crew, run_pages
+from medhelm_leaderboard import run_pages, worker_pool
 from medhelm_leaderboard import site as site_module
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.files import SiteFolder, read_build
@@ -125,10 +125,10 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
     script = (
         "import sys; sys.path.remove('') if '' in sys.path else None\n"
         "from pathlib import Path\n"
-        "import medhelm_leaderboard.crew as crew\n"
+        "import medhelm_leaderboard.worker_pool as crew\n"
         "from tests.leaderboard.casting import build\n"
-        "crew._FEW = 0\n"
-        "crew.os.cpu_count = lambda: 3\n"
+        "worker_pool._FEW = 0\n"
+        "worker_pool.os.cpu_count = lambda: 3\n"
         f"build(Path({str(results)!r}), Path('my site'))\n"
         "print('built')\n"
     )
@@ -184,7 +184,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     (tmp_path / "plotly" / "package_data").mkdir(parents=True)
     (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
     spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))
-    monkeypatch.setattr("medhelm_leaderboard.look.find_spec", lambda _: spec)
+    monkeypatch.setattr("medhelm_leaderboard.assets.find_spec", lambda _: spec)
     assert build(results, site).written
     assert (site / "app" / "plotly.min.js").read_text() == "'newer'"
     registry = load_registry()
@@ -198,21 +198,21 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
 # Workers -------------------------------------------------------------------------------------------
 
 
-Hire = Callable[[crew.Crew], "subprocess.Popen[bytes]"]
+Hire = Callable[[worker_pool.WorkerPool], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """Have every build use two workers; returns those that were started."""
-    monkeypatch.setattr(crew, "_FEW", 0)
-    monkeypatch.setattr("medhelm_leaderboard.crew.os.cpu_count", lambda: 3)
-    real, hired = crew.Crew._hire, list[subprocess.Popen[bytes]]()
+    monkeypatch.setattr(worker_pool, "_FEW", 0)
+    monkeypatch.setattr("medhelm_leaderboard.worker_pool.os.cpu_count", lambda: 3)
+    real, hired = worker_pool.WorkerPool._hire, list[subprocess.Popen[bytes]]()
 
-    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
         hired.append(real(self))
         return hired[-1]
 
-    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
     return hired
 
 
@@ -238,12 +238,12 @@ def test_a_worker_that_ends_early_is_made_up_for(
     monkeypatch: pytest.MonkeyPatch,
     does: str,
 ) -> None:
-    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-c", does]
         many.append(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         return many[-1]
 
-    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
     build(results, tmp_path / "site")
     assert len(many) == 2 and content(tmp_path / "site") == content(site)
 
@@ -252,10 +252,10 @@ def test_a_worker_that_ends_early_is_made_up_for(
 def test_no_process_to_spare(
     results: Path, site: Path, tmp_path: Path, many: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hire(self: crew.Crew) -> subprocess.Popen[bytes]:
+    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
         raise BlockingIOError
 
-    monkeypatch.setattr(crew.Crew, "_hire", hire)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
     build(results, tmp_path / "site")
     assert content(tmp_path / "site") == content(site)
 

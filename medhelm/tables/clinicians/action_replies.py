@@ -14,7 +14,7 @@ from medhelm.noharm.menu import label_case, stored_case
 from medhelm.schema.episode import Episode
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.rated import graded_runs
+from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.selection import Data, GradedRun, choose_runs, is_ranked
 
 LEAST_READ = 0.95

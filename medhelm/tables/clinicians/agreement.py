@@ -21,7 +21,7 @@ from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import Interval, percentile, seed_of
 from medhelm.tables.clinicians.agreement_columns import AGREEMENT
-from medhelm.tables.clinicians.rated import Rated
+from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.table import Row, Settings, Table, Value, make_table
 
 ZScores = Literal["before", "after"]

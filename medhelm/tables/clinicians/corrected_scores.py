@@ -17,7 +17,7 @@ from medhelm.tables.clinicians.agreement import (
     rated_settings,
 )
 from medhelm.tables.clinicians.agreement_columns import CORRECTED, SHARES
-from medhelm.tables.clinicians.rated import Rated, RunScores
+from medhelm.tables.clinicians.rated_answers import Rated, RunScores
 from medhelm.tables.table import Row, Settings, Table, make_table
 
 _RANDOM = (

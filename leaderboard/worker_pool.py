@@ -49,7 +49,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing could be written."""
 
 
-class Crew:
+class WorkerPool:
     """Writes run pages in the background: `start` hands out tasks, `finish` lends a hand."""
 
     def __init__(self, site: SiteFolder, results: Path) -> None:
@@ -110,7 +110,12 @@ class Crew:
         """Start a worker that imports what this process would; the site stays locked while it lives."""
         paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", "from medhelm_leaderboard.crew import work; work()"],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                "from medhelm_leaderboard.worker_pool import work; work()",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.generation.carried import carried
+from medhelm.generation.carried_content import carried
 from medhelm.generation.guideline import Guideline
 from medhelm.noharm.casefile import read_cases
 from tests.generation.carrying import GUIDELINES, HONEST, LEAKS
