@@ -218,6 +218,7 @@ def test_an_instance_is_shown_whole(opens: Opens, full: World) -> None:
     assert "900 in, 60 out" in text and "0.80 s" in text and "by itself" in text
     page.get_by_text("Prompt as sent (1 message)").click()
     message = page.locator(".message")
+    message.first.wait_for()
     assert message.count() == 1  # the system prompt is not published
     assert instance.context.strip() in message.inner_text() and "user" in message.inner_text()
     repeats = page.locator(".repeats")
