@@ -54,7 +54,7 @@ _EPOCH = datetime(1970, 1, 1)
 _EVENTS = {"subject_id": "integer", "time": "timestamp", "code": "text"}
 _LABELS = {"subject_id": "integer", "prediction_time": "timestamp"}
 _VALUES = {"boolean_value": "boolean", "integer_value": "integer"}
-"""Where a label is; upstream's converter fills the second for the laboratory tasks alone."""
+"""Name the columns of a label. Upstream's converter fills the second for laboratory tasks alone."""
 _GRADES = (0, 1, 2, 3)
 """Normal, and what deviates mildly, moderately and severely (for haemoglobin from below 120 g/L)."""
 

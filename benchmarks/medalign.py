@@ -19,7 +19,7 @@ ANNOTATOR = "Annotator_1"
 INSTRUCTIONS = ("instruction_id", "person_id", "question")
 ANSWERS = ("instruction_id", "annotator_num", "clinician_response")
 FOLDERS = ("medalign_ehr_xml", "ehrs")
-"""Where the records of the patients lie, beside the instructions."""
+"""Names the folder of the patients' records, beside the instructions."""
 
 _LONGEST_CELL = 2**31 - 1
 _ELEMENT = re.compile(rb"<[A-Za-z]")

@@ -14,7 +14,7 @@ from typing import Any
 from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
 
 ANSWERS = {"true": "Ground Truth", "hallucinated": "Hallucinated Answer"}
-"""Which answer an instance shows, and the column that holds it."""
+"""Names the answer that an instance shows, and the column that holds it."""
 GOLDS = {"true": "A", "hallucinated": "B"}
 LEVELS = ("easy", "medium", "hard")
 COLUMNS = (

@@ -18,7 +18,7 @@ ASKED = {
         "what was seen, by what the rest of the note says of the case and the procedure."
     ),
 }
-"""What is asked for by the heading of the gold; the first heading with a text is the gold's."""
+"""Map the gold's heading to the request. The first heading with a text is the gold's."""
 BEHIND = 30
 """Words of the note behind the findings, without which they could only be made up."""
 

@@ -30,7 +30,7 @@ TOPICS = {
     r"lung capacity.* black woman": "lung_capacity_black_woman",
     r"lung capacity": "lung_capacity",
 }
-"""What tells the nine questions apart, whose wording varies between models; first match."""
+"""Identify the nine questions, whose wording varies between models. The first match counts."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a build is told, and what it has made so far."""
+"""Hold the settings of a build, and its results so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medhelm_leaderboard.pages import Download, LabelledLine, Problem, ScoringPa
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions:
-    """What a build is told besides which runs to take."""
+    """Holds the settings of a build besides the selection of runs."""
 
     title: str = "medhelm leaderboard"
     settings: Settings = Settings()
@@ -22,7 +22,7 @@ class SiteOptions:
 
 @dataclass
 class Made:
-    """What the pages of all scorings add to the site's first page and to `build.json`."""
+    """Holds the additions of all scorings' pages to the site's first page and to `build.json`."""
 
     scorings: list[ScoringPages] = field(default_factory=list)
     views: list[View] = field(default_factory=list)

@@ -33,13 +33,13 @@ _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which runs of a results folder go on the site."""
+    """Selects the runs of a results folder that go on the site."""
 
     results: Path
     data: Data | None = None
     """None: full data where there is any, else samples."""
     latest: bool = False
-    """Whether the newest of several runs of one cell is taken; else its benchmark is left out."""
+    """True if the newest of several runs of one cell is taken. Else its benchmark is left out."""
     benchmarks: Collection[str] = ()
     models: Collection[str] = ()
     access: Collection[DataClass] = ()

@@ -1,4 +1,4 @@
-"""What changed between two builds of a site: scores, ranks, versions."""
+"""Compare two builds of a site: scores, ranks, versions."""
 
 from __future__ import annotations
 

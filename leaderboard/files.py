@@ -64,7 +64,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     inputs: str
     """Hash of what they were made of."""
     problems: tuple[Problem, ...] = ()
-    """What of it could not be read; said again as long as these pages are kept."""
+    """Names the parts that could not be read. It is repeated as long as these pages are kept."""
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the run page reads of single instances and answers; published of open data only.
+"""Define the run page's data of single instances and answers, published of open data only.
 
 Lists of these are cut into shards, which `RunPage` names.
 """
@@ -31,7 +31,7 @@ class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a reply said of an action, and what that counts."""
+    """Holds a reply's label of an action, and its weight in the score."""
 
     id: str
     label: str
@@ -40,7 +40,7 @@ class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """omission, commission or empty."""
     severity: str
     why: str
-    """Why an action that was left out is no omission."""
+    """Gives the reason why an action that was left out is not an omission."""
 
 
 class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -61,7 +61,7 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one judge said of an answer."""
+    """Holds one judge's verdict on an answer."""
 
     judge: str
     ended: str
@@ -73,7 +73,7 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one metric said of an answer."""
+    """Holds one metric's score of an answer."""
 
     metric: str
     value: float | None
@@ -94,6 +94,6 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     input_tokens: int | None
     output_tokens: int | None
     prompt: tuple[tuple[str, str], ...] | None
-    """Where it differs from the instance's."""
+    """Holds the value where it differs from the instance's."""
     labels: tuple[LabelLine, ...] | UnsetType = UNSET
     """Of each action, in the order of the menu."""

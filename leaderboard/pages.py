@@ -1,4 +1,4 @@
-"""What the site's pages are given: each struct is the content of one kind of data file.
+"""Define the data of the site's pages: each struct is the content of one kind of data file.
 
 A file `data/<key>.js` calls `medhelmData(key, text)` with one of these as JSON. Values of tables
 stand in lists, never under names that data could choose. What is missing is null.
@@ -88,7 +88,7 @@ class BenchmarkLine(msgspec.Struct, frozen=True, kw_only=True):
     subcategory: str
     access: str
     has_text: bool
-    """Whether its instances may be read on the site."""
+    """True if its instances may be read on the site."""
     tasks: tuple[str, ...]
 
 
@@ -99,7 +99,7 @@ class LabelledLine(msgspec.Struct, frozen=True, kw_only=True):
     validated: tuple[str, ...]
     """Sentences on the experts behind the ratings; empty where there are none."""
     warning: str
-    """What stands above its scores while any case is without experts; else empty."""
+    """Holds the note above its scores while any case has no experts' ratings. Else it is empty."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class CategoryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is under one scoring; tables by key of their data file."""
+    """Lists the content of one scoring, with tables by key of their data file."""
 
     scoring: str
     tables: tuple[tuple[str, str], ...]
@@ -163,7 +163,7 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be known to make a run again, and when it was made."""
+    """Holds the facts that are needed to make a run again, and when it was made."""
 
     benchmark: str
     model: str
@@ -211,7 +211,7 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the table of agreement with clinicians, where ratings were given."""
     downloads: tuple[Download, ...]
     command: str
-    """What builds the site anew."""
+    """Holds the command that builds the site anew."""
 
 
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram(msgspec.Struct, frozen=True, kw_only=True):
-    """How many instances of a model have a score in each bin; bins have equal width."""
+    """Counts the instances of a model with a score in each bin. Bins have equal width."""
 
     model: str
     counts: tuple[int, ...]
@@ -302,7 +302,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[tuple[str, float | None, int, int], ...]
     """(metric, value, counted, scored)."""
     command: str
-    """What makes the run again."""
+    """Holds the command that makes the run again."""
     parts: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     """Legend of `outcome`."""
@@ -324,4 +324,4 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     place: tuple[int, ...]
     """Place of each line's instance in those shards; empty: as the lines stand."""
     note: str
-    """Why there is no text, where there is none."""
+    """Gives the reason where there is no text."""

@@ -1,4 +1,4 @@
-"""What may be published of a run: the one border between results and the site.
+"""Decide what may be published of a run: the one border between results and the site.
 
 Text of instances, prompts, answers, judges' replies and their reasons is published of benchmarks
 only whose data are public and redistributable. Of all others: scores, outcomes and hashes. Of a model's settings

@@ -31,7 +31,7 @@ __all__ = ["Built", "SiteOptions", "build_site"]
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What a build did."""
+    """Holds the result of a build."""
 
     index: Path
     models: int

@@ -42,7 +42,7 @@ Shards = tuple[tuple[int, str], ...]
 
 
 class Line(NamedTuple):
-    """What metrics said of one answer, the main metric first."""
+    """Holds the scores of one answer, the main metric first."""
 
     extracted: str
     scores: tuple[MetricLine, ...]

@@ -40,13 +40,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a task."""
+    """Holds the outcome of a task."""
 
     files: dict[str, str]
     written: int
     problems: tuple[Problem, ...]
     error: str = ""
-    """Why nothing could be written."""
+    """Gives the reason why nothing could be written."""
 
 
 class WorkerPool:

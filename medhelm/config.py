@@ -1,4 +1,4 @@
-"""What one command asks for, before it meets the registry. No Hydra here."""
+"""Define the request of one command, before it meets the registry. No Hydra here."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     quorum: Positive = 2
     repairs: Annotated[int, msgspec.Meta(ge=0, le=5)] = 2
     reasons: bool = True
-    """Whether judges give a short reason for each score."""
+    """True if judges give a short reason for each score."""
     max_output_tokens: Positive = 1024
     reasoning_output_tokens: Positive = 8192
 

@@ -44,7 +44,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Counts:
-    """How many labels are right (tp), too many (fp) and missed (fn)."""
+    """Counts labels that are right (tp), too many (fp) and missed (fn)."""
 
     tp: int
     fp: int

@@ -39,7 +39,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
-"""What a sentence is called, in the languages of completions."""
+"""Matches the names of a sentence, in the languages of completions."""
 _MENTIONED = re.compile(
     rf"\b{_SENTENCE}(?:[ _]?(?:id|number|no\.?))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
     r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
@@ -84,7 +84,7 @@ _IS_RIGHT = re.compile(
     r"(?:(?:correct|right|accurate|fine)[^\w\n]{0,6}$|no\s(?:errors?|mistakes?)\b)",
     re.IGNORECASE,
 )
-"""What says of a sentence that it is no error."""
+"""Matches a statement that a sentence is not an error."""
 _RETRACTED = re.compile(
     r"^\W*(?:actually|wait|however|correction|sorry|no|but|on\s(?:second\sthoughts?|reflection)|hmm+)\b",
     re.IGNORECASE,
@@ -96,7 +96,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a completion says: all is right, or there is an error, in a sentence or somewhere."""
+    """Holds a completion's claim: all is right, or an error, in a sentence or somewhere."""
 
     has_error: bool
     sentence: int | None = None

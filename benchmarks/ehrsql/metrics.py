@@ -23,7 +23,7 @@ from medhelm_benchmarks.ehrsql.compare import is_ordered, same_query, same_rows
 from medhelm_benchmarks.ehrsql.sandbox import QueryResult, Sandbox, open_sandbox
 
 ABSTENTION = "UNANSWERABLE"
-"""What the prompt asks for where a question cannot be answered."""
+"""The prompt asks for this word where a question cannot be answered."""
 NOW = "2105-12-31 23:59:00"
 """The present of all questions, by upstream's evaluator."""
 _SOURCE = "arXiv 2301.07695"
@@ -179,7 +179,7 @@ class _OnDatabase(Metric):
     version: str = "2"
     source: str = _SOURCE
     folder: Path | None = None
-    """Where the database lies; filled by `prepare`."""
+    """Holds the path of the database. `prepare` fills it."""
     seconds: float = 2.0
     """Processor time of one query, of the gold's too."""
 

@@ -28,7 +28,7 @@ from medhelm.errors import DataError
 
 Cell = str | int | float | bytes | None
 QueryStatus = Literal["rows", "failed", "forbidden", "timeout", "memory", "too large", "crashed"]
-"""How a query ended.
+"""States how a query ended.
 
 rows: it ran, with or without rows. failed: SQLite refused it (syntax, no such column).
 forbidden: it is more than one statement, or does something besides reading. timeout, memory,
@@ -43,7 +43,7 @@ _IDLE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class QueryLimits:
-    """What one query may use."""
+    """Limits the resources of one query."""
 
     seconds: float = 2.0
     """Of processor time, so that a busy machine changes no result."""
@@ -60,14 +60,14 @@ class QueryLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryResult:
-    """What came of one query."""
+    """Holds the outcome of one query."""
 
     status: QueryStatus
     rows: tuple[tuple[Cell, ...], ...] = ()
     width: int = 0
     """Columns of the result, which it has without rows too."""
     detail: str = ""
-    """Why there is no result, in a few words; never a value of the database."""
+    """Gives the reason for no result in a few words, never a value of the database."""
 
 
 class Sandbox:

@@ -53,10 +53,10 @@ _OPTIONS = {
     "z_scores": ("answers", _RATED),
     "seed": ("", _SHEET_OF),
 }
-"""What each option is of: answers or actions, ratings or a sheet; nothing: both."""
+"""Map each option to its kind: answers or actions, ratings or a sheet. Nothing means both."""
 
 _ABSENT = (None, False, "fixed", DEFAULT_RESULTS)
-"""What options hold that nobody gave."""
+"""Lists the values of options that were not given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

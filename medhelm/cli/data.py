@@ -46,7 +46,7 @@ class _Line(msgspec.Struct, frozen=True):
     sha256: str = ""
     expected: str = ""
     fix: str = ""
-    """What brings a missing or wrong file."""
+    """Names the step that mends a missing or wrong file."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

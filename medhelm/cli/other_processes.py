@@ -36,17 +36,17 @@ _AT_ONCE = ("hydra.launcher.array_parallelism=", "hydra.launcher.n_jobs=")
 _PATHS = ("results_dir", "data_dir", "plugins")
 
 _ENDING_S = 12.0
-"""How long interrupted jobs are waited for: they give requests in flight ten seconds."""
+"""Limits the wait for interrupted jobs, which give requests in flight ten seconds."""
 
 _Failed = tuple[str, str, int]
 """A job or run, why it failed, and the exit code."""
 
 
 class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a sweep leaves for its jobs in the results folder, by which they know that they see it."""
+    """Marks the results folder of a sweep, so that its jobs know that they see it."""
 
     at_once: dict[str, int]
-    """How many jobs may ask an endpoint at once; each takes its part of `max_concurrency`."""
+    """Counts the jobs that may ask an endpoint at once. Each has a part of `max_concurrency`."""
 
 
 def run_one(config: Any) -> None:

@@ -1,4 +1,4 @@
-"""What `medhelm run --help` says, without Hydra, which would need a second for it."""
+"""Print `medhelm run --help` without Hydra, which would need a second for it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, OverflowError, ValueError),
 )
-"""What the zipfile module raises for archives that are damaged or packed in an unknown way."""
+"""The zipfile module raises these for archives that are damaged or packed in an unknown way."""
 
 
 def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> None:

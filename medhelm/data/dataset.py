@@ -36,7 +36,7 @@ from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Ro
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _Located = tuple[str, Row]
-"""Where a row stands ('test.csv, row 3'), and the row."""
+"""Pairs the place of a row ('test.csv, row 3') with the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Dataset:
     sha256: str
     """Hash of what decides the rows: files and split, or hub repository and revision."""
     folder: Path
-    """Where the files lie (see `data_folder`)."""
+    """Names the folder of the files (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
     """Opens the rows anew."""
 
@@ -112,7 +112,7 @@ class Dataset:
 
 
 class _Fault(Exception):
-    """What is wrong with one row, without any of its text."""
+    """Reports the fault of one row, without any of its text."""
 
 
 class _NoColumn(KeyError):

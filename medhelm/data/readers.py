@@ -23,7 +23,7 @@ _Rows = Iterator[tuple[int, Mapping[str, Any]]]
 _BOM = codecs.BOM_UTF8
 _MAX_CELL = 2**31 - 1
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
-"""What parts the cells of tables that spreadsheets write."""
+"""Separates the cells of tables that spreadsheets write."""
 """The csv module's own limit of 131,072 characters is below the size of a long note."""
 _NUL = "holds a NUL character; save the file as UTF-8"
 """UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 _HALF_HEADING = re.compile(r"[A-Z][A-Z /&'-]*[A-Z/]$")
-"""What a heading leaves behind whose last word was cut off: `ASSESSMENT AND`."""
+"""Matches the rest of a heading whose last word was cut off: `ASSESSMENT AND`."""
 _SENTENCE = 5
 """Words from which on a section that stands in the note a second time is taken out there too."""
 

@@ -1,4 +1,4 @@
-"""What a question asks for, as evidence of which value of a completion answers it.
+"""Read a question's request as evidence of which value of a completion answers it.
 
 A value in another unit than the one that is asked for, and a value that is called by another
 quantity's name or worked out by another method, is not the answer, wherever it stands.
@@ -23,7 +23,7 @@ _ASKS = re.compile(
 )
 _UNIT_COMES = re.compile(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
 _CLOSES = re.compile(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
-"""What may follow a unit where nothing says of what."""
+"""Matches the text that may follow a unit where no quantity is named."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,9 +30,9 @@ _MENTION = re.compile(
 )
 
 _ASIDE_END = re.compile(r",\s(?:while|whereas|unlike)\b")
-"""Where a sentence turns to something else than what it states."""
+"""Matches the words at which a sentence leaves its own statement."""
 _REST_OF_FEW = re.compile(r"(?:\s(?!(?:and|or|is|are|to|of|in|per|with)\b)[a-z][a-z-]+){1,3}")
-"""What a text of a few words adds to the option that it begins with."""
+"""Matches the words that a short text adds to the option that it begins with."""
 _IN_BRACKETS = re.compile(
     r"(?:^\W*(?!(?i:see|compare|cf|consider|refer|note|like|as|per|unlike|first|next|take|look|start\w*)\b)"
     r"[^\W\d_][\w'\u2019-]*(?:\s[\w'\u2019-]+){0,3}|\b(?i:this|it|that)(?:['\u2019]s|\sis)\s[^,:;()]{1,80})"
@@ -46,7 +46,7 @@ _SO_IT_IS = re.compile(
     re.IGNORECASE,
 )
 _IS_OPTION = re.compile(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNORECASE)
-"""What a sentence asks for is the option with which it ends."""
+"""Matches a sentence that asks for the option with which it ends."""
 _LED = re.compile(
     r"\W{0,4}([B-Z])\W{0,4}?(?:\s[-\u2013\u2014]|[,:])?\s((?:(?:because|given)\b|(?:he|she|they|his|her|their)\s"
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
@@ -57,7 +57,7 @@ _TEXT_KEY = re.compile(
 )
 """The text of what a JSON object answers, beside its letter."""
 _BUT = re.compile(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
-"""What takes back a mere mention; a statement outlives it."""
+"""Matches a withdrawal of a mere mention. A statement outlives it."""
 
 
 def read_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -> Reading[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What one language calls an answer, and the little words around it."""
+    """Holds one language's words for an answer, and the little words around it."""
 
     answer: tuple[str, ...]
     """An answer, alone or with the words that make it correct or final in front."""

@@ -1,4 +1,4 @@
-"""Where a text lists the options, or their probabilities. A list states none of them."""
+"""Find the lists of options, or of their probabilities, in a text. A list states no option."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GAP = re.compile(
     r"|\W{1,3}(?:or|and)\W{1,3}",
     re.IGNORECASE,
 )
-"""What stands between the texts of two items."""
+"""Matches the text between two items."""
 _BULLETS = " \t-*_>|#.(['\"\u2022"
 _APART = re.compile(r"\n\n|^\.[ \t]{1,3}(?![A-Z][.):])")
 _OPENER = re.compile(r"(?:(?:\b[Oo]ption |\b[Cc]hoice )?\b[A-Za-z0-9][\W_]{1,6}|[\"'(\[*]{1,4})$")

@@ -1,4 +1,4 @@
-"""Where a completion marks its final answer. Every search is linear in the text's length."""
+"""Find the mark of a completion's final answer. Every search is linear in the text's length."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265+]"
     r"|(?<![\w)])[-\u2212](?=\d)|(?<=\()[-\u2212](?=\))|(?<=\w)[-\u2212](?=[\s.,;)]|$)"
 )
-"""What makes two texts the same: words, numbers, comparisons and signs."""
+"""Matches the parts by which two texts are the same: words, numbers, comparisons and signs."""
 _DECORATION = " \t\n*_#>-"
 _LONGEST = 4000
-"""How much of a marked answer is looked at."""
+"""Limits how much of a marked answer is searched."""
 _MOST = 50
 """Marks of one form that are looked at, the last ones."""
 
@@ -111,11 +111,11 @@ class Mark:
     """One place where a completion marks its answer as final."""
 
     start: int
-    """Where what is marked begins."""
+    """Gives the start of the marked text."""
     end: int
-    """Where its line, braces or quotes end."""
+    """Gives the end of its line, braces or quotes."""
     value: str
-    """What stands between, stripped."""
+    """Holds the text between both, stripped."""
 
 
 def visible_text(text: str) -> str:

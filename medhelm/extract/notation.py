@@ -71,7 +71,7 @@ _DECIMAL_COMMA = re.compile(
 )
 """A number with a unit that a comma can only divide into a whole and its decimals."""
 _OTHER_COMMA = re.compile(r"\d\.\d|\d,\d{3}(?!\d)(?<!\D0,\d{3})")
-"""What shows that a text writes decimals with a point, or thousands with a comma."""
+"""Matches a sign that a text writes decimals with a point, or thousands with a comma."""
 _WORKED_COMMA = re.compile(
     r"(?<![\d.,])\d{1,4},\d{1,2}(?=\s?[-+*/\u00d7=\u2248)])(?![\d,])|[-+*/\u00d7\u2248=]\s?\d{1,4},\d{1,2}(?![\d,])"
 )

@@ -46,7 +46,7 @@ _QUOTIENT = re.compile(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
 _GOES_ON = re.compile(
     r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)|\sand\s(?:an?|one|two|three)[\s-](?:third|half|quarter|fifth)"
 )
-"""What makes a number another one: a power that is not read, a fraction (93 1/3)."""
+"""Matches a change of the number: a power that is not read, a fraction (93 1/3)."""
 _DENIED = re.compile(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
 _PERCENT_NAME = re.compile(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
 _CALENDAR = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}")
@@ -137,10 +137,10 @@ class Number:
 
     value: float
     decimals: int = 0
-    """How many digits follow the point; below 0 none of the last digits is given."""
+    """Counts the digits behind the point. Below 0 the last digits are not given."""
     unit: str = field(default="", compare=False)
     is_rounded: bool = field(default=False, compare=False)
-    """Whether the text calls it approximate."""
+    """True if the text calls it approximate."""
 
 
 def _find(text: str) -> list[Value[Number]]:

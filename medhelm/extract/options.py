@@ -1,4 +1,4 @@
-"""Where a text names the options of a question: by letter, by text, or as a mere list."""
+"""Find the options of a question in a text: by letter, by text, or as a mere list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medhelm.extract.polarity import DISMISSED, DISOWNED, NO_EVIDENCE, NOT_CHOSE
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
 CUT = "\ue000"
-"""What stands for the rest of a reply that was cut: nothing that touches it is complete."""
+"""Marks the end of a reply that was cut: nothing that touches it is complete."""
 _LINE = 1000
 """Characters that are looked at where a value begins."""
 _REACH = 300
@@ -71,7 +71,7 @@ _STATED = re.compile(r"\b(?:is|choose|select|pick)\s\W{0,3}$")
 _NAMED_AS_WELL = re.compile(
     r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike))\s$"
 )
-"""What stands before a letter that ends a sentence, and is not the next of a list."""
+"""Matches the text before a letter that ends a sentence, and is not the next of a list."""
 _OTHER_TEXT = re.compile(
     r"\s{0,3}(?:[,;/&|>]|\b(?:or|and|but)\b)\s{0,3}"
     r"(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
@@ -97,7 +97,7 @@ MARKERS = tuple(
         r"(?<!\w)([A-Z])\s\(",
     )
 )
-"""How the letters of a list on one line are set off, one form each."""
+"""Match the forms in which the letters of a list on one line are set off."""
 _QUESTION = re.compile(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
 
 

@@ -104,7 +104,7 @@ DISMISSED = re.compile(
     r"|fail\w*|doesn|isn|wouldn|won|can['\u2019]t|tempting|distractor|possible\b|plausible|suboptimal)",
     re.IGNORECASE,
 )
-"""What follows an option that is mentioned to dismiss it."""
+"""Matches the words behind an option that is mentioned to dismiss it."""
 
 _THIS_IS_WRONG = (
     r"\b(?:this|that|it|option|choice|answer)(?:\s(?:option|choice|answer|one))?"
@@ -112,20 +112,20 @@ _THIS_IS_WRONG = (
     r"(?:incorrect|wrong|false|not\s(?:correct|right|the)|contra-?indicated|inappropriate)"
 )
 THIS_IS_WRONG = re.compile(_THIS_IS_WRONG, re.IGNORECASE)
-"""What says of an option named before that it is wrong."""
+"""Matches a statement that an option named before is wrong."""
 DISOWNED = re.compile(
     r"[.,;:\s\u2013\u2014-]{1,4}(?:(?:no|wrong|incorrect|false|not\s(?:correct|right|true))"
     rf"(?=\s{{0,3}}(?:[.!,;]|$|\n))|{_THIS_IS_WRONG})",
     re.IGNORECASE,
 )
-"""What follows an option, as a sentence of its own, to say that it is wrong."""
+"""Matches a sentence of its own behind an option that calls it wrong."""
 
 WRONG = re.compile(
     r"^(?:(?!\b(?:because|since|as|others?|rest|unlike|so|not)\b)[^.\n]){0,200}?"
     r"\b(?:wrong|incorrect|contra-?indicated|inappropriate|false)\b",
     re.IGNORECASE,
 )
-"""What a line goes on with behind its letter to say that the option is wrong."""
+"""Matches the rest of a line behind its letter that calls the option wrong."""
 
 ASIDE = re.compile(
     r"\b(?:if|unless|whether|were|had\s(?:she|he|it|they|the|this)|in\scase|suppose|doubt\w*|unsure"

@@ -1,4 +1,4 @@
-"""What a reader of completions returns: an answer, or the reason why there is none."""
+"""Define the result of a reader of completions: an answer, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _DENIALS = (
     r"|documented|used|selected|present|needed|appropriate|indicated|apply|code|report|bill|include)"
     r"|(?:exclu|omit|reject|dismiss|rul|remov|den)\w{1,8}(?:[ \t]+out)?|do[ \t]+not[ \t]+\w+|non-?billable)"
 )
-"""What says of codes that they are not given."""
+"""Matches a statement that codes are not given."""
 _DENIED_LIST = re.compile(
     rf"(?:^|(?<=[.;,{{|]))[^\w\n]{{0,12}}(?:(?:the|these|codes?|diagnos[ie]s|conditions?|considered"
     rf"|but|and|are|is)[ \t_]+){{0,4}}{_DENIALS}(?:[ \t_]+[\w()/]{{1,20}}){{0,4}}[\"'*_` \t]{{0,6}}:"
@@ -101,7 +101,7 @@ _FINAL = re.compile(
     r"(?:labels?|codes?|categor(?:y|ies)|specialt(?:y|ies)|diagnos[ie]s|tags?|list|set)[ \t*_`]{0,6}[:=][ \t*_`]{0,6}",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What marks the line behind it as the final list."""
+"""Matches a mark of the final list, which is the line behind it."""
 _MENU = re.compile(
     r"^[^\w\n]{0,12}(?:(?:the|your|all|of|list)[ \t]{1,3}){0,3}(?:allowed|available|possible|valid|candidate|permitted|potential|given)"
     r"[ \t]{1,3}(?:\w+[ \t]{1,3})?(?:labels?|codes?|categor(?:y|ies)|specialt(?:y|ies)|options?|tags?)"
@@ -121,7 +121,7 @@ _IS_NO = re.compile(
     r"[ \t*_`.\"]{0,6}(?=$|[|,;}(])",
     re.IGNORECASE,
 )
-"""What a row says of its label: that it does not apply."""
+"""Matches a row's statement that its label does not apply."""
 
 
 def extract_labels(

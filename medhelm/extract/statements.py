@@ -49,14 +49,14 @@ _LEAVES = re.compile(
     r"\s+(?:(?:us|me|you)\s+)?(?:with\s+)?(?:only\s+|just\s+)?",
     re.IGNORECASE,
 )
-"""What says that the others are ruled out."""
+"""Matches a statement that the others are ruled out."""
 _FAVOURS = re.compile(
     r"\b(?:in\s+favou?r\s+of|favou?rs|argu(?:es?|ing)\s+for|speaks?\s+for|points?\s+(?:me\s+)?(?:to|towards?)"
     r"|makes\s+(?:it|this)|gives?\s+the\s+(?:edge|nod)\s+to|fits|matches)\s+(?:option\s+|choice\s+)?"
     r"[(\[]?((?-i:[A-Z]))[)\]]?(?=\s*$|[.!](?:\s|$))",
     re.IGNORECASE,
 )
-"""What speaks in favour of a letter."""
+"""Matches words in favour of a letter."""
 _IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
 """The beginning of a clause in which only something speaks for a letter, not the whole."""
 _NAMED_LAST = re.compile(
@@ -149,7 +149,7 @@ class Statement:
 
     letter: str
     start: int
-    """Where it stands; -1 for lines that hold nothing else."""
+    """Gives its position, and -1 for lines that hold nothing else."""
     is_strong: bool
     """A statement of the answer, not of what is best in some respect."""
 

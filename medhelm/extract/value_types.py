@@ -19,19 +19,19 @@ class Value(Generic[T]):
     value: T | None
     """None where it cannot be read."""
     reason: str = ""
-    """Why it cannot be read."""
+    """Gives the reason why it cannot be read."""
     is_operand: bool = False
-    """Whether it is part of a calculation."""
+    """True if it is part of a calculation."""
     unit: str = ""
     fits: bool = False
-    """Whether its unit is the one that was asked for."""
+    """True if its unit is the one that was asked for."""
     is_alone: bool = False
-    """Whether nothing says, behind that unit, of what it is."""
+    """True if no quantity is named behind that unit."""
 
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """How values of one kind are found and compared."""
+    """Finds and compares values of one kind."""
 
     noun: str
     find: Callable[[str], list[Value[T]]]
@@ -42,10 +42,10 @@ class Kind(Generic[T]):
     """Return a coarse key that is the same for values that agree closely."""
     show: Callable[[T], str]
     cut: re.Pattern[str]
-    """What is not known to be whole at the end of a text that was cut."""
+    """Matches the end of a cut text that may not be whole."""
     has_unit: bool = False
     is_score: bool = False
-    """Whether a score is asked for."""
+    """True if a score is asked for."""
     is_asked: Callable[[str], bool | None] = lambda name: None
     """Return whether a name is that of what was asked for; None where it says nothing."""
     is_asked_by: Callable[[str], bool] = lambda name: False
@@ -68,23 +68,23 @@ class Statement(Generic[T]):
     is_named: bool = False
     is_computed: bool = False
     is_secondary: bool = False
-    """Whether it interprets a result (a risk, a class) and is not the result itself."""
+    """True if it interprets a result (a risk, a class) and is not the result itself."""
     is_running: bool = False
-    """Whether it is a total on the way."""
+    """True if it is an intermediate total."""
     is_used: bool = False
-    """Whether a later sentence takes it up again."""
+    """True if a later sentence takes it up again."""
     is_rounded: bool = False
-    """Whether it is rounded to a whole number on purpose."""
+    """True if it is rounded to a whole number on purpose."""
     is_opening: bool = False
-    """Whether it is in the first sentence that has a value."""
+    """True if it is in the first sentence that has a value."""
     is_supposed: bool = False
-    """Whether it would be so."""
+    """True if it would be so."""
     is_asked: bool = False
-    """Whether it is called by the name of what was asked for."""
+    """True if it is called by the name of what was asked for."""
     fits: bool = False
-    """Whether its unit is the one that was asked for."""
+    """True if its unit is the one that was asked for."""
     is_final: bool = False
-    """Whether it is called so and worked out before."""
+    """True if it is called so and worked out before."""
 
 
 def differ(a: T, b: T, kind: Kind[T]) -> str:

@@ -95,7 +95,7 @@ INPUT = re.compile(
     r"[\w'-]+\s{1,2}){0,4}(?!total)[\w'-]+\s*$",
     re.IGNORECASE,
 )
-"""What is put in (`to reach a BMI of 19`) before a word that joins it to its value."""
+"""Matches a value that is put in (`to reach a BMI of 19`), before the word that joins it."""
 RUNNING = re.compile(
     r"\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
@@ -117,7 +117,7 @@ PUT_IN = re.compile(
     r"|items|components|parameters|variables|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
     re.IGNORECASE,
 )
-"""What follows a value that is put into a formula, or that a result differs by from a limit."""
+"""Matches the text behind a value in a formula, or behind a result's distance to a limit."""
 ARITHMETIC = re.compile(
     r"^\W*(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?\b"
     r"|\d\s(?:plus|minus|times|divided by|multiplied by|over)\s[\d(]",
@@ -135,7 +135,7 @@ POINTS = re.compile(
 PARALLEL = re.compile(
     r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
 )
-"""What stands between two results that are given side by side (`24 with ... and 25 with ...`)."""
+"""Matches the text between two results side by side (`24 with ... and 25 with ...`)."""
 COUNTED = re.compile(
     r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria)\s{0,2}"
     r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:met|fulfilled|present)|met\b)",
@@ -221,7 +221,7 @@ ITEM_POINTS = re.compile(
     r"[^=\u2248\u2192,;:(]{0,30}(?:\(\+?\d{1,2}(?:\spoints?)?\)(?!\s?[-+*/\u00d7])"
     r"|\u2192\s?\+?\d{1,2}(?:\spoints?)?\W{0,3}$)"
 )
-"""What follows a finding that is given its points (`BMI 31 (1)`)."""
+"""Matches the points behind a finding (`BMI 31 (1)`)."""
 STOP = frozenset(
     [
         "the",
@@ -286,4 +286,4 @@ STOP = frozenset(
 )
 WORD = re.compile(r"[^\W_][\w-]{0,30}")
 FORMULA = re.compile(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
-"""What shows that names stand in a formula and are not that of its result."""
+"""Matches a sign that names belong to a formula and are not that of its result."""

@@ -15,10 +15,10 @@ from typing import BinaryIO
 from medhelm.errors import RecordError, RunLocked
 
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
-"""What an open says where this process, or the machine, has no descriptor left."""
+"""An open fails with these where this process, or the machine, has no descriptor left."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What a write says on a full disk."""
+"""A write fails with these on a full disk."""
 
 _JUST_MADE_S = 5.0
 """A temporary file as young as this may wait for its lock."""

@@ -42,7 +42,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     raters: dict[str, str]
     """Model by perspective."""
     repairs: dict[str, int]
-    """How often each stage was asked again."""
+    """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]
     """Quotes by id of the action that do not stand in the guideline; they are no reference."""
     not_covered: dict[str, int] = {}

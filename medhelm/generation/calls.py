@@ -144,7 +144,7 @@ class Caller:
         self._models: dict[str, Model] = {}
         self._waiting: set[asyncio.Task[Any]] = set()
         self.stopped: MedhelmError | None = None
-        """Why nothing more is sent; None while the work goes on."""
+        """Gives the reason why nothing more is sent, and None while the work goes on."""
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""

@@ -1,4 +1,4 @@
-"""What a patient may not take over from the guideline: advice, limits, doses, runs of words.
+"""Find text of the guideline that a patient may not repeat: advice, limits, doses, word runs.
 
 Stage 2 sees the patient and not the guideline. A vignette that says what should be done carries the
 guideline past that barrier, in whatever words; one that gives facts does not, even where it has
@@ -206,7 +206,7 @@ def carried(
 
 
 class _Known:
-    """What a guideline holds that a patient may not."""
+    """Holds the parts of a guideline that a patient may not repeat."""
 
     def __init__(self, text: str) -> None:
         sentences = [_stems(sentence) for sentence in _sentences(" ".join(text.split("\n")))]

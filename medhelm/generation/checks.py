@@ -1,4 +1,4 @@
-"""What a reply must hold before the next stage sees it; each fault is said so that it can be mended.
+"""Check a reply before the next stage sees it. Each fault is worded so that it can be mended.
 
 Minimum coverage of kinds and categories, wording that gives an answer away, actions that say the
 same, and text of the guideline in what the second stage will see. In a fault, words of a model

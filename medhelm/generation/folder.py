@@ -54,7 +54,7 @@ class SeriesSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class SeriesEnd:
-    """How a series ended."""
+    """Reports how a series ended."""
 
     folder: Path
     ends: tuple[CaseEnd, ...]
@@ -198,7 +198,7 @@ def _write_bytes(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class StageUse:
-    """What one stage has used in all commands on a folder."""
+    """Sums the usage of one stage in all commands on a folder."""
 
     stage: str
     model: str

@@ -1,4 +1,4 @@
-"""What a series will use, before anything is asked."""
+"""Forecast the usage of a series, before anything is asked."""
 
 from __future__ import annotations
 

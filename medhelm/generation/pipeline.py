@@ -56,7 +56,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.store.records import bare_name
 
 REPAIRS = 2
-"""How often an author is asked again."""
+"""Limits how often an author is asked again."""
 BUDGETS = {"scene": 2_048, "options": 6_144, "traps": 6_144, "groups": 4_096, "rating": 8_192}
 """Output tokens of one reply, by stage."""
 REASONING_BUDGET = 24_576
@@ -104,14 +104,14 @@ class Series:
 
 @dataclass(frozen=True)
 class CaseEnd:
-    """How one case ended."""
+    """Reports how one case ended."""
 
     code: str
     status: Status
     case: Case | None = None
     provenance: Provenance | None = None
     stage: str = ""
-    """Where a case was discarded or failed."""
+    """Names the stage at which a case was discarded or failed."""
     reasons: tuple[str, ...] = ()
 
     @property
@@ -189,9 +189,9 @@ class _Author:
     caller: Caller
     patients: Patients
     is_stored: bool
-    """Whether nothing is asked that the log does not hold."""
+    """True if the log holds every call that is asked for."""
     repairs: dict[str, int] = field(default_factory=dict)
-    """How often each stage was asked again."""
+    """Counts the repairs of each stage."""
 
     @property
     def code(self) -> str:

@@ -27,7 +27,7 @@ PROMPT_VERSION = "2"
 """Raised whenever what a stage is sent changes."""
 
 BLIND, FIRST_LINE, CONDITIONAL, PER_TRAP = 26, 8, 5, 2
-"""How many actions are asked for: the mix of the paper (section 4.1), 49 in all."""
+"""Gives the numbers of actions to ask for: the mix of the paper (section 4.1), 49 in all."""
 _USUAL, _DEBATED, _RARE = 12, 7, 7
 """Of the blind ones: so that traps alone need not make the fifth that is inappropriate."""
 

@@ -1,4 +1,4 @@
-"""What each stage replies, read strictly: one JSON object of a fixed form, and nothing guessed."""
+"""Read each stage's reply strictly: one JSON object of a fixed form, and nothing guessed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class BadReply(ValueError):
-    """What is wrong with a reply, in words that go back to its author; see `checks` on its own."""
+    """Reports a reply's fault in words that go back to its author. See `checks` on its own."""
 
 
 class _Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class BroadReply(_Reply, frozen=True, kw_only=True):
 
 
 class GroupsReply(_Reply, frozen=True, kw_only=True):
-    """Which actions stand for each other."""
+    """Lists the actions that replace each other."""
 
     alternatives: tuple[tuple[str, ...], ...]
     broad: tuple[BroadReply, ...]
@@ -84,7 +84,7 @@ class RatingReply(_Reply, frozen=True, kw_only=True):
     rating: int
     """By the harm or benefit to the patient, whether the guideline covers the action or not."""
     covered: bool
-    """Whether the guideline says anything of the action or of the principle that decides it."""
+    """True if the guideline covers the action or the principle that decides it."""
     quote: str
     """Words of the guideline that the rating rests on; empty where it covers nothing of it."""
     implausible: bool

@@ -1,4 +1,4 @@
-"""What makes the patients of one guideline differ: drawn by a seed, the same for the same number."""
+"""Vary the patients of one guideline by a seed: the same number gives the same patient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each stage may see. A stage is given one of these and nothing else: the barrier is a type.
+"""Define the input of each stage. It gets one of these and nothing else: the barrier is a type.
 
 stage                       sees                                  does not see
 1 scene       Brief         guideline, setting                    any action
@@ -17,27 +17,27 @@ from medhelm.generation.guideline import Guideline
 from medhelm.noharm.cases import Category, RedFlag
 
 Trap = Literal["dose", "interaction", "contraindication", "prerequisite", "monitoring"]
-"""What is wrong with an action: its dose for these kidneys, another drug, a contraindication, a
+"""Names an action's fault: its dose for these kidneys, another drug, a contraindication, a
 work-up that has to come before, a check that is left out."""
 
 Kind = Literal["first_line", "conditional", Trap]
-"""Why stage 3 writes an action: the guideline's first choice, its choice under a condition that is
+"""Names stage 3's reason for an action: the first choice, the choice under a condition that is
 open here, or a trap."""
 
 Tag = Literal["blind", Kind]
-"""Where an action comes from. It is kept in `provenance.jsonl` and shown to nobody."""
+"""Names the origin of an action. It is kept in `provenance.jsonl` and shown to nobody."""
 
 Perspective = Literal["specialist_benefit", "specialist_harm", "generalist"]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What makes this patient another one than the last; drawn, never chosen by a model."""
+    """Separates this patient from the last. It is drawn, never chosen by a model."""
 
     place: str
     complication: str
     gap: str
-    """What has not been found out yet."""
+    """Names the fact that is not known yet."""
     passage: str
     """Words of the guideline on whose subject the case turns, so that not all are on one."""
 

@@ -20,10 +20,10 @@ from medhelm.schema.score import FLOORED, Metric, Outcome, Score
 
 _WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")
 AS_FIXED = "no published form, scored as fixed"
-"""How a metric is scored under scoring=helm that HELM does not have."""
+"""Describes the scoring of a metric under scoring=helm that HELM does not have."""
 
 _ROUNDING = 1e-9
-"""How far a value may lie outside the range by rounding; it is then set to the border."""
+"""Limits rounding outside the range. The value is then set to the border."""
 
 
 def grade(metric: Metric, instance: Instance, response: Response) -> Score:

@@ -1,4 +1,4 @@
-"""What must be known of all instances before one is graded, and the answers that are graded."""
+"""Survey all instances before one is graded, and the answers that are graded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_CONSTANT = 200
 
 @dataclass
 class Survey:
-    """What must be known of all instances before one is graded."""
+    """Holds the facts of all instances that grading one needs."""
 
     instances: int = 0
     digest: str = ""
@@ -30,7 +30,7 @@ class Survey:
     golds: Counter[str] = field(default_factory=Counter)
     """Short golds; rare ones are dropped as the table grows."""
     copies: Counter[str] = field(default_factory=Counter)
-    """How many rows without ids repeat the one of an id."""
+    """Counts the rows without ids that repeat the row of an id."""
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""

@@ -60,7 +60,7 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.speeds: list[str] = []
-        """How fast each set of local weights wrote; filled by `close`."""
+        """Holds the speed of each set of local weights. `close` fills it."""
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return the model of a spec. Its own `close` leaves what it shares to the pool's.

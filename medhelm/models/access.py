@@ -1,4 +1,4 @@
-"""Where a model is reached and with which key: checked before any request is made."""
+"""Resolve the address and the key of a model, checked before any request is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Service:
     base_url: str
     key_env: str
     path: str = ""
-    """What every address ends in."""
+    """Every address ends in this path."""
     dropped: tuple[str, ...] = ()
     """Endings of other protocols at the same address, which the SDK replaces by its own."""
     uses: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ class MajorityModel:
 
 
 class WordsModel(MajorityModel):
-    """What words alone tell: each instance is answered by a model of words of all other instances.
+    """Answers each instance by a model of words of all other instances.
 
     It sees the texts of options or actions only, neither case nor question, and reads the golds of
     the test set but the instance's own and those of its cluster. What has neither options nor

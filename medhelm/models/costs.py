@@ -76,7 +76,7 @@ def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int)
 
 
 class Reservation:
-    """What one request may cost at most, set aside until `settle` or `cancel`."""
+    """Sets aside the most that one request may cost, until `settle` or `cancel`."""
 
     def __init__(self, ledger: Ledger, price: Price | None, tokens_in: int, tokens_out: int):
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""How each row of a batch of local completions is drawn, and when it ends."""
+"""Draw each row of a batch of local completions, and decide when it ends."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Row:
     """Tokens that prompt and answer may have; None: what the model's config says."""
     timeout_s: float = float("inf")
     is_dropped: Callable[[], bool] = lambda: False
-    """Whether nobody waits for it any more; asked after every token."""
+    """True if nobody waits for it any more. It is read after every token."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What came of a row."""
+    """Holds the outcome of a row."""
 
     text: str = ""
     finish: Finish = "stop"

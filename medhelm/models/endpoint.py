@@ -1,4 +1,4 @@
-"""What all models behind a network share: the limiter, the health of a server, the retries."""
+"""Share the limiter, the health of a server and the retries among all networked models."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Endpoint(Host):
         self.access = access
         self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
         self.fatal = ""
-        """Why nothing more is sent, once that is so."""
+        """Gives the reason once nothing more is sent."""
         self.rng = random.Random()
         self._has_answered = False
         self._first_try: float | None = None

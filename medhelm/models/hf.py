@@ -20,7 +20,7 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec
 
 _GATHER_S = 0.02
-"""How long a batch that is not full waits for more, which is little beside its own time."""
+"""Limits the wait of a batch that is not full, which is short beside its own time."""
 LOADING = "loading weights"
 _BATCHES = 2
 """Slots in batches: one is generated while the next one gathers."""

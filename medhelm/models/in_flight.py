@@ -1,4 +1,4 @@
-"""How many requests an endpoint gets at once: more while throughput rises, half on time-outs.
+"""Limit an endpoint's requests in flight: more while throughput rises, half on time-outs.
 
 Pure: every method is handed the time, so that the laws are tested in virtual time.
 """

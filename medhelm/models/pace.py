@@ -22,8 +22,8 @@ TOLERATED = 0.03
 """The same for an endpoint with a pace, which is lowered from there on."""
 SAME_RATE = 0.5
 SAME_COUNT = 6
-"""Where as large a share is refused at this part of the rate that was accepted at first, refusals
-do not come from the rate; that is said once so many of them are to be expected."""
+"""If as large a share is refused at this part of the rate that was accepted at first, refusals
+do not come from the rate. That is reported once so many of them are to be expected."""
 SAME_NONE = 3
 """Without a single refusal, so many that were to be expected show that they come from it."""
 LOWEST = 0.4
@@ -58,13 +58,13 @@ LONGEST_PAUSE_S = 30.0
 
 @dataclass(slots=True)
 class _Window:
-    """What was sent and refused since `start`."""
+    """Counts the requests sent and refused since `start`."""
 
     start: float
     sent: int = 0
     refused: int = 0
     is_bound: bool = False
-    """Whether a request had to wait for the pace."""
+    """True if a request had to wait for the pace."""
 
     def is_above(self, share: float) -> bool:
         """Return whether more than a share was refused than can be by chance (two deviations)."""
@@ -74,7 +74,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of the rate that is accepted."""
+    """Holds the known facts of the rate that is accepted."""
 
     rate: float | None = None
     """None while it is being found from below."""
@@ -83,7 +83,7 @@ class _Known:
     proven: float = 0.0
     """The rate of the last window without refusals."""
     beyond_s: float = 0.0
-    """How much was accepted beyond the known rate, in seconds of it."""
+    """Measures how much was accepted beyond the known rate, in seconds of it."""
 
     def accept(self, window: _Window, seconds: float) -> None:
         """Count a window without refusals: its rate was accepted, and perhaps more would be."""
@@ -123,7 +123,7 @@ class _Series:
     usual: float
     cuts: int = 0
     lower: int = 0
-    """How many of the windows came at a clearly lower rate, and what came of them."""
+    """Counts the windows at a clearly lower rate, with their requests below."""
     sent: int = 0
     refused: int = 0
 

@@ -1,4 +1,4 @@
-"""Which data may go to which endpoint."""
+"""Decide which data may go to which endpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
     "gated": ("local", "contracted"),
     "private": ("local",),
 }
-"""Where the data of each class may go unless the user's configuration says otherwise."""
+"""Lists the endpoints for each class of data unless the user's configuration differs."""
 
 Policy = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
 """The user's setting `privacy`, checked or as it was read."""

@@ -17,14 +17,14 @@ Reply = Callable[[Request], str | Response]
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `extra_body` of a config with `provider: scripted` may hold."""
+    """Holds the fields that `extra_body` of a config with `provider: scripted` may have."""
 
     replies: dict[str, str] = {}
     """Completion by instance id."""
     default: str = ""
     """Completion of every other instance."""
     finish: dict[str, Finish] = {}
-    """How the response of an instance ends, where it is not 'stop'."""
+    """Names the end of an instance's response, where it is not 'stop'."""
     delay_s: float = 0.0
 
 

@@ -22,12 +22,12 @@ from medhelm.schema.model import ModelSpec
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _CPU_IS_FULL = re.compile(r"DefaultCPUAllocator|not enough memory|Cannot allocate memory")
-"""What torch says where the machine has no more memory: on a CPU it has no error of its own."""
+"""Matches torch's message where memory is short: on a CPU it has no error of its own."""
 _HUB_FILE = re.compile(r"\w[\w.-]*/\w[\w.-]*/\w.*\.gguf")
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `extra_body` of a config with `provider: hf` may hold."""
+    """Holds the fields that `extra_body` of a config with `provider: hf` may have."""
 
     device: str = ""
     """'cuda', 'cuda:1', 'cpu'; empty: cuda where there is one, else cpu."""
@@ -90,9 +90,9 @@ class Weights:
         self._eos: frozenset[int] = frozenset()
         self._defaults: tuple[float, float] = (0.0, 1.0)
         self.tokens = 0
-        """How many tokens were written, those of the batch at work among them."""
+        """Counts the tokens written, those of the batch at work among them."""
         self.name = ""
-        """What was loaded: the hub id with its commit, or the name of the file or folder."""
+        """Names the weights: the hub id with its commit, or the name of the file or folder."""
         self.fingerprint = ""
         """Number format and chat template."""
 

@@ -17,13 +17,13 @@ from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
-"""What a failed try means: worth another; this prompt is too long, refused, or not accepted;
+"""Names the meaning of a failed try: worth another; this prompt is too long, refused, rejected;
 this model cannot be used; nothing at this endpoint can."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a successful answer says."""
+    """Holds the content of a successful answer."""
 
     text: str
     finish: Finish
@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why one try gave no answer."""
+    """Gives the reason why one try had no answer."""
 
     kind: Kind
     error: str
@@ -47,9 +47,9 @@ class Failure:
     param: str = ""
     """The field of the body that the server does not take."""
     lost: bool = False
-    """Whether an answer may have been made, and billed, that never arrived."""
+    """True if an answer may have been made, and billed, that never arrived."""
     wait_s: float | None = None
-    """What Retry-After says."""
+    """Holds the delay of Retry-After."""
 
     @property
     def is_refusal(self) -> bool:
@@ -127,7 +127,7 @@ _OVERSIZE_TEXT = re.compile(
     r"|token count .{0,40}exceeds|max_new_tokens` must be <=",
     re.IGNORECASE,
 )
-"""How vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services word a prompt that is too long."""
+"""Matches a too long prompt in the words of vLLM, SGLang, llama.cpp, Ollama, TGI, services."""
 SCHEMA_FIELDS = {
     "openai": "response_format",
     "anthropic": "output_config.format",
@@ -139,7 +139,7 @@ _SCHEMA_TEXT = re.compile(
     r"|output[_ ]?(config\.)?format|structured[ _]output|guided[ _](decoding|json)",
     re.IGNORECASE,
 )
-"""How servers word that they do not hold answers to a schema, or not to this one."""
+"""Matches servers' messages that they support no schema, or not this one."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _BYTES_PER_TOKEN = 12
 _CUT_FROM_BYTES = 4000

@@ -83,7 +83,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     references: tuple[str, ...] = ()
     """Guidelines that the ratings rest on."""
     is_implausible: bool = msgspec.field(default=False, name="implausible")
-    """Whether no clinician would consider it."""
+    """True if no clinician would consider it."""
 
 
 class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,7 +109,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     specialty: _Text
     vignette: _Text
     question: _Text
-    """What the referring clinician asks."""
+    """Holds the referring clinician's question."""
     knowns: tuple[str, ...] = ()
     unknowns: tuple[str, ...] = ()
     red_flags: tuple[RedFlag, ...] = ()

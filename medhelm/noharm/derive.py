@@ -1,4 +1,4 @@
-"""What follows from an action's ratings by fixed rules: class, severity of an error, its weight.
+"""Derive class, severity of an error and its weight from an action's ratings by fixed rules.
 
 Panels have any size from three. The median of an even number of ratings may lie between two points
 of the scale; its class and severity are those of the point above (3.5 is uncertain, 6.5 is

@@ -80,7 +80,7 @@ _REVISED = re.compile(
     re.IGNORECASE,
 )
 _JOIN = re.compile(r"(?:[\s,;\u2022*\-\[\]]|\d{1,3}[.)]|```\w*)*")
-"""What may stand between objects that belong together, such as JSON lines."""
+"""Matches the text between objects that belong together, such as JSON lines."""
 Pairs = list[tuple[str, str]]
 """Names and the words that they are given: a label, or nothing that can be read."""
 
@@ -126,7 +126,7 @@ def is_new_case(between: str) -> bool:
 
 @dataclass
 class _Said:
-    """What one object or list says, given what those inside it say."""
+    """Holds the labels of one object or list, given those inside it."""
 
     labels: set[str] = field(default_factory=set)
     """Of the keys that hold a label."""
@@ -136,7 +136,7 @@ class _Said:
     """Plain members, and the ids of objects without a label."""
     pairs: Pairs = field(default_factory=list)
     held: Pairs | None = None
-    """What stands under the key `labels`; it goes before all else."""
+    """Holds the value of the key `labels`, which goes before all else."""
     is_poled: bool = False
     """It stood under a key that names a label."""
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 APPROPRIATE, INAPPROPRIATE = "Appropriate", "Inappropriate"
 MOST_COMMENT = 600
-"""How much of a comment behind a label is searched for a second one."""
+"""Limits how much of a comment behind a label is searched for a second one."""
 _OPEN, _CLOSE = r"[\s*_`\"'(\[{<]{0,9}", r"[\s*_`\"')\]}>]{0,9}"
 LONG = re.compile(
     rf"{_OPEN}(?:(?:(?P<check>[\u2705\u2714\u2713\u2611])|(?P<cross>[\u274c\u2717\u2718\u2716\u2715]))"
@@ -17,7 +17,7 @@ LONG = re.compile(
 )
 SHORT = re.compile(rf"{_OPEN}(?:(?P<yes>yes|true)|no|false)(?![^\W_])", re.IGNORECASE)
 _TAIL = re.compile(rf"{_CLOSE}(?:$|[.,;:(\[!\u2013\u2014]|-+\s)")
-"""What may follow a label: nothing, or a comment behind a sign."""
+"""Matches the text behind a label: nothing, or a comment behind a sign."""
 _SECOND = re.compile(r"[\W_]*(?:(?:or|but|no|wait|rather|actually|and)[\W_]+){0,3}", re.IGNORECASE)
 _SHORT_BEHIND = re.compile(
     r"[\s*_`\"')\]>]{0,9}[:=?|\-\u2013\u2014][\s*_`\"'|:(\[]{0,9}(?P<short>yes|true|no|false)"

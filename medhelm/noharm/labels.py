@@ -22,7 +22,7 @@ _QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 @dataclass(frozen=True)
 class Labels:
-    """What a reply says of the actions of a menu."""
+    """Holds a reply's labels of the actions of a menu."""
 
     endorsed: tuple[str, ...]
     """Labelled appropriate, in the order of the menu."""

@@ -1,4 +1,4 @@
-"""Whether cases are well formed: eight checks, leaks, agreement of the raters, a summary.
+"""Check whether cases are well formed: eight checks, leaks, agreement of the raters, a summary.
 
 Nothing here says that a rating is right. What is found is a flag beside a case; no case is changed
 or left out.
@@ -87,7 +87,7 @@ READINGS: dict[str, str] = {
     "copy": f"more than {MOST_ALIKE:.0%} in common: of the vignettes' runs of three words, or of the "
     "menus' actions",
 }
-"""How what the paper leaves open was read; printed with every report."""
+"""States how open points of the paper were read. It is printed with every report."""
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     limit: float
     is_least: bool
-    """Whether the limit is the least that passes; else the most."""
+    """True if the limit is the least that passes. Else it is the most."""
     passed: bool
 
 
@@ -125,7 +125,7 @@ class CaseLeak(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseQuality(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in one case; the order of its actions changes nothing."""
+    """Holds the findings in one case. The order of its actions changes nothing."""
 
     code: str
     specialty: str
@@ -151,7 +151,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Raters(msgspec.Struct, frozen=True, kw_only=True):
-    """How the raters of an action agree, over all actions."""
+    """Measures the agreement of the raters over all actions."""
 
     near_identical: Share
     discordant: Share
@@ -177,7 +177,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in a set of cases."""
+    """Holds the findings in a set of cases."""
 
     cases: tuple[CaseQuality, ...]
     summary: Summary

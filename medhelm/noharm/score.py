@@ -42,7 +42,7 @@ class CaseScore:
 
     errors: tuple[CaseError, ...]
     is_complete: bool | None
-    """Whether every strongly appropriate action was endorsed, after resolution; None where the
+    """True if every strongly appropriate action was endorsed, after resolution; None where the
     case has none."""
     endorsed: int
     fit: int

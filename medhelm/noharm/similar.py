@@ -54,7 +54,7 @@ class _Reading:
     """Without filler, in order, each once."""
     filler: frozenset[str]
     is_ordered: bool
-    """Whether it says what comes before, or in place of, what."""
+    """True if it names an order or a replacement."""
     plain: str
 
 

@@ -129,7 +129,7 @@ DIRECTIONS = {
     "defer": "defer delay postpone await",
     "avoid": "avoid restrict limit",
 }
-"""What is done, where it decides: starting is not stopping. `do` is the rule and says nothing."""
+"""Lists the verbs that decide: starting is not stopping. `do` is the rule and decides nothing."""
 
 LIKE = {
     "repeat": "repeat recheck remeasure reassess",

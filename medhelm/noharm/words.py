@@ -1,4 +1,4 @@
-"""Whether words alone tell appropriate actions from inappropriate ones.
+"""Check whether words alone separate appropriate actions from inappropriate ones.
 
 A model of words (`word_model`) learns the actions of all other cases and orders those of each case.
 Where it does well, tests and drugs, or right and wrong, are worded in ways of their own, and a
@@ -26,7 +26,7 @@ DRAWS = 1000
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """How well words alone order the actions of all cases."""
+    """Measures how well words alone order the actions of all cases."""
 
     auc: float | None
     """Chance that an appropriate action has a higher score than an inappropriate one, whatever their

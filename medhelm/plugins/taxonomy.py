@@ -18,7 +18,7 @@ _ID = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every level has."""
+    """Holds the fields that every level has."""
 
     id: str
     """Stable snake_case key."""
@@ -42,7 +42,7 @@ class Category(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     definition: str
     inclusion: str
-    """What makes a subcategory belong here."""
+    """States why a subcategory belongs here."""
     performer: str
     """Who does this work."""
     subcategories: tuple[Subcategory, ...]

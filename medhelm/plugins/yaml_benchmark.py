@@ -50,9 +50,9 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     """Options of every row: the label that `reference` holds -> the text that is shown."""
     questions: dict[str, str] = {}
-    """What is asked for each value of the column `question`; empty: its text as it is."""
+    """Maps each value of the column `question` to the request. Empty means its text as it is."""
     ask: str = ""
-    """What is asked of a row whose column `question` is empty or absent."""
+    """Holds the request of a row whose column `question` is empty or absent."""
     cluster: str | None = None
     part: str | None = None
     """Column with one of `parts`."""
@@ -62,7 +62,7 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the published table differs from the declared one."""
+    """Lists the differences of the published table from the declared one."""
 
     columns: dict[str, str] = {}
     """The declared column -> its name there, for each column that it has."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a metric's declaration, a prompt, a gold or a data folder, one by one."""
+"""Check a metric's declaration, a prompt, a gold and a data folder for each possible fault."""
 
 from __future__ import annotations
 

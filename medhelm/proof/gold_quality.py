@@ -1,4 +1,4 @@
-"""Which golds of a benchmark a small judge finds unreasonable, and what that does to results.
+"""Find golds that a small judge calls unreasonable, and their effect on results.
 
 (Bedi et al. 2025, MedHELM, appendix D.) Every gold is shown to one judge below the text that models
 are given, as a jury of one that rates one criterion from 0 to 1. Its judgements are kept:
@@ -102,7 +102,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What the judge said of the golds."""
+    """Holds the judge's verdicts on the golds."""
 
     golds: int
     without_gold: int
@@ -110,7 +110,7 @@ class Verdicts:
     """Ids of instances whose gold is unreasonable, and their cluster."""
     accepted: Mapping[str, str | None]
     abstained: Mapping[str, int]
-    """Why there is no verdict, and how often."""
+    """Counts the reasons for which there is no verdict."""
 
 
 def quality_terms(judge: ModelSpec) -> JuryTerms:

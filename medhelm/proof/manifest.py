@@ -1,4 +1,4 @@
-"""What a benchmark's data and embedded answers were when it was last checked.
+"""Record a benchmark's data and embedded answers as they were at the last check.
 
 `manifests/<benchmark>.json` beside the plugin file holds it for the bundled samples and for
 the full data, so that a change of data, prompt, extraction or metric is seen before it costs.
@@ -23,7 +23,7 @@ Scores = dict[str, dict[str, float | None]]
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the metrics (but slow ones) read one phrasing over the instances, to six places.
+    """Counts how the metrics (but slow ones) read one phrasing over the instances, to six places.
 
     Of a phrasing of the gold `read` is the share read right by all of them, `wrong` the share read
     as another answer by any. Of a reply without an answer `read` is the share in which nothing is read, `wrong`

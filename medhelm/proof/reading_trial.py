@@ -1,4 +1,4 @@
-"""How the metrics of a benchmark read its golds in many phrasings."""
+"""Test how the metrics of a benchmark read its golds in many phrasings."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ _TOLERANCE = 1e-9
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one benchmark on one kind of data."""
+    """Holds the findings on one benchmark on one kind of data."""
 
     benchmark: str
     data: Data

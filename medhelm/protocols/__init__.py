@@ -1,4 +1,4 @@
-"""How one instance is conducted with a model; every protocol returns an `Episode`.
+"""Conduct one instance with a model. Every protocol returns an `Episode`.
 
 Which protocol a benchmark takes follows from what its answers are.
 """

@@ -67,14 +67,14 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens_limit: int
     output_tokens_expected: int
     basis: str
-    """What the expected output rests on."""
+    """Names the basis of the expected output."""
     usd_limit: float | None
     """None where the price is unknown."""
     usd_expected: float | None
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
-    """What comes on top for them; none where no model judges."""
+    """Adds the cost of each judge. It is empty where no model judges."""
 
 
 class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):

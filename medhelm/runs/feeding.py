@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class Log(Protocol):
-    """What is synced while a sweep goes on."""
+    """Syncs its file while a sweep goes on."""
 
     def sync(self) -> None:
         """Force what was appended to the disk; raises RecordError, also where the log is gone."""
@@ -29,7 +29,7 @@ class Log(Protocol):
 
 
 class Sweep(Protocol):
-    """What asking needs of a sweep."""
+    """Describes the parts of a sweep that asking needs."""
 
     pool: ModelPool
     ledger: Ledger

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do to work that is asking models."""
+"""Handle Ctrl-C and SIGTERM in work that is asking models."""
 
 from __future__ import annotations
 

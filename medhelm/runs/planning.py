@@ -1,4 +1,4 @@
-"""What a command asks for -> runs that are ready to start, refused here or not at all.
+"""Turn a command's request into runs that are ready to start, refused here or not at all.
 
 Everything that can be refused without a request is refused here: unknown names, missing
 data, missing keys, data that may not go to an endpoint, a cap without a price.
@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which instances a run asks."""
+    """Selects the instances that a run asks."""
 
     instances: int
     cut: int | None
@@ -74,7 +74,7 @@ class Selection:
     made: Mapping[str, int]
     """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
     copies: str = ""
-    """What to say of rows that repeat others; empty where none does."""
+    """Words the warning of rows that repeat others. It is empty where none does."""
 
 
 def plan_runs(

@@ -28,7 +28,7 @@ from medhelm.store.records import (
 
 @dataclass(frozen=True, kw_only=True)
 class Regraded:
-    """What came of one stored run: a record, or the reason why there is none."""
+    """Holds the outcome of one stored run: a record, or the reason why there is none."""
 
     where: str
     """Benchmark, model and folder, for people; empty where the reason names the folder."""
@@ -37,9 +37,9 @@ class Regraded:
     """The run's folder; None where the run could not be read."""
     reason: str = ""
     is_skipped: bool = False
-    """Whether it was passed over (its benchmark is not installed) and did not fail."""
+    """True if it was passed over (its benchmark is not installed) and did not fail."""
     note: str = ""
-    """What to know of a run that was graded all the same."""
+    """Warns of a run that was graded all the same."""
 
     @property
     def problem(self) -> str:

@@ -54,7 +54,7 @@ _ACTIVE_RUNS = 4
 
 
 class Progress(Protocol):
-    """What a display is told; all calls come from the event loop's thread."""
+    """Receives the events of a sweep. All calls come from the event loop's thread."""
 
     def planned(self, run: Run, total: int, answered: int) -> None:
         """Say how many episodes a run has, and how many were answered before."""
@@ -71,7 +71,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """How one run of a sweep ended."""
+    """Reports how one run of a sweep ended."""
 
     run: Run
     record: RunRecord | None
@@ -83,29 +83,29 @@ class Ending:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """How a sweep ended."""
+    """Reports how a sweep ended."""
 
     endings: tuple[Ending, ...]
     stopped: MedhelmError | None
-    """Why it stopped before its end; None where it did not."""
+    """Gives the reason for a stop before its end. Else it is None."""
 
 
 @dataclass
 class Sweep:
-    """What the runs of one sweep share."""
+    """Holds the state that the runs of one sweep share."""
 
     pool: ModelPool
     ledger: Ledger
     progress: Progress
     stopped: MedhelmError | None = None
-    """Why no further request is sent; None while the sweep goes on."""
+    """Gives the reason why no further request is sent, and None while the sweep goes on."""
     feeders: set[asyncio.Task[None]] = field(default_factory=set)
     logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
-    """Why a run's task was cancelled: one of its logs cannot be synced or found any more."""
+    """Gives the reason for a cancelled task: one of its logs cannot be synced or found any more."""
     broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
-    """Why judges of a run could not be asked; the run is graded without them."""
+    """Gives the reason why judges could not be asked. The run is graded without them."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )

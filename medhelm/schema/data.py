@@ -16,7 +16,7 @@ DataClass = Literal["public", "gated", "private"]
 """Who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
 AnswerKind = Literal["choice", "number", "labels", "text", "actions"]
-"""What an answer looks like; the baselines act on it."""
+"""Names the form of an answer. The baselines act on it."""
 
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
@@ -32,22 +32,22 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     """snake_case; the key of its score in the judge's reply."""
     text: str
-    """What is asked, and what the ends of the scale mean."""
+    """Words the question, and the meaning of the ends of the scale."""
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the judges of a jury rate, and by which scale."""
+    """Defines the criteria of a jury, and their scale."""
 
     name: str
     version: str
     task: str
-    """What the judge is to do, in one or two sentences."""
+    """Words the judge's task in one or two sentences."""
     criteria: tuple[Criterion, ...]
     reference: str = (
         "an answer that is known to be good. Compare with it where that helps; another answer can "
         "be as good."
     )
-    """What `<reference>` holds and how a judge uses it; empty: judges are not shown it."""
+    """Describes `<reference>` and its use by a judge. If it is empty, judges are not shown one."""
     minimum: int = 1
     maximum: int = 5
 
@@ -66,17 +66,17 @@ class Instance(
     context: str = ""
     """The clinical text given."""
     question: str = ""
-    """What is asked about the context, where the instance brings its own question."""
+    """Words the question about the context, where the instance brings its own."""
     choices: tuple[str, ...] = ()
     """Texts of the options; they are lettered A, B, C, ... in this order."""
     references: tuple[str, ...] = ()
     """Accepted answers, the gold first. With choices: option letters."""
     answer_key: dict[str, str] = {}
-    """What only the metric may see besides the references (limits, output type)."""
+    """Holds facts for the metric alone besides the references (limits, output type)."""
     cluster: str | None = None
     """Key of the patient, note or dialogue that instances share; intervals resample it whole."""
     metadata: dict[str, str] = {}
-    """What tables can slice by (specialty, difficulty, language, demographics). `part` names
+    """Holds the slices of tables (specialty, difficulty, language, demographics). `part` names
     the part of a benchmark of several."""
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
@@ -90,7 +90,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: str
     """Path below `<data dir>/<benchmark>/`."""
     url: str = ""
-    """Where `medhelm data fetch` gets it; empty where a user must bring it."""
+    """Names the address for `medhelm data fetch`. It is empty where a user must bring the file."""
     sha256: str = ""
     """Empty means unpinned: the hash of the first fetch is recorded beside the file."""
     folder: str = ""
@@ -148,9 +148,9 @@ class Phrasing:
     name: str
     text: str
     gives_gold: bool = True
-    """Whether a reader finds the gold in it; False: nothing may be read."""
+    """True if a reader finds the gold in it. False if nothing may be read."""
     is_cut: bool = False
-    """Whether the reply ended at the output budget."""
+    """True if the reply ended at the output budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Benchmark:
     prompt: str | Prompt = "multiple_choice"
     """Name of a template of `prompts.TEMPLATES`, or a template."""
     instruction: str = ""
-    """What the model is to do, in our own words; fills {instruction}."""
+    """Words the model's task in our own words. It fills {instruction}."""
     version: str = "1"
     """Raised whenever prompt, mapping or extraction changes."""
     title: str = ""
@@ -187,7 +187,7 @@ class Benchmark:
     parts: tuple[str, ...] = ()
     """Values of metadata['part']; the score is then the unweighted mean of the parts' means."""
     rubric: str = ""
-    """What a jury rates: a rubric beside the plugin (`rubrics/NAME.yaml`) or one of medhelm's."""
+    """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of a file that users fill with their own data, and what each holds."""
     how_to_get: tuple[str, ...] = ()
@@ -197,14 +197,14 @@ class Benchmark:
     """The budget of models that think before they answer; declared, and shown."""
     data_class: DataClass = "public"
     redistributable: bool = False
-    """Whether the text of instances may be republished."""
+    """True if the text of instances may be republished."""
     curation: Literal["existing", "formulated", "new"] = "existing"
     licence: str = "unknown"
     citation: str = ""
     expected_instances: Mapping[str, int] = field(default_factory=dict)
     """Number of instances of each split of the full data."""
     cluster: str = ""
-    """What `Instance.cluster` stands for ('note'); empty: instances are independent."""
+    """Names the unit of `Instance.cluster` ('note'). If it is empty, instances are independent."""
     samples: Path | None = None
     """JSONL of synthetic rows; None: `samples/<name>.jsonl` beside the plugin's file."""
     origin: str = ""

@@ -1,4 +1,4 @@
-"""What is sent to a model for one instance, and what comes back.
+"""Define a request to a model for one instance, and its response.
 
 `SCHEMA` is the version of the records; a reader of an older one migrates or refuses.
 """
@@ -14,7 +14,7 @@ from medhelm.schema.data import Instance
 SCHEMA = 1
 
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
-"""Why a response ended: by itself, at the budget, by a refusal, or it never came."""
+"""Names the end of a response: by itself, at the budget, by a refusal, or it never came."""
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,7 +25,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the model is asked to decode; None leaves a setting to the endpoint."""
+    """Configures how the model decodes. None leaves a setting to the endpoint."""
 
     temperature: float | None = 0.0
     top_p: float | None = None
@@ -34,7 +34,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent. It never carries the gold."""
+    """Holds one request to a model. It never carries the gold."""
 
     instance_id: str
     repeat: int = 0
@@ -60,7 +60,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came back for one request."""
+    """Holds the answer to one request."""
 
     instance_id: str
     repeat: int = 0

@@ -11,7 +11,7 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request, Response, Sampling
 
 EndpointClass = Literal["local", "contracted", "external"]
-"""Where a model runs: this machine, a party under contract, or anyone else."""
+"""Names the place where a model runs: this machine, a party under contract, or anyone else."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model config says. `name` is the id in tables, `model` what the endpoint is sent."""
+    """Holds a model config. `name` is the id in tables, `model` the name that the endpoint gets."""
 
     name: str
     provider: str = "openai"
@@ -35,7 +35,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     endpoint_class: EndpointClass = "external"
     weights: Literal["open", "closed", "none"] = "closed"
     reasoning: bool = False
-    """Whether the model thinks before it answers and gets the benchmark's reasoning budget."""
+    """True if the model thinks before it answers and gets the benchmark's reasoning budget."""
     max_output_tokens: int | None = None
     """Replaces the benchmark's budget; then the run is not comparable with others."""
     context_window: int | None = None
@@ -44,7 +44,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_seed: bool = True
     json_schema: bool = False
-    """Whether the endpoint holds answers to a JSON Schema that a request carries."""
+    """True if the endpoint holds answers to a JSON Schema that a request carries."""
     extra_body: dict[str, Any] = {}
     """Further fields of the request's JSON body (chat template options and the like)."""
     timeout_s: float = 120.0
@@ -53,7 +53,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_attempts: int = 6
     price: Price | None = None
     note: str = ""
-    """What `medhelm list models` says of the config (`unverified`, `retired 2026-10-23`)."""
+    """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
 
 
 class Model(Protocol):

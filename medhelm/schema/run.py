@@ -56,9 +56,9 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quorum: int = 2
     """Verdicts that a score needs; below, the instance is unscored."""
     repairs: int = 2
-    """How often a judge is asked again whose reply cannot be read."""
+    """Limits how often a judge is asked again whose reply cannot be read."""
     reasons: bool = True
-    """Whether judges give a short reason for each score."""
+    """True if judges give a short reason for each score."""
     max_output_tokens: int = 1024
     reasoning_output_tokens: int = 8192
 
@@ -70,7 +70,7 @@ class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rubric: Rubric
     version: str
     instruction: str = ""
-    """What the model was told to do, as the judges are shown it."""
+    """Holds the model's instruction, as the judges are shown it."""
 
 
 class GradingSpec(
@@ -96,11 +96,11 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     value: float | None
     """None where no instance has a value."""
     counted: int
-    """How many are in the value: scored ones and those that count with the floor."""
+    """Counts the answers in the value: scored ones and those that count with the floor."""
     scored: int
     outcomes: dict[Outcome, int]
     cut: int | None = None
-    """How many of the scored ones ended at the output budget; None: graded before it was counted."""
+    """Counts scored ones that ended at the output budget. None: graded before it was counted."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,17 +118,17 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one judge used over a run, repairs and repeated tries included."""
+    """Sums the usage of one judge over a run, repairs and repeated tries included."""
 
     judge: ModelSpec
     judgements: dict[str, int]
-    """How its judgements ended ('scored', 'unreadable', 'refused', 'error', 'not asked', ...)."""
+    """Counts its judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
     usage: UsageTotals
     served_models: dict[str, int]
 
 
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What reporting needs of a benchmark without loading its plugin."""
+    """Holds the facts of a benchmark that reporting needs without loading its plugin."""
 
     name: str
     title: str
@@ -144,7 +144,7 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     instruction: str = ""
     tasks: tuple[str, ...] = ()
     source: str = ""
-    """Where the data come from, for people."""
+    """Names the source of the data for people."""
     plugin: str = ""
     """File that declares the benchmark, with the start of its sha256."""
 

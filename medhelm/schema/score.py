@@ -23,7 +23,7 @@ Outcome = Literal[
     "unscored",
     "uninformative",
 ]
-"""How one instance ended.
+"""Names the outcome of one instance.
 
 scored: an answer was read and scored. unparsed: text came, no answer could be read.
 empty: no text came. refused: the endpoint said so. truncated: nothing could be read
@@ -37,14 +37,14 @@ FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "trunca
 """Outcomes that count with the metric's floor. The others but `scored` are in no mean."""
 
 IntervalKind = Literal["auto", "exact", "bounded"]
-"""How a score's interval is made (`Metric.interval`)."""
+"""Names the method of a score's interval (`Metric.interval`)."""
 
 Scoring = Literal["fixed", "helm"]
 """fixed: the metric as it should be. helm: the published scorer, faults included."""
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """What one metric says of one response."""
+    """Holds one metric's score of one response."""
 
     value: float | None
     """Finite, in the metric's range; None where there is no score."""
@@ -52,7 +52,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     extracted: str = ""
     """The answer that was read out of the completion."""
     reason: str = ""
-    """Why there is no value, or why it is what it is."""
+    """Gives the reason for no value, or for this one."""
     stats: tuple[float, ...] = ()
     """Additive statistics for metrics that are not a mean (see `Metric.aggregation`)."""
 
@@ -67,11 +67,11 @@ class Metric(ABC):
     """Raised whenever a number can change."""
     scoring: Scoring = "fixed"
     is_as_published: bool = False
-    """Whether the published scorer follows the same rule and needs no class of its own."""
+    """True if the published scorer follows the same rule and needs no class of its own."""
     minimum: float = 0.0
     maximum: float = 1.0
     floor: float | None = 0.0
-    """What an unparsed, empty, refused or truncated response counts; None: it is in no mean, and a
+    """Gives the value of an unparsed, empty, refused or cut response. None: it is in no mean, and a
     model is ranked only where nearly all of its responses were read."""
     higher_is_better: bool = True
     aggregation: str = "mean"
@@ -82,7 +82,7 @@ class Metric(ABC):
     """exact: a rate of independent instances, which gets Clopper-Pearson's interval. bounded: a
     score that one bad instance not seen yet could change much, which gets Gaffke's."""
     is_slow: bool = False
-    """Whether one score takes milliseconds; such metrics are computed on all cores."""
+    """True if one score takes milliseconds. Such metrics are computed on all cores."""
 
     @abstractmethod
     def score(self, instance: Instance, response: Response) -> Score:

@@ -36,7 +36,7 @@ _SPELLING = re.compile(
 _KEYS = ("precision", "recall", "f1")
 _FORM = f"{NAME}, {NAME}:MODEL, {NAME}:MODEL@LAYER, each with #precision or #recall"
 _DECIMALS = 6
-"""What else stands in a batch changes the digits behind these."""
+"""The rest of a batch changes the digits behind these."""
 _HELD = 4096
 
 _Three = tuple[float, float, float]

@@ -46,7 +46,7 @@ def _stemmer() -> Any:
 
 
 class _Tokenizer:
-    """What the package's scorer asks for words."""
+    """Splits texts into words for the package's scorer."""
 
     def tokenize(self, text: str) -> list[str]:
         return list(_tokens(text))

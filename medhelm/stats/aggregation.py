@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WinDefinition = Literal["half", "literal"]
-"""Whether a tie is half a win, which gives the paper's table 1, or a win for both, as in its text."""
+"""Chooses a tie's weight: half a win, as in the paper's table 1, or a win for both (its text)."""
 
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order
@@ -111,7 +111,7 @@ AGGREGATIONS: Mapping[str, Callable[[Floats], Floats]] = {
     "micro_f1": micro_f1,
     "macro_f1": macro_f1,
 }
-"""How the sums (..., k) of the statistics of instances make the value (...) of a run."""
+"""Turns the sums (..., k) of the statistics of instances into the value (...) of a run."""
 
 
 def extreme_sums(
@@ -315,7 +315,7 @@ def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:
 
 
 PAPER_MDE_FACTOR = 2.80
-"""What the paper's authors multiply by: z[0.975] + z[0.80] = 2.8016, rounded."""
+"""The paper's authors multiply by this: z[0.975] + z[0.80] = 2.8016, rounded."""
 
 
 def mde(error: float | Floats, alpha: float = ALPHA, beta: float = BETA) -> Floats:

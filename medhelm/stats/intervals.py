@@ -70,7 +70,7 @@ class Interval:
     high: float | None
     method: str
     has_few_clusters: bool = False
-    """Whether its clusters are worth fewer than `FEW_CLUSTERS`, so that it may be too short."""
+    """True if its clusters are worth fewer than `FEW_CLUSTERS`, so that it may be too short."""
 
 
 def seed_of(seed: int, *names: str) -> int:

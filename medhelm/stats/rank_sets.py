@@ -1,4 +1,4 @@
-"""Which models are clearly better than which, all pairs at once, and the ranks that follow.
+"""Find models that are clearly better, all pairs at once, and the ranks that follow.
 
 A pair is parted where its paired difference, in standard errors, is above the quantile of the
 largest such difference of all pairs over the bootstrap draws (centred). So the chance that any

@@ -99,7 +99,7 @@ def without_checksum(line: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a log holds: keys already answered, and what was mended on opening it."""
+    """Holds the content of a log: keys already answered, and repairs made on opening it."""
 
     answered: set[int]
     """Keys that are not asked again."""

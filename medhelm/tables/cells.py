@@ -93,7 +93,7 @@ class MetricScores:
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
     answers: Answers | None = None
-    """What a jury, or one judge, gave each answer; None of other metrics."""
+    """Holds the scores by a jury, or by one judge, of each answer. Other metrics have None."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""

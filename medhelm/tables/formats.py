@@ -36,7 +36,7 @@ _MISSING = {
     ("harm", "specialty"): "(none)",
     ("slices", "value"): "(none)",
 }
-"""What stands for a missing value where it is not a dash."""
+"""Replaces a missing value where it is not a dash."""
 
 _QUIET = frozenset({"flags", "not_scored", "abstained"})
 """Columns whose missing values stay empty."""

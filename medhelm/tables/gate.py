@@ -1,4 +1,4 @@
-"""Whether each model reaches the thresholds of a profile: PASS, FAIL or INCONCLUSIVE.
+"""Check whether each model reaches the thresholds of a profile: PASS, FAIL or INCONCLUSIVE.
 
 A model is judged by its own run alone: on all of its instances, whatever other models answered.
 PASS where the whole interval of the score is at or beyond the threshold, FAIL where all of it is

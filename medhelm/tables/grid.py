@@ -33,13 +33,13 @@ class Shown:
     """A column as texts."""
 
     name: str
-    """How notes call it."""
+    """Names it in notes."""
     heading: str
     cells: tuple[str, ...]
     is_number: bool = False
-    """Whether its cells are printed whole, at the right; others are shortened or folded."""
+    """True if its cells are printed whole, at the right. Others are shortened or folded."""
     is_key: bool = False
-    """Whether its cells are printed whole since a reader types them."""
+    """True if its cells are printed whole since a reader types them."""
     without_interval: tuple[str, ...] | None = None
     """The cells without their intervals, where these may be left out."""
 
@@ -64,7 +64,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """How a grid is printed on a screen."""
+    """Sets the form of a grid on a screen."""
 
     grid: Grid
     width: int

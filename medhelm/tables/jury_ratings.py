@@ -105,7 +105,7 @@ class Jury:
 
     @cached_property
     def is_stand_in(self) -> bool:
-        """Whether the judges are the graders of the offline jury."""
+        """Return whether the judges are the graders of the offline jury."""
         terms = [c.record.grading.jury for c in self.panel.cells.values()]
         return any(t is not None and not t.jury.judges for t in terms)
 

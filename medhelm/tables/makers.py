@@ -1,4 +1,4 @@
-"""Which models wrote or rated the instances that they are asked: their scores may be too high."""
+"""Find models that wrote or rated the instances that they are asked: scores may be too high."""
 
 from __future__ import annotations
 

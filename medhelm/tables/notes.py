@@ -1,4 +1,4 @@
-"""What must be said beside the numbers: notes of tables, flags of cells, settings printed."""
+"""Write the text beside the numbers: notes of tables, flags of cells, settings printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medhelm.tables.table import Value
 _MANY = 10
 
 NOT_GRADED = "not graded"
-"""Why a model is not ranked on a benchmark where its run is stored but has no grading."""
+"""Gives the reason for no rank on a benchmark whose run is stored but has no grading."""
 
 FLAGS = {
     "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),

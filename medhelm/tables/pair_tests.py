@@ -36,7 +36,7 @@ class _Benchmark:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the score is a mean over what is the same in all models."""
+        """Return whether the score is a mean over what is the same in all models."""
         return AGGREGATIONS[self.aggregation] is mean and bool(
             (self.sums[:, 1] == self.sums[:, 1, :1]).all()
         )

@@ -1,4 +1,4 @@
-"""What quality control finds in cases, as tables: summary, checks, rates, flags, leaks, measures."""
+"""Tabulate quality control of cases: summary, checks, rates, flags, leaks, measures."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Ranking:
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is anything to rank: two models on one benchmark."""
+        """Return whether there is anything to rank: two models on one benchmark."""
         return len(self.models) > 1 and len(self.benchmarks) > 0
 
     @cached_property
@@ -45,7 +45,7 @@ class Ranking:
 
     @cached_property
     def merit(self) -> Floats:
-        """What ranks (M,): a win rate or the macro-average."""
+        """Return the values (M,) that models are ranked by: a win rate or the macro-average."""
         by = self.settings.rank_by
         return self.scores.mean(axis=1) if by == "macro" else stats.win_rates(self.scores, by)
 
@@ -57,7 +57,7 @@ class Ranking:
 
     @cached_property
     def is_better(self) -> NDArray[np.bool_]:
-        """Whether row is clearly better than column (M, M), over all pairs at once.
+        """Return whether row is clearly better than column (M, M), over all pairs at once.
 
         By macro-average: where its paired difference is clear. By win rate: where that is so, and
         the win rate is higher and its difference, as the mean of the draws, clear too. The draws

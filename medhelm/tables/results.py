@@ -72,7 +72,7 @@ class Results:
     ) -> None:
         self._cells = tuple(cells)
         self.notes = tuple(notes)
-        """What was left out, and why."""
+        """Names the runs that were left out, and why."""
         self._ungraded = dict(ungraded or {})
         """Benchmark and model of stored runs without a grading."""
         self._damaged = dict(damaged or {})

@@ -1,4 +1,4 @@
-"""Which interval a score gets."""
+"""Choose the interval of a score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which graded runs make a table: one for each cell, all of one kind in each column.
+"""Select the graded runs of a table: one for each cell, all of one kind in each column.
 
 What cannot stand side by side is refused with the names of two runs and the way out; what is left
 out by rule is counted in a note.

@@ -16,7 +16,7 @@ from medhelm.tables.table import Row, Table, make_table
 
 @dataclass(frozen=True)
 class Spend:
-    """What was paid in USD; None where the price or the usage is unknown."""
+    """Sums the payments in USD. It is None where the price or the usage is unknown."""
 
     actual: float | None
     upper: float | None

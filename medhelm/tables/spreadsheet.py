@@ -14,13 +14,13 @@ from medhelm.errors import DataError, RecordError, UsageError
 from medhelm.files.durable import AtomicFile, why
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a spreadsheet would read as the start of a formula, in some languages in full width too."""
+"""A spreadsheet would read these as the start of a formula, some in full width too."""
 
 _SEPARATORS = (",", ";", "\t")
 """Spreadsheets write semicolons where the comma is the decimal mark."""
 
 _WORKBOOK = "PK\x03\x04"
-"""What .xlsx and .ods begin with: a zip archive."""
+"""Files of .xlsx and .ods begin with these bytes of a zip archive."""
 
 
 def guard(text: str) -> str:

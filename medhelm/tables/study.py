@@ -1,4 +1,4 @@
-"""What all tables are computed from: panels, the scores on them with their draws, the ranking.
+"""Hold the basis of all tables: panels, the scores on them with their draws, the ranking.
 
 A panel is one metric of one benchmark with the runs of all models. Its compared instances are
 those with a value in the run of every model that may be ranked there, and every score of the

@@ -39,7 +39,7 @@ class Settings:
     confidence: float = 0.95
     """Of every interval, rank interval and tie group."""
     rank_by: RankBy = "half"
-    """What ranks and tie groups follow: the win rate in one of its definitions, or the macro-average."""
+    """Names the basis of ranks and tie groups: a form of the win rate, or the macro-average."""
 
     mde: MdeScale = "range"
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
@@ -81,7 +81,7 @@ class Part:
     """Rows of one kind, which text formats show as a grid of their own."""
 
     level: str
-    """What the rows' column `level` says."""
+    """Describes the rows' column `level`."""
     title: str
     group: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from medhelm.tables.thresholds import Bar
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 Decision = Literal["interval", "point"]
-"""What a verdict follows: the whole interval of a score, or the score alone."""
+"""Names the basis of a verdict: the whole interval of a score, or the score alone."""
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 

@@ -1,4 +1,4 @@
-"""What a user says of the jury -> the jury of a run."""
+"""Resolve a user's settings of the jury to the jury of a run."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from medhelm.store.runlog import (
 )
 
 Parsed = Literal["scored", "unreadable", "refused", "truncated", "oversize", "error"]
-"""What came of one call of a judge."""
+"""Names the outcome of one call of a judge."""
 
 
 class JudgeCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class JudgeCall(msgspec.Struct, frozen=True, kw_only=True):
     finish: Finish
     parsed: Parsed
     fault: str = ""
-    """What is wrong with the reply, or the kind of the failure."""
+    """Names the fault of the reply, or the kind of the failure."""
     usage: Usage = Usage()
     lost: int = 0
     latency_s: float = 0.0
@@ -59,14 +59,14 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     scores: tuple[int, ...] | None
     reasons: tuple[str, ...] = ()
-    """Why each score was given, in the judge's words; text of the data's class."""
+    """Gives the judge's reason for each score. It is text of the data's class."""
     calls: tuple[JudgeCall, ...]
     is_broken_off: bool = False
-    """Whether the budget ended before a repair; the judge is asked again."""
+    """True if the budget ended before a repair. The judge is then asked again."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the judge is not asked again: it has scored, or abstained by itself."""
+        """Return whether the judge is finished: it has scored, or abstained by itself."""
         return self.calls[-1].parsed != "error" and not self.is_broken_off
 
     def verdict(self) -> Verdict:

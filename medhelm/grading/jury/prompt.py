@@ -1,4 +1,4 @@
-"""What a judge is sent: rubric, case and the fenced answer of the model.
+"""Render the prompt of a judge: rubric, case and the fenced answer of the model.
 
 The answer of the model is hostile: it may hold verdicts, instructions or our own delimiters.
 It stands between two lines that carry a word made from its content, and inside of it every tag

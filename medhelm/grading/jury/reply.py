@@ -35,11 +35,11 @@ _NOT_ONE = "the reply is not one JSON object and nothing else"
 
 
 class BadReply(ValueError):
-    """What is wrong with a reply, in words that go back to the judge; never text of the reply."""
+    """Reports a reply's fault in words for the judge, and never text of the reply."""
 
 
 class Reply(NamedTuple):
-    """What a judge says of an answer, in the order of the criteria."""
+    """Holds a judge's scores of an answer, in the order of the criteria."""
 
     scores: tuple[int, ...]
     reasons: tuple[str, ...]

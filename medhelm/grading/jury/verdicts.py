@@ -1,4 +1,4 @@
-"""What one judge says of one answer, and where it comes from."""
+"""Define one judge's verdict on one answer, and its origin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     scores: tuple[int, ...] | None
     reason: str = ""
-    """Why there are no scores ('unreadable reply', 'refused', 'error'); never text of a reply."""
+    """Gives the reason for no scores ('unreadable reply', 'refused', 'error'), never reply text."""
 
 
 class Panel(Protocol):

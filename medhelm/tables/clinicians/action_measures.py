@@ -108,7 +108,7 @@ WITH_INTERVAL = ("kappa_quadratic", "kappa_linear", "same_class", "class_kappa",
 
 @dataclass(frozen=True)
 class Agreement:
-    """What one comparison, or the mean over several, comes to."""
+    """Holds the result of one comparison, or the mean over several."""
 
     n: int
     """Actions that both of any pair rated."""

@@ -24,7 +24,7 @@ _METRIC = "noharm_overall"
 
 @dataclass(frozen=True)
 class ModelReplies:
-    """What one model endorsed in the cases that are compared."""
+    """Holds one model's endorsed actions in the cases that are compared."""
 
     model: str
     endorsed: Mapping[str, tuple[tuple[str, ...], ...]]

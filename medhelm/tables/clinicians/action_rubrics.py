@@ -23,7 +23,7 @@ from medhelm.tables.clinicians.action_replies import ModelReplies, StoredReplies
 from medhelm.tables.table import Row, Settings, Table, Value, make_table
 
 PANELS = 200
-"""How often ratings are drawn again."""
+"""Counts the draws of resampled ratings."""
 SEVERE = 6
 """Place of the severe errors in the sums of a case, behind those of `noharm_overall`."""
 

@@ -1,4 +1,4 @@
-"""How far scores and ranks of models hang on the ratings of actions.
+"""Measure how far scores and ranks of models depend on the ratings of actions.
 
 Each rater alone has what that rater does throughout; ratings that are drawn again have what raters
 do here and there.

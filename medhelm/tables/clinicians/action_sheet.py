@@ -27,7 +27,7 @@ SCALE = (
     ("2", "inappropriate; doing it could do moderate harm"),
     ("1", "inappropriate; doing it could do severe harm"),
 )
-"""What the points of the scale say, as the score takes them."""
+"""Words the points of the scale, as the score takes them."""
 
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -47,7 +47,7 @@ section { border-top: 1px solid; }
 
 @dataclass(frozen=True)
 class ActionSheet:
-    """What was written."""
+    """Names the files that were written."""
 
     path: Path
     page: Path

@@ -25,7 +25,7 @@ from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.table import Row, Settings, Table, Value, make_table
 
 ZScores = Literal["before", "after"]
-"""Whether clinicians' ratings are z-scored before they are averaged, or their plain mean after."""
+"""Chooses whether clinicians' ratings are z-scored before averaging, or their plain mean after."""
 
 MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
 """A pair of clinicians needs that many answers in common for an ICC of its own; two as in the paper."""

@@ -30,7 +30,7 @@ _COLUMNS = ("instance_key", "repeat", "cluster_key", "metric", "value", "outcome
 
 @dataclass(frozen=True)
 class RunScores:
-    """What metrics gave the answers of one run; NaN where an answer was not scored."""
+    """Holds the metrics of one run's answers, with NaN where an answer was not scored."""
 
     run: GradedRun
     places: Mapping[tuple[int, int], int]

@@ -26,7 +26,7 @@ _NAMES = ("benchmark", "model", "instance")
 
 
 class Answer(NamedTuple):
-    """What is rated: one model's answer to one instance."""
+    """Identifies a rated answer: one model's answer to one instance."""
 
     benchmark: str
     model: str
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 class KeyItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What an opaque item stands for."""
+    """Holds the meaning of an opaque item."""
 
     benchmark: str
     model: str

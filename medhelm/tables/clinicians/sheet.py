@@ -36,7 +36,7 @@ _NOT_RATED = "n/a"
 
 @dataclass(frozen=True)
 class Sheet:
-    """What was written."""
+    """Names the files that were written."""
 
     path: Path
     key: Path

@@ -46,7 +46,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What one clinician says of one row of the sheet."""
+    """Holds one clinician's answers to one row of the sheet."""
 
     rater: str
     item: str
