@@ -4,7 +4,8 @@ Chen et al., 2023, arXiv 2211.08584. The MIMIC-III reports of all anatomies, tes
 one report a line, which belong together line by line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,18 +15,18 @@ from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the findings and the impression of each line; raises DataError for a lone line."""
     findings, impressions = paths
-    pairs = zip_longest(read_lines(findings), read_lines(impressions))
-    for number, (finding, impression) in enumerate(pairs, 1):
-        if finding is None or impression is None:
-            short = findings if finding is None else impressions
-            raise DataError(
-                f"{short.name} ends behind line {number - 1}, the other file goes on; "
-                "take both from one release"
-            )
-        yield {"line": str(number), "findings": finding, "impression": impression}
+    with closing(read_lines(findings)) as first, closing(read_lines(impressions)) as second:
+        for number, (finding, impression) in enumerate(zip_longest(first, second), 1):
+            if finding is None or impression is None:
+                short = findings if finding is None else impressions
+                raise DataError(
+                    f"{short.name} ends behind line {number - 1}, the other file goes on; "
+                    "take both from one release"
+                )
+            yield {"line": str(number), "findings": finding, "impression": impression}
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of a file, which end at line feeds alone; raises DataError."""
     number = 0
     try:
