@@ -16,7 +16,8 @@ from medhelm.tables.selection import choose_runs
 def tables_command(gradings: Sequence[Path], results: Path) -> str:
     """Return the shortest `medhelm tables` that shows these gradings.
 
-    A results folder may hold runs that do not stand beside them: of other settings, of older data.
+    A results folder may hold runs that cannot be shown beside them (of other settings, of older
+    data), and newer ones in place of which these are shown.
     """
     folder = results.resolve()
     start = ["medhelm", "tables", "--results-dir", str(folder)]
@@ -30,14 +31,20 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
         runs, _ = graded_runs(folder)
     except MedhelmError:
         return shlex.join(start)
+    wanted = {path.resolve() for path in gradings}
+    has_one_a_cell = len({(spec.benchmark, spec.model.name) for spec, _ in specs}) == len(specs)
     for further in _choices(specs):
         try:
-            choose_runs(runs, **chosen, **further)
+            shown = choose_runs(runs, **chosen, **further).runs
+            if has_one_a_cell and (others := wanted - {run.path for run in shown}):
+                further["folders"] = sorted(str(path.relative_to(folder)) for path in others)
+                choose_runs(runs, **chosen, **further)
         except MedhelmError:
             continue
         words = ["--latest"] * further.get("latest", False)
         for option in ("benchmarks", "models"):
             words += [f"--{option[:-1]}", *further[option]] if option in further else []
+        words += ["--run", *further["folders"]] if "folders" in further else []
         return shlex.join([*start, *words])
     return shlex.join([*start, "--latest"])
 

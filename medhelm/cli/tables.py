@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
     )
     parser.add_argument(
+        "--run",
+        nargs="+",
+        action="extend",
+        metavar="DIR",
+        help="folder of a run, or of a grading, to take where a cell has several",
+    )
+    parser.add_argument(
         "--json-schema", action="store_true", help="print the JSON Schema of a table, no table"
     )
     add_common(parser)
@@ -118,7 +126,9 @@ def settings(args: argparse.Namespace, **more: Any) -> Settings:
     )
 
 
-def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
+def load(
+    args: argparse.Namespace, benchmarks: Any, models: Any, runs: Sequence[str] = ()
+) -> Results:
     """Return the results that the options name; raises MedhelmError."""
     from medhelm.tables.results import load_results
 
@@ -129,6 +139,7 @@ def load(args: argparse.Namespace, benchmarks: Any, models: Any) -> Results:
         latest=args.latest,
         benchmarks=benchmarks,
         models=models,
+        runs=runs,
     )
 
 
@@ -184,7 +195,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--mde belongs to --table mde")
     form = chosen_format(args.format, args.out)
     chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
-    results = load(args, args.benchmark, args.model)
+    results = load(args, args.benchmark, args.model, args.run or ())
     names = [args.table] if args.table else ["overall", "benchmarks"]
     tables = [results.typed(n, chosen, by=args.by, metrics=args.metrics) for n in names]
     emit(tables, form, args.out)

@@ -225,18 +225,20 @@ def load_results(
     latest: bool = False,
     benchmarks: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
+    runs: Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of a folder, ready for tables.
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
-    `models` name those to take; None is all. Raises UsageError where there is no run or where
+    `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
+    take where a model has several on a benchmark. Raises UsageError where there is no run or where
     runs cannot stand in one column, UnknownName for a name without runs.
     """
     folder = Path(results_dir)
     benchmarks, models = list(benchmarks or ()), list(models or ())
-    runs, damaged = _records(find_gradings(folder))
-    stored, unreadable = _ungraded(folder, runs, scoring)
+    graded, damaged = _records(find_gradings(folder))
+    stored, unreadable = _ungraded(folder, graded, scoring)
     damaged += unreadable
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
     stored = [
@@ -247,14 +249,20 @@ def load_results(
     ]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
     seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
-    _refuse_ungraded(runs, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
-    if not runs:
+    _refuse_ungraded(graded, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
+    if not graded:
         raise UsageError(
             f"no graded run below {folder}{seen}; `medhelm run results_dir={folder}` makes some, "
             "`medhelm score` grades stored responses"
         )
     chosen = choose_runs(
-        runs, data=data, scoring=scoring, latest=latest, benchmarks=benchmarks, models=models
+        graded,
+        data=data,
+        scoring=scoring,
+        latest=latest,
+        benchmarks=benchmarks,
+        models=models,
+        folders=runs,
     )
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []

@@ -69,15 +69,20 @@ def choose_runs(
     latest: bool = False,
     benchmarks: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
+    folders: Iterable[str | Path] = (),
 ) -> ChosenRuns:
     """Return the runs that a table is made of, or raise UsageError where they do not fit together.
 
     `data=None`: full runs where there is any, else those on bundled samples. `latest` takes the
-    newest of several runs of one cell; without it they are an error.
+    newest of several runs of one cell; without it they are an error. `folders` are those of runs,
+    or of their gradings, to take where a cell has several.
     """
     notes: list[str] = []
     chosen = _named(runs, "benchmark", benchmarks, lambda r: r.benchmark)
     chosen = _named(chosen, "model", models, lambda r: r.model)
+    chosen, passed_over = _in_folders(chosen, folders)
+    if passed_over:
+        notes.append(f"{passed_over} other run{'s' * (passed_over > 1)} left out by --run.")
     chosen = _of_scoring(chosen, scoring)
     is_full = data == "full" or (data is None and any(r.record.spec.data == "full" for r in chosen))
     kind: Data = "full" if is_full else "sample"
@@ -118,6 +123,31 @@ def _named(
         if name not in known:
             raise UnknownName(kind, name, known, f"runs were found of: {', '.join(sorted(known))}")
     return [r for r in runs if name_of(r) in names]
+
+
+def _in_folders(
+    runs: Sequence[GradedRun], folders: Iterable[str | Path]
+) -> tuple[list[GradedRun], int]:
+    """Return the runs without those whose cell has one in the folders, and how many these are."""
+    named: set[Path] = set()
+    for folder in map(Path, folders):
+        own = {r.path for r in runs if _is_in(r, folder)}
+        if not own:
+            raise UsageError(
+                f"--run {folder} is not the folder of a graded run among those chosen; give one as "
+                "the tables name it, like runs/BENCHMARK/MODEL/HASH"
+            )
+        named |= own
+    cells = {(r.benchmark, r.model) for r in runs if r.path in named}
+    kept = [r for r in runs if r.path in named or (r.benchmark, r.model) not in cells]
+    return kept, len(runs) - len(kept)
+
+
+def _is_in(run: GradedRun, folder: Path) -> bool:
+    """Return whether a folder, from the results folder or from here, is a run's or a grading's."""
+    above = Path(run.folder), run.path, run.path.resolve()
+    wanted = folder, folder.resolve()
+    return any(path in wanted or path.parents[1] in wanted for path in above)
 
 
 def _of_scoring(runs: Sequence[GradedRun], scoring: Scoring) -> list[GradedRun]:

@@ -103,3 +103,34 @@ def test_the_command_to_go_on_goes_on(tmp_path: Path, server: FaultServer) -> No
     again = type_in(printed(done.stderr, "To go on where it stopped"), tmp_path)
     assert again.returncode == 7 and server.requests > asked, again.stderr
     assert not server.duplicates
+
+
+@pytest.mark.slow
+def test_tables_again_shows_an_older_run_that_was_just_shown(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    """The fault: the printed command took the newest run, whose score is another one."""
+    write_quiz(tmp_path, 6)
+    given: list[dict[str, object]] = [{}, {"model.sampling.temperature": 0.5}, {}]
+    scores = []
+    for text, settings in zip(("A", "C", "unused"), given, strict=True):
+        server.answer = lambda prompt, text=text: text  # type: ignore[misc]
+        done = medhelm(*arguments(tmp_path, server.base_url, **settings), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        again = type_in(printed(done.stdout, "Tables again"), Path("/"))
+        assert again.returncode == 0, again.stderr
+        shown = [re.findall(r"openai/test +\S+ +(\d\.\d\d)", out.stdout) for out in (done, again)]
+        assert shown[0] == shown[1] and len(shown[0]) == 1
+        scores += shown[0]
+    assert server.requests == 12
+    assert scores[0] == scores[2] != scores[1]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_not_there_is_refused(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 2)
+    done = medhelm(*arguments(tmp_path, server.base_url), cwd=tmp_path)
+    line = f"{printed(done.stdout, 'Tables again')} --run runs/quiz/nowhere/0"
+    refused = type_in(line, Path("/"))
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1 and "--run runs/quiz/nowhere/0" in refused.stderr
