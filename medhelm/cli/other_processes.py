@@ -10,7 +10,7 @@ import os
 import secrets
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,23 +176,30 @@ def _at_once(
     bounds = [a.partition("=")[2] for a in argv if a.startswith(_AT_ONCE)]
     bound = min((int(b) for b in bounds if b.isdigit() and int(b)), default=len(jobs))
     asking: Counter[str] = Counter()
-    limit: dict[str, int] = {}
+    limits: dict[str, set[int]] = defaultdict(set)
     for job in jobs:
         names = {choice.name for choice in job.benchmarks}
         own = [r for r in runs if r.spec.benchmark in names]
         own = [r for r in own if r.spec.model.name == job.model.name]
         judges = [j for r in own if r.grading.jury for j in r.grading.jury.jury.judges]
-        specs = {endpoint_of(s): s for s in (job.model, *judges) if endpoint_of(s)}
-        asking.update(specs.keys())
-        for key, spec in specs.items():
-            limit[key] = min(limit.get(key, CEILING), spec.max_concurrency or CEILING)
+        specs = [(endpoint_of(s), s) for s in (job.model, *judges) if endpoint_of(s)]
+        asking.update({key for key, _ in specs})
+        for key, spec in specs:
+            if spec.max_concurrency is not None:
+                limits[key].add(spec.max_concurrency)
     found = {key: min(n, bound) for key, n in asking.items()}
     for key, n in found.items():
-        if n > limit[key]:
+        limit = min(limits[key], default=CEILING)
+        if n > limit:
+            of = (
+                f"max_concurrency={limit}"
+                if limits[key]
+                else f"max_concurrency, by default {limit},"
+            )
             raise UsageError(
                 f"hydra/launcher={launcher} may run {n} jobs at once that ask {key}, each at least "
-                f"one request, and max_concurrency={limit[key]} holds for all of them: give "
-                f"hydra.launcher.array_parallelism={limit[key]} where the launcher takes it, raise "
+                f"one request, and {of} holds for all of them: give "
+                f"hydra.launcher.array_parallelism={limit} where the launcher takes it, raise "
                 "model.max_concurrency, or leave the launcher out"
             )
     return found

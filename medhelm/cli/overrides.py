@@ -50,13 +50,13 @@ def _sweep(key: str, value: str) -> str:
     """Return the value of a group as a sweep where it is a list."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import ChoiceSweep
-    from hydra.errors import OverrideParseException
+    from hydra.errors import HydraException
 
     if "[" not in value:
         return value
     try:
         parsed = OverridesParser.create().parse_override(f"{key}={value}").value()
-    except OverrideParseException:  # said where all overrides are read
+    except HydraException:  # said where all overrides are read
         return value
     if isinstance(parsed, list) and parsed and not any(isinstance(p, list) for p in parsed):
         if all(isinstance(name, str) for name in parsed):

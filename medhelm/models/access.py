@@ -112,7 +112,8 @@ KEY_NAME = re.compile(
 """Names whose value is a key: 'api_key', 'x-api-key', 'auth.token'; `prompt_cache_key` is none."""
 _SECRET_PARAMETER = re.compile(
     r"(?:^|[._-])(?:sig|signature|code|pass(?:wd|phrase)?|pwd|auth|credentials?|sas|jwt|bearer|hmac"
-    r"|ticket|session)$",
+    r"|ticket|session|session[_-]?id|sid|pw|sign|otp|[a-z]*(?:(?<!cache[_-])key|token|secret|password"
+    r"|signature))$",
     re.IGNORECASE,
 )
 """Further names of a URL's parameters whose value lets its holder in: signed addresses, functions."""

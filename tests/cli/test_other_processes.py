@@ -11,9 +11,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
 
+from medhelm.cli.elsewhere import _at_once as at_once
+from medhelm.errors import UsageError
+from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_gradings, find_runs, read_record
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
 from tests.server import FaultServer, serve_in_thread
@@ -222,3 +228,36 @@ def test_ctrl_c_grades_what_is_there_and_prints_how_to_go_on(
         )
         assert done.returncode == 0, done.stderr
         assert server.requests == 30 - answers
+
+
+def asked_by(*models: ModelSpec) -> tuple[list[Any], list[Any]]:
+    """Return a job for each model, and its run, as far as their limits are concerned."""
+    jobs = [SimpleNamespace(model=m, benchmarks=(SimpleNamespace(name="quiz"),)) for m in models]
+    grading = SimpleNamespace(jury=None)
+    return jobs, [
+        SimpleNamespace(spec=SimpleNamespace(benchmark="quiz", model=m), grading=grading)
+        for m in models
+    ]
+
+
+def test_the_limit_of_jobs_at_one_server_is_the_smallest_that_a_user_has_set() -> None:
+    base = ModelSpec(name="m", model="m", base_url="http://h/v1")
+    bounded = msgspec.structs.replace(base, base_url="http://H:80/v1/", max_concurrency=2)
+    jobs, runs = asked_by(base, base, bounded)
+    with pytest.raises(UsageError, match="max_concurrency=2 holds for all of them"):
+        at_once([], jobs, runs, "away")
+    # a judge at the server of its model counts, too, whichever of the two has the smaller limit
+    jobs, runs = asked_by(bounded, bounded, bounded)
+    for run in runs:
+        run.grading = SimpleNamespace(jury=SimpleNamespace(jury=SimpleNamespace(judges=(base,))))
+    with pytest.raises(UsageError, match="max_concurrency=2 holds for all of them"):
+        at_once([], jobs, runs, "away")
+    assert at_once(["hydra.launcher.n_jobs=2"], jobs, runs, "away") == {"http://h/v1": 2}
+
+
+def test_more_jobs_than_the_default_limit_need_one_of_their_own() -> None:
+    base = ModelSpec(name="m", model="m", base_url="http://h/v1")
+    with pytest.raises(UsageError, match="max_concurrency, by default 512, holds for all of them"):
+        at_once([], *asked_by(*[base] * 513), "away")
+    raised = msgspec.structs.replace(base, max_concurrency=600)
+    assert at_once([], *asked_by(*[raised] * 513), "away") == {"http://h/v1": 513}

@@ -58,6 +58,8 @@ def test_a_list_in_brackets_is_a_sweep(
         ("model=[a],[b]", r"a job has one model; write model=a,b"),
         ("model=choice([a,b])", r"a job has one model; write model=a,b"),
         ("benchmark=[[headqa],medec]", r"names no benchmark"),
+        ("benchmark=[headqa", r"cannot read the argument 'benchmark=\[headqa'"),
+        ("model=[a]b", r"cannot read the argument 'model=\[a\]b'"),
         ("jury.quorum=1", "jury.quorum goes with jury=NAME"),
         ("jury.reasons=false", "jury.reasons goes with jury=NAME"),
         ("model.sampling.stop=['\\n']", r"model.sampling.stop: a backslash .* in double quotes"),
