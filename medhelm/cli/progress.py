@@ -117,7 +117,7 @@ class Display:
 
     def message(self, text: str) -> None:
         """Print one line above the display."""
-        self._console.print(text, markup=False, highlight=False)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def errors(self) -> list[str]:
         """Return a line for each model of which requests failed, with the reasons."""

@@ -31,9 +31,9 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
     except UnknownName as e:
         raise PluginError(f"{where}: {e}") from None
     dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset) and not _COMMIT.fullmatch(dataset.revision):
+    if isinstance(dataset, HubDataset) and not _COMMIT.fullmatch(str(dataset.revision)):
         raise PluginError(
-            f"{where}: revision {dataset.revision!r} of {dataset.repo} is a name that can move, so "
+            f"{where}: revision {dataset.revision!r} of {dataset.repo} is not a commit, so "
             "the data are not pinned; give the commit, 40 digits of 0-9 and a-f"
         )
     tasks = {task.id for task in subcategory.tasks}

@@ -12,7 +12,6 @@ import asyncio
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -220,7 +219,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         sweep.progress.planned(run, total, total)
         return finished
     selection = await _selection(run, sweep)
-    plan = _plan(run, selection)
+    plan = _plan(run, selection, sweep.progress)
     folder = RunFolder(run.path)
     scan = await opened(folder, folder.open)
     sweep.logs[folder] = asyncio.current_task()
@@ -259,20 +258,28 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         folder.close()
 
 
-def _plan(run: Run, selection: Selection) -> Plan:
-    """Return the plan of a run: the stored one where only the spelling of settings differs."""
+def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
+    """Return the plan of a run: the stored one where only the spelling of settings differs.
+
+    One that cannot be read is replaced, which is reported.
+    """
     plan = Plan(
         spec=run.spec,
         request_hash=run.request_hash,
         instances=selection.instances,
         cut=selection.cut,
     )
-    with suppress(RecordError):
+    if not (run.path / "spec.json").exists():
+        return plan
+    try:
         stored = read_plan(run.path)
-        if msgspec.structs.replace(
-            stored, spec=one_spelling(stored.spec)
-        ) == msgspec.structs.replace(plan, spec=one_spelling(plan.spec)):
-            return stored
+    except RecordError as e:
+        progress.message(f"{e}. It is written again, as this command plans it")
+        return plan
+    if msgspec.structs.replace(stored, spec=one_spelling(stored.spec)) == msgspec.structs.replace(
+        plan, spec=one_spelling(plan.spec)
+    ):
+        return stored
     return plan
 
 

@@ -168,10 +168,13 @@ def _age(run: GradedRun) -> tuple[str, int]:
 
 
 def _newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
-    """Return one grading of each run: grading again takes the place of what was there."""
-    newest: dict[tuple[str, str, str], GradedRun] = {}
+    """Return one grading of each run: grading again takes the place of what was there.
+
+    A run is its folder: gradings may name its model differently, which is no second model.
+    """
+    newest: dict[Path, GradedRun] = {}
     for run in sorted(runs, key=_age):
-        newest[run.benchmark, run.model, run.record.request_hash] = run
+        newest[run.path.parents[1]] = run
     return list(newest.values())
 
 

@@ -261,6 +261,11 @@ def test_a_function_of_a_plugin_may_have_any_other_name(tmp_path: Path) -> None:
     assert "mine/one" in load_registry([str(write(tmp_path, "fine.py", text))]).models
 
 
+def test_no_revision_is_no_pin_either(tmp_path: Path) -> None:
+    text = MINIMAL.replace("DATASET", "HubDataset('owner/name', revision=None)")
+    assert "revision None of owner/name is not a commit" in refusal(write(tmp_path, "own.py", text))
+
+
 @pytest.mark.parametrize(
     "revision", ["main", "v1.0", "refs/convert/parquet", "0" * 39, "0" * 41, "A" * 40, ""]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ from medhelm.tables.cells import COLUMNS
 from medhelm.tables.results import load_results, read_scores
 from medhelm.tables.selection import GradedRun
 from tests.build_runs import forget_hash
-from tests.quiz import PLUGIN, medhelm, write_quiz
+from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
+from tests.server import serve_in_thread
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,27 @@ def test_a_summary_changed_by_hand_is_refused_and_score_writes_it_again(grading:
 def test_a_hash_at_another_place_is_no_hash(tmp_path: Path) -> None:
     assert not seals.is_broken(b'{"a": 1}')
     assert seals.is_broken(b'{"sha256": "' + b"0" * 64 + b'", "a": 1}')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["an unknown key", "a changed number"])
+def test_a_plan_that_cannot_be_read_is_not_replaced_in_silence(harm: str, tmp_path: Path) -> None:
+    """The fault: `run` wrote over a plan of another version, and said nothing of its keys."""
+    write_quiz(tmp_path, 4)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url)
+        assert medhelm(*argv, "max_instances=2").returncode == 0
+        (path,) = (tmp_path / "results").rglob("spec.json")
+        if harm == "an unknown key":
+            value = json.loads(path.read_bytes()) | {"shards": 3}
+            del value["sha256"]
+            path.write_text(json.dumps(value))
+        else:
+            path.write_text(path.read_text().replace('"instances": 2', '"instances": 3'))
+        done = medhelm(*argv)
+        assert done.returncode == 0, done.stderr
+        assert server.requests == 4 and not server.duplicates
+    (line,) = [line for line in done.stderr.splitlines() if "spec.json" in line]
+    assert ("holds 'shards'" in line) == (harm == "an unknown key")
+    assert "It is written again" in line
+    assert records.read_plan(path.parent).instances == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -584,6 +585,20 @@ def test_grading_a_run_again_takes_the_place_of_the_older_grading(tmp_path: Path
     write_run(tmp_path, "x", "a", items([0.0]), provenance=first)
     (row,) = load_results(tmp_path).typed("benchmarks", FEW).rows
     assert row["score"] == 1.0
+
+
+def test_a_run_that_was_graded_again_under_another_name_is_one_model(tmp_path: Path) -> None:
+    """The fault: one run stood in the table twice, as two models with two gradings."""
+    first = {"graded_at": "2026-01-01T00:00:00Z"}
+    again = {"graded_at": "2026-01-02T00:00:00Z"}
+    f1 = metric(name="other")
+    old = write_run(tmp_path, "x", "a", items([0.0]), metrics=[metric(), f1], provenance=first)
+    new = write_run(tmp_path, "x", "renamed", items([1.0]), provenance=again)
+    shutil.move(new, old.parent)
+    shutil.rmtree(tmp_path / "runs" / "x" / "renamed")
+    (row,) = load_results(tmp_path).typed("benchmarks", FEW).rows
+    assert (row["model"], row["score"]) == ("renamed", 1.0)
+    assert [r["model"] for r in load_results(tmp_path).typed("overall", FEW).rows] == ["renamed"]
 
 
 def test_full_runs_push_samples_out_and_say_so(tmp_path: Path) -> None:
