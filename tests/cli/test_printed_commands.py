@@ -114,7 +114,7 @@ def test_tables_again_shows_an_older_run_that_was_just_shown(
     given: list[dict[str, object]] = [{}, {"model.sampling.temperature": 0.5}, {}]
     scores = []
     for text, settings in zip(("A", "C", "unused"), given, strict=True):
-        server.answer = lambda prompt, text=text: text  # type: ignore[misc]
+        server.answer = lambda prompt, text=text: text
         done = medhelm(*arguments(tmp_path, server.base_url, **settings), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         again = type_in(printed(done.stdout, "Tables again"), Path("/"))
