@@ -88,7 +88,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 def read_labels(path: Path, task: str) -> dict[_Key, bool]:
     """Return the labels of a task by patient and time.
 
-    A label that stands twice counts once; where the two contradict each other it is left out.
+    A label that occurs twice counts once; where the two contradict each other it is left out.
     """
     found: dict[_Key, bool | None] = {}
     is_lab = task.startswith("lab_")

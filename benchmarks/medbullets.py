@@ -1,6 +1,6 @@
 """Medbullets: vignettes in the style of USMLE Steps 2 and 3, five options.
 
-Chen et al., 2024, arXiv 2402.18060. Ten questions stand twice in the file: each pair is one
+Chen et al., 2024, arXiv 2402.18060. Ten questions occur twice in the file: each pair is one
 cluster. Some refer to a figure that the file lacks; metadata `figure` says so.
 """
 

@@ -92,7 +92,7 @@ def read_passages(cell: Any) -> list[str]:
 
 
 def _unescape(literal: str) -> str:
-    """Return the text of one Python literal; line breaks in it stand for themselves."""
+    """Return the text of one Python literal; line breaks in it are kept as they are."""
     try:
         return str(ast.literal_eval(literal.replace("\r", "").replace("\n", "\\n")))
     except (ValueError, SyntaxError):

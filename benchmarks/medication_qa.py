@@ -1,7 +1,7 @@
 """MedicationQA: consumers' questions about medicines, with answers from trusted sources.
 
-Ben Abacha et al., 2019, MEDINFO. Some golds only say that there is no answer: such a question is
-asked and judged without a gold. Some questions stand several times in the file: equal ones are one
+Ben Abacha et al., 2019, MEDINFO. Some golds only state that there is no answer: such a question is
+asked and judged without a gold. Some questions occur several times in the file: equal ones are one
 cluster.
 """
 

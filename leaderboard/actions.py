@@ -21,7 +21,7 @@ _HARM, _SAFETY = "noharm_harm", "noharm_safety"
 
 
 def action_lines(instance: Instance) -> tuple[ActionLine, ...] | UnsetType:
-    """Return the actions of a case with their rubric; UNSET where the instance is no such case."""
+    """Return the actions of a case with their rubric; UNSET where it is not a case."""
     case = _case_of(instance)
     if case is None:
         return UNSET
@@ -92,7 +92,7 @@ def _is_as_stored(found: Labelled, scores: Iterable[MetricLine]) -> bool:
 
 
 def _why(case: Case, action: str, right: set[str], found: Labelled) -> str:
-    """Return why an appropriate action that was left out is no omission; empty where it was not."""
+    """Return why an appropriate action left out is not an omission; else empty."""
     endorsed = right & set(found.labels.endorsed)
     if action in endorsed:
         return ""

@@ -1,7 +1,7 @@
 """Results folder -> the runs that a site shows, and what could not be shown and why.
 
-Runs that cannot stand side by side take only their benchmark off the site, a damaged folder only
-itself. What is said of them names run folders, never a path of the machine and never data.
+Runs that cannot be compared remove only their benchmark from the site, a damaged folder only
+itself. Messages about them name run folders, never a path of the machine and never data.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _choose(
     latest: bool,
     problems: list[Problem],
 ) -> list[GradedRun]:
-    """Return the runs of each benchmark whose runs can stand side by side."""
+    """Return the runs of each benchmark whose runs can be compared."""
     by_benchmark: dict[str, list[GradedRun]] = defaultdict(list)
     for run in runs:
         if run.record.spec.data == data:

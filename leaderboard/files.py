@@ -2,7 +2,7 @@
 
 `build.json` at its root lists every file with its hash; nothing else in the folder is touched.
 While a build writes it holds a lock on an empty file, which is there until the folder is whole: where
-it was left behind, the next build looks at what really stands there.
+it was left behind, the next build reads what is really there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_build(site: Path) -> Build | None:
-    """Return what stands in `build.json`, None where there is none; raises UsageError if damaged."""
+    """Return what is in `build.json`, None where there is none; raises UsageError if damaged."""
     try:
         raw = (site / _NAME).read_bytes()
     except FileNotFoundError:
@@ -119,7 +119,7 @@ class SiteFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.before: Build | None = None
-        """The build that stands there."""
+        """The earlier build."""
         self.written = 0
         self._known: Mapping[str, str] = {}
         self._files: dict[str, str] = {}
@@ -128,9 +128,9 @@ class SiteFolder:
         self._lock = -1
 
     def open(self) -> None:
-        """Lock the folder and look at what stands there; `close` ends that.
+        """Lock the folder and read what is there; `close` ends that.
 
-        Raises UsageError where it is no site of ours, or where another build writes it.
+        Raises UsageError where it is not a site of ours, or where another build writes it.
         """
         try:
             if self.path.exists() and not self.path.is_dir():
@@ -171,7 +171,7 @@ class SiteFolder:
             self._lock = -1
 
     def _found(self) -> dict[str, str]:
-        """Return the files of ours that stand there after a cut build; remove torn ones."""
+        """Return the files of ours that are there after a cut build; remove torn ones."""
         found = {}
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()
@@ -183,13 +183,13 @@ class SiteFolder:
         return found
 
     def is_whole(self) -> bool:
-        """Return whether every file of the build that stands there is there."""
+        """Return whether every file of the earlier build is there."""
         return self.before is not None and all(
             (self.path / name).is_file() for name in self.before.files
         )
 
     def put(self, name: str, content: bytes) -> None:
-        """Write one file unless it stands there as it is; raises UsageError."""
+        """Write one file unless it is there as it is; raises UsageError."""
         digest = hashlib.sha256(content).hexdigest()
         self._files[name] = digest
         path = self.path / name
@@ -206,7 +206,7 @@ class SiteFolder:
         self.written += 1
 
     def know(self, files: Mapping[str, str]) -> None:
-        """Take it that these files (path -> sha256) stand there, instead of looking."""
+        """Take it that these files (path -> sha256) are there, instead of reading them."""
         self._known = files
 
     @property
@@ -215,7 +215,7 @@ class SiteFolder:
         return self._files
 
     def known(self, starts: Sequence[str]) -> dict[str, str]:
-        """Return the files that stand there and whose names start so: path -> sha256."""
+        """Return the files that are there and whose names start so: path -> sha256."""
         return {name: d for name, d in self._known.items() if name.startswith(tuple(starts))}
 
     def add(self, files: Mapping[str, str], written: int) -> None:
@@ -224,7 +224,7 @@ class SiteFolder:
         self.written += written
 
     def keep(self, starts: Sequence[str]) -> bool:
-        """Keep the files whose names start so as they stand; return whether all are there."""
+        """Keep the files whose names start so as they are; return whether all are there."""
         own = self.known(starts)
         if not own or not all((self.path / name).is_file() for name in own):
             return False
@@ -297,7 +297,7 @@ def _take_lock(site: Path) -> int:
 def as_script(key: str, json: bytes) -> bytes:
     """Return a classic script that hands a page its data: pages on disk can load nothing else.
 
-    The JSON stands in a string, which is parsed as data: no name in it becomes code, and none,
+    The JSON is in a string, which is parsed as data: no name in it becomes code, and none,
     `__proto__` included, becomes more than a name.
     """
     text = json.replace(b"\\", b"\\\\").replace(b"'", b"\\'").replace(b"<", b"\\x3c")

@@ -1,7 +1,7 @@
 """Define the data of the site's pages: each struct is the content of one kind of data file.
 
 A file `data/<key>.js` calls `medhelmData(key, text)` with one of these as JSON. Values of tables
-stand in lists, never under names that data could choose. What is missing is null.
+are in lists, never under names that data could choose. What is missing is null.
 """
 
 from __future__ import annotations
@@ -322,6 +322,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """(first place, key) of the benchmark's shards of instances (`InstanceLine` lists; null where
     no run that can be read has it)."""
     place: tuple[int, ...]
-    """Place of each line's instance in those shards; empty: as the lines stand."""
+    """Place of each line's instance in those shards; empty: as in the lines."""
     note: str
     """Gives the reason where there is no text."""

@@ -107,7 +107,7 @@ def agreement(table: Table, results: Path) -> Table:
 
 
 def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Validity]) -> Table:
-    """Return the table of harm without what stands in the cases of data whose text is not published.
+    """Return the table of harm without the facts in the cases of data whose text is not published.
 
     Those are the rows by specialty, and who validated the ratings; a category of actions is one
     of eleven words of ours.
@@ -128,7 +128,7 @@ def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Va
 
 
 def labelled_line(benchmark: str, card: BenchmarkCard, validity: Validity | None) -> LabelledLine:
-    """Return what stands above scores of labelled actions; None: metadata cannot be read."""
+    """Return the note above scores of labelled actions; None: metadata cannot be read."""
     if validity is None:
         return LabelledLine(name=benchmark, validated=(), warning=UNVALIDATED)
     said = validity.validated(is_named=has_text(card))
@@ -165,7 +165,7 @@ def key_mark(key: bytes) -> str:
 
 
 def hashed_id(key: bytes, benchmark: str, instance_id: str) -> str:
-    """Return 16 hex digits that stand for an instance whose id is not published.
+    """Return 16 hex digits that represent an instance whose id is not published.
 
     Keyed, since record numbers are few enough to be found by trying them all.
     """

@@ -23,7 +23,7 @@ POLICY = (
 
 
 class _Listing:
-    """The files that the build of a site names, as it stands when they are asked for."""
+    """The files that the build of a site names, as it is when they are asked for."""
 
     def __init__(self, site: Path) -> None:
         self._site = site
@@ -43,14 +43,14 @@ class _Listing:
         if build_stamp(self._site) != self._stamp:
             try:
                 self._read()
-            except UsageError:  # what is served is no site any more
+            except UsageError:  # what is served is not a site any more
                 self._files = ()
         return name in self._files
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away, which is no fault."""
+        """Say nothing of a browser that went away, which is not a fault."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

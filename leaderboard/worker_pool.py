@@ -36,7 +36,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[tuple[str, str, RunRecord], ...]
     """(grading folder, its path below the results folder, its record as it is published)."""
     known: dict[str, str]
-    """Files of the build that stands there, by path; those of this benchmark."""
+    """Files of the earlier build, by path; those of this benchmark."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

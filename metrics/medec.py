@@ -22,7 +22,7 @@ from medhelm import (
 _SOURCE = "arXiv 2412.19260"
 _CORRECT, _ERROR = "CORRECT", "error"
 
-# A count or a dose that opens a line is no sentence number: "12 mg was given". But notes cut at
+# A count or a dose that opens a line is not a sentence number: "12 mg was given". But notes cut at
 # numbers have sentences that begin with units ("16 mg/dL", "7 mmHg, pulse is 110/min").
 _MEASURE = (
     r"[ \t]{1,3}(?-i:%|(?:mg|mcg|ug|\u00b5g|\u03bcg|g|kg|m[lL]|cm|h|hrs?|units?)\b"
@@ -189,7 +189,7 @@ _ASKED = re.compile(rf"[^\n.]{{0,200}}\b{_CORRECT},?\s+(?:if|when|where|unless)\
 
 
 def _read(response: Response) -> Reading[_Claim]:
-    """Return what a completion claims; nothing, or two things, are no claim.
+    """Return what a completion claims; nothing, or two things, are not a claim.
 
     Whole lines count first (CORRECT, or a sentence number that leads the line), then prose. Of a
     reply that the budget cut, only whole lines that end before the cut count.
@@ -250,7 +250,7 @@ def _without_note(lines: list[str]) -> list[str]:
 def _second_thoughts(lines: list[str], claims: set[_Claim]) -> set[_Claim]:
     """Return what sentences of prose claim against whole lines: after CORRECT, an error.
 
-    After a sentence number only what is said to take it back counts.
+    After a sentence number only a withdrawal of it counts.
     """
     prose = [line for line in lines if _claim_of_line(line) is None]
     found: set[_Claim] = set()
@@ -266,7 +266,7 @@ def _second_thoughts(lines: list[str], claims: set[_Claim]) -> set[_Claim]:
 def _claim_of_line(line: str) -> _Claim | None:
     """Return what a line that begins with a number, or is CORRECT, claims.
 
-    The number of a list's only item, or the flag 0, may stand before CORRECT; that another
+    The number of a list's only item, or the flag 0, may be before CORRECT; that another
     sentence is correct claims nothing of the note.
     """
     rest = _without_index(line)

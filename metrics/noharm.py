@@ -40,7 +40,7 @@ _CATEGORIES = (
 )
 COUNTS = tuple(f"{k}.{s}.{c}" for k in _KINDS for s in _SEVERITIES for c in _CATEGORIES)
 LABELS = ("missing", "invalid", "unknown")
-"""Labels that a reply lacks, that are no label, that are of no action of the menu."""
+"""Labels that a reply lacks, that are not one, that are of no action of the menu."""
 
 _MOST_HARM = 1_000_000.0
 """Forty thousand severe errors: more than any menu has."""

@@ -80,7 +80,7 @@ def _is_same(a: object, b: object) -> bool:
 def same_query(one: str, other: str, schema: str) -> bool:
     """Return whether two SQLite queries are the same in canonical form (see `canonical_sql`).
 
-    Queries over other tables, or with other texts, are told apart without being parsed.
+    Queries over other tables, or with other texts, are distinguished without being parsed.
     """
     if one == other:
         return True

@@ -80,7 +80,7 @@ _ABSTAINS = re.compile(
 def read_answer(completion: str) -> str | None:
     """Return the query of a completion, ABSTENTION, or None where neither or both are stated.
 
-    A query stands in <sql> tags, in a fence (of several the last counts), or as bare text.
+    A query is in <sql> tags, in a fence (of several the last counts), or as bare text.
     """
     text = visible_text(completion)
     query, rest = _marked(text)
@@ -92,7 +92,7 @@ def read_answer(completion: str) -> str | None:
 
 
 def _marked(text: str) -> tuple[str, str]:
-    """Return the last query in tags, else in a fence, and all text that is no query."""
+    """Return the last query in tags, else in a fence, and all text that is not a query."""
     for pattern in (_TAG, _FENCE):
         found = [_WRAPPING.sub("", m[1]) for m in pattern.finditer(text)]
         queries = [
@@ -109,7 +109,7 @@ def _marked(text: str) -> tuple[str, str]:
 
 
 def _bare(text: str) -> tuple[str, str]:
-    """Return the query that stands in plain text, and the text around it."""
+    """Return the query that is in plain text, and the text around it."""
     begin = _LINE.search(text)
     if not begin:
         return "", text
@@ -144,7 +144,7 @@ def prepare_sql(sql: str) -> str:
     Lower case; current_time and the threshold names become values; doubled quotes become one,
     `< =` becomes `<=`, %y and %j in formats of strftime become %Y and %J. Unlike upstream's,
     these rewrites know what is a text: an escaped quote and an empty text stay, and so does the
-    case of a format (%M is no month).
+    case of a format (%M is not a month).
     """
     parts: list[str] = []
     at = 0
@@ -242,7 +242,7 @@ class ExecutionAccuracy(_OnDatabase):
 class PublishedExecutionAccuracy(_OnDatabase):
     """The published rule: queries as written, sets of rows, and nothing right without rows.
 
-    Where the gold gives no row, the constants of the question stand for its result, which no
+    Where the gold gives no row, the constants of the question replace its result, which no
     rows equal; where there are none, an empty completion is right. Our declared abstention is
     read as the empty completion that the published prompt asks for.
     """

@@ -52,7 +52,7 @@ _CLOCK = {
 }
 """Functions that read the clock, and where they take a time."""
 _NO_TIME = ("subsec", "subsecond")
-"""Modifiers that may stand where a time does, and then mean the present."""
+"""Modifiers that may replace a time, and then mean the present."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_COLUMN: 500,

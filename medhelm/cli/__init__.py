@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
 folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted. `gate`: 0 PASS,
-1 FAIL, 2 INCONCLUSIVE; a wrong name is 2 there as well, for both are no verdict.
+1 FAIL, 2 INCONCLUSIVE; a wrong name is 2 there as well, since neither is a verdict.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _dispatch(argv: list[str]) -> int:
         module = import_module(f"medhelm.cli.{name.replace('-', '_')}")
         parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
         module.add_arguments(parser)
-        # intermixed: options may stand between names; argparse cannot do it with subcommands
+        # intermixed: options may be between names; argparse cannot do it with subcommands
         parse = (
             parser.parse_args if name in ("data", "leaderboard") else parser.parse_intermixed_args
         )

@@ -1,7 +1,7 @@
 """Shell completion: `medhelm -sc install=bash` prints what to eval, `-sc query=bash` answers it.
 
 Hydra writes the shell's function; it calls the executable, which is `medhelm`, not
-`medhelm run`, with the line typed so far. So the subcommand is taken off here. Hydra then
+`medhelm run`, with the line typed so far. So the subcommand is removed here. Hydra then
 completes config keys; names of groups are completed here, for it does not see those with a
 slash.
 """
@@ -40,7 +40,7 @@ def complete(argv: Sequence[str], commands: Sequence[str] = ()) -> int:
     words = line.split()[1:] + ([""] if line.endswith(" ") else [])
     try:
         print("\n".join(_offers(words, commands)))
-    except MedhelmError:  # what is typed so far is wrong; a word on it would stand in the prompt
+    except MedhelmError:  # what is typed so far is wrong; a word on it would be in the prompt
         return 0
     return 0
 

@@ -160,7 +160,7 @@ def _load_hydra() -> None:
 
 
 def read_options(argv: Sequence[str]) -> argparse.Namespace:
-    """Return Hydra's options and the overrides, which may stand in any order."""
+    """Return Hydra's options and the overrides, which may be in any order."""
     from hydra._internal.utils import get_args_parser
 
     said = io.StringIO()

@@ -174,7 +174,7 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
 
 
 def unreadable(argument: str) -> str:
-    """Return what to say of an argument that is no override, and how a shell must get it."""
+    """Return what to say of an argument that is not an override, and how a shell must get it."""
     key, equals, value = argument.partition("=")
     for quote in "'\"":
         if value.count(quote) % 2 and not set("\\\"'") - {quote} & set(value):

@@ -111,7 +111,7 @@ def explain_option(option: str, value: str) -> str:
 
 
 def explain_word(word: str, names: Mapping[str, Sequence[str]]) -> str:
-    """Return what to type in place of a word without `=`; empty where it is no name."""
+    """Return what to type in place of a word without `=`; empty where it is not a name."""
     groups = [group for group, known in names.items() if word in known]
     if groups:
         return f"{word!r} needs its key: write {groups[0]}={word}"

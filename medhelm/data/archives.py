@@ -22,7 +22,7 @@ DAMAGED = (
 
 
 def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> None:
-    """Write the files that stand directly in a folder of an archive into `into`, which is made.
+    """Write the files that are directly in a folder of an archive into `into`, which is made.
 
     `folder` is below the one top folder of the archive. Raises DataError for a file that is not an
     archive, for a folder that it does not have, and for one of more than `max_bytes`.

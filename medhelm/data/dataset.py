@@ -189,7 +189,7 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     except TypeError as e:
         raise _Fault(f"a field has a value of the wrong type ({e})") from None
     if benchmark.answer in ("text", "labels") and not all(r.strip() for r in instance.references):
-        # An empty cell is no gold: it would make an answer that says nothing right.
+        # An empty cell is not a gold: it would make an answer that says nothing right.
         golds = tuple(r for r in instance.references if r.strip())
         instance = msgspec.structs.replace(instance, references=golds)
     if not instance.context.strip() and not instance.question.strip():

@@ -1,4 +1,4 @@
-"""Gets source files over the network, and says how they stand.
+"""Get source files over the network, and report their state.
 
 A file has its final name only when it is whole. While it comes it is `<name>.part`, which a
 later call goes on with.
@@ -53,7 +53,7 @@ def no_report(name: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileStatus:
-    """One source file as it stands on disk."""
+    """One source file as it is on disk."""
 
     name: str
     path: Path
@@ -74,7 +74,7 @@ class _Interrupted(Exception):
 
 
 def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
-    """Return how each source file stands; every file is read anew."""
+    """Return the state of each source file; every file is read anew."""
     if isinstance(benchmark.dataset, HubDataset):
         first, *others = benchmark.dataset.splits
         sources = _hub_sources(benchmark, benchmark.dataset, first, root)
@@ -101,7 +101,7 @@ def _hub_sources(
 def fetch(
     benchmark: Benchmark, root: Path, *, report: Report = no_report, pause_s: float = 1.0
 ) -> list[FileStatus]:
-    """Get every file that is missing or wrong, and return how they all stand then.
+    """Get every file that is missing or wrong, and return the state of all.
 
     Proxy and CA settings of the environment are honoured. `pause_s` is the first wait
     between attempts; it doubles. Raises DataError for what cannot be had.
@@ -210,7 +210,7 @@ def _record(path: Path, sha256: str) -> None:
 
 
 def _changed(source: SourceFile, path: Path, found: str, expected: str) -> str:
-    """Return what is told of a source that does not have its hash any more."""
+    """Return the message on a source that does not have its hash any more."""
     fix = (
         "the source has changed, nothing was stored"
         if source.sha256

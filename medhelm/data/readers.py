@@ -210,7 +210,7 @@ READERS: Mapping[str, Callable[[Path], _Rows]] = {
 
 
 def repeated_key(data: bytes | str) -> tuple[str, dict[str, Any]] | None:
-    """Return the first key that stands twice in one object of a JSON text, and that object.
+    """Return the first key that occurs twice in one object of a JSON text, and that object.
 
     A decoder keeps the last value and says nothing: which one was meant is not known.
     """

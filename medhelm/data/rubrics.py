@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 def load_rubric(benchmark: Benchmark) -> Rubric:
     """Return the rubric that a benchmark names: `rubrics/NAME.yaml` beside its plugin, else ours.
 
-    Raises PluginError for a file that is no rubric, UnknownName for a name that is none.
+    Raises PluginError for a file that is not a rubric, UnknownName for a name that is none.
     """
     name = benchmark.rubric
     own = Path(benchmark.origin).parent / "rubrics" / f"{name}.yaml"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _HALF_HEADING = re.compile(r"[A-Z][A-Z /&'-]*[A-Z/]$")
 """Matches the rest of a heading whose last word was cut off: `ASSESSMENT AND`."""
 _SENTENCE = 5
-"""Words from which on a section that stands in the note a second time is taken out there too."""
+"""Words from which on a section that occurs in the note a second time is removed there too."""
 
 
 def cut_section(note: str, headings: Sequence[str]) -> tuple[str, str, str, str] | None:

@@ -1,6 +1,6 @@
 """Source files of a benchmark: where they lie, and whether they are right.
 
-A file stands at `<data root>/<benchmark>/<name>`. The hash of a source without a pinned one
+A file lies at `<data root>/<benchmark>/<name>`. The hash of a source without a pinned one
 is recorded in `<name>.sha256` when it is first fetched. The hash of a folder is that of the list
 of its files: in it, `LC_ALL=C sha256sum * | sha256sum`.
 """
@@ -41,7 +41,7 @@ def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
 
 
 def is_there(source: SourceFile, path: Path) -> bool:
-    """Return whether a source stands at a path, as a file or as the folder that it is."""
+    """Return whether a source is at a path, as a file or as the folder that it is."""
     return path.is_dir() if source.folder else path.is_file()
 
 
@@ -88,7 +88,7 @@ def can_fetch(benchmark: Benchmark) -> bool:
 
 
 def first_step(benchmark: Benchmark) -> str:
-    """Return what a user does first for data that cannot be fetched; empty where nothing is said."""
+    """Return a user's first step for data that cannot be fetched; empty where none is known."""
     if benchmark.columns:
         return f"`medhelm data template {benchmark.name}` writes a file to fill in"
     if benchmark.how_to_get:
@@ -142,7 +142,7 @@ def record_path(path: Path) -> Path:
 
 
 def hub_folder(benchmark: Benchmark, dataset: HubDataset, root: Path) -> Path:
-    """Return where the fetched splits of a hub data set stand."""
+    """Return the path of the fetched splits of a hub data set."""
     return root / benchmark.name / re.sub(r"[^\w.-]", "_", dataset.revision)
 
 

@@ -48,7 +48,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _ca() -> ssl.SSLContext | None:
-    """Return a context for the CA file that curl and requests are told of.
+    """Return a context for the CA file that curl and requests are given.
 
     None where SSL_CERT_FILE or SSL_CERT_DIR name one, which Python's default obeys, or nothing does.
     """

@@ -5,7 +5,7 @@ names `options` finds, by the words of `languages` and `polarity`), `values` num
 durations, `sets` labels and codes. What counts, in this order:
 
 1. What is marked as final (`Answer: B` lines, `final answer is`, a box, a JSON key). Marks of
-   different options are no answer.
+   different options are not an answer.
 2. Statements: the first line, a line that is only a letter or a lettered option, `the answer is`,
    `I choose`, `is correct`, `Therefore, C.` If they name more than one option there is no answer.
 3. In short completions that were not cut: the one option that is mentioned as the answer, without

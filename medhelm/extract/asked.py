@@ -1,7 +1,7 @@
 """Read a question's request as evidence of which value of a completion answers it.
 
 A value in another unit than the one that is asked for, and a value that is called by another
-quantity's name or worked out by another method, is not the answer, wherever it stands.
+quantity's name or worked out by another method, is not the answer, wherever it is.
 """
 
 from __future__ import annotations

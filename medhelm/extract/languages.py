@@ -20,7 +20,7 @@ class Words:
     option: tuple[str, ...] = ()
     """An option, a choice, a letter."""
     right: tuple[str, ...] = ()
-    """Correct, best, final; they stand beside the answer or say of an option that it is right."""
+    """Correct, best, final; they appear beside the answer or call an option right."""
     copula: tuple[str, ...] = ()
     """Is; a hyphen at the end joins it to the letter."""
     tail: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ def _texts(options: Options, text: str) -> Iterator[Span]:
 def _follows(options: Options, item: re.Match[str], other: re.Match[str]) -> bool:
     """Return whether `other` is the next item of a list, with nothing but a letter between.
 
-    On one line the items may stand in any order.
+    On one line the items may be in any order.
     """
     gap = _GAP.fullmatch(item.string, item.end(), other.start())
     if gap is None:
@@ -154,7 +154,7 @@ def _inside_line(options: Options, line: str) -> Span | None:
 
 
 def _markers(options: Options, markers: re.Pattern[str], line: str) -> Iterator[re.Match[str]]:
-    """Yield the first markers of one form that are no part of an option's text."""
+    """Yield the first markers of one form that are not part of an option's text."""
     at = 0
     for match in islice(markers.finditer(line), _MANY):
         if match.start() >= at:

@@ -121,7 +121,7 @@ class Mark:
 def visible_text(text: str) -> str:
     """Return a completion without thoughts and invisible characters, lines ended by LF.
 
-    Thoughts are also what stands before a closing mark without an opening one, and what stands
+    Thoughts are also the text before a closing mark without an opening one, and the text
     after an opening mark that is never closed. The marks of many makers are known.
     """
     text = without_invisible(text)
@@ -148,7 +148,7 @@ def own_text(text: str) -> str:
     """Return the visible text as far as it is the completion's own answer to what was asked.
 
     Base models run on: into a next question, the other speaker's turn, or the tokens of a chat
-    template. What stands there is left out, and so is what is struck through. A question in the
+    template. The text there is left out, and so is what is struck through. A question in the
     first line, or behind a colon, is the one that was asked.
     """
     visible = _STRUCK.sub("", visible_text(text))
@@ -226,7 +226,7 @@ def final_answer(text: str) -> str:
 def read_answer(text: str, *, is_cut: bool = False) -> Reading[str]:
     """Return the text that a completion marks as its final answer, else all of its own text.
 
-    Marks that differ are no answer, and neither is text that touches the cut of a reply.
+    Marks that differ are not an answer, and neither is text that touches the cut of a reply.
     """
     own = own_text(text)
     marks = all_marks(own)

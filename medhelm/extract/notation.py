@@ -123,7 +123,7 @@ def _half(match: re.Match[str]) -> str:
 
 
 def _operator(match: re.Match[str]) -> str:
-    """Return what stars stand for: a product, a power, a bullet or nothing (emphasis)."""
+    """Return the meaning of stars: a product, a power, a bullet or nothing (emphasis)."""
     text, start, end = match.string, match.start(), match.end()
     before, after = text[start - 1 : start] if start else "\n", text[end : end + 1] or "\n"
     is_operand = (before.isalnum() or before in ")]%") and (after.isalnum() or after in "([-+")

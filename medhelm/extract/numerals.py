@@ -1,6 +1,6 @@
 """Numbers in a sentence: which digits are one, of what sign, and which cannot be read.
 
-Digits inside names (CURB-65), units (/100 mL), ages and compounds (45-year-old) are no numbers.
+Digits inside names (CURB-65), units (/100 mL), ages and compounds (45-year-old) are not numbers.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ CUT = "\ue000"
 _LINE = 1000
 """Characters that are looked at where a value begins."""
 _REACH = 300
-"""Characters after the words of a statement in which its value stands."""
+"""Characters after the words of a statement in which its value is."""
 _MANY = 50
 """Lettered lines of a text, beyond which none is an answer."""
 
@@ -189,7 +189,7 @@ class Options:
         return "" if _is_dismissed(value, end) else by_text
 
     def letter_at(self, rest: str) -> str:
-        """Return the letter that `rest` begins with, if it stands there as a letter."""
+        """Return the letter that `rest` begins with, if it is there as a letter."""
         if not LETTER.match(rest):
             return ""
         letter, tail = rest[0].upper(), rest[1:]
@@ -246,7 +246,7 @@ class Options:
         return next((letter for own, letter in self._texts if own == key), "")
 
     def texts_in(self, sentence: str) -> set[str]:
-        """Return the options whose texts stand in a sentence, the longest where they overlap."""
+        """Return the options whose texts are in a sentence, the longest where they overlap."""
         spelt = f" {' '.join(tokens(sentence))} "
         found = set()
         for text, letter in self.telling:
@@ -260,7 +260,7 @@ class Options:
         return self._spelt.sub(" | ", text) if self.texts else text
 
     def find_texts(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield where texts of the options stand, the longest where they overlap."""
+        """Yield the places of texts of the options, the longest where they overlap."""
         return self._spelt.finditer(text) if self.texts else iter(())
 
     def place(self, text: str) -> int:
@@ -268,7 +268,7 @@ class Options:
         return self._place.get(tokens(text), 0)
 
     def before_next_question(self, text: str) -> str:
-        """Return `text` up to a question of its own making: one with a list of other options."""
+        """Return `text` up to a question that it adds itself: one with a list of other options."""
         for match in islice(_QUESTION.finditer(text), _MANY):
             own = self.own.get("A", ())
             if own and tokens(match[1])[: len(own)] != own and not self.texts_in(match[1]):

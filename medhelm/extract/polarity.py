@@ -83,7 +83,7 @@ FILLERS = frozenset(
     )
     for word in line.split()
 )
-"""Words that may stand around an option in a sentence that does nothing but name it."""
+"""Words that may be around an option in a sentence that does nothing but name it."""
 
 HEDGE = re.compile(
     r"\b(?:cannot|can['\u2019]t|can\s+not|unable|unsure|uncertain|not\s+(?:sure|certain|enough)|unclear"
@@ -162,4 +162,4 @@ RETRACTION = re.compile(
 """Words by which a completion takes back what it has said."""
 
 NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
-"""Option texts that stand in any prose; their mention says nothing."""
+"""Option texts that occur in any prose; their mention says nothing."""

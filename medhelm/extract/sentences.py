@@ -13,7 +13,7 @@ _SENTENCE = 1_500
 
 _ASIDE = re.compile(r"\(([^()]{0,400})\)|\[([^\[\]]{0,400})\]")
 _REMARK = re.compile(r"\([^\d()][^()]*\)\W*")
-"""A sentence that stands in brackets after another one."""
+"""A sentence that is in brackets after another one."""
 _SPELLED = re.compile(
     r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten)\s(?:points?|criteria)\b",
     re.IGNORECASE,

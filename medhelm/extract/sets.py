@@ -33,7 +33,7 @@ _NEGATION = re.compile(
 )
 # CM codes, then PCS codes of seven characters without I and O, the first of them a section. No
 # category is called B12, a vitamin; and the third character is a letter only in a few (C4A, C7B,
-# D3A, M1A, O9A, Z3A), so that A1C and H1N1 are no codes. Of the PCS codes in force only those of
+# D3A, M1A, O9A, Z3A), so that A1C and H1N1 are not codes. Of the PCS codes in force only those of
 # surgery (0) can be digits alone, and only some of D and G letters alone, which then end in Z; so
 # a telephone number, GENERAL or BLADDER is not a code.
 _CODE = (
@@ -79,7 +79,7 @@ _DENIED_BEHIND = re.compile(
     rf"(?:{_DENIALS}|not\b(?=[ \t]*[).\]]))",
     re.IGNORECASE,
 )
-"""Codes of which it is said behind them that they are not given."""
+"""Codes that the text behind them denies."""
 _RANGE = re.compile(
     rf"(?<![\w.-]){_CODE}(?:[ \t]{{0,9}}(?:-|[\u2010-\u2015])[ \t]{{0,9}}|[ \t]{{1,9}}(?:to|through|thru)[ \t]{{1,9}}){_CODE}"
     rf"(?![\w-]|\.\w)",

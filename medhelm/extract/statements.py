@@ -282,7 +282,7 @@ def _if_any(reading: str, match: re.Match[str], is_strong: bool) -> Iterator[Sta
 
 
 def _sentence_before(text: str, at: int) -> str:
-    """Return the part of a sentence that stands before a place in it."""
+    """Return the part of a sentence that is before a place in it."""
     return SENTENCE_END.split(text[max(0, at - 200) : at])[-1]
 
 
@@ -300,7 +300,7 @@ def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
 
 
 def _sentence_behind(text: str, at: int) -> str:
-    """Return the part of a sentence that stands behind a place in it, with its last mark."""
+    """Return the part of a sentence that is behind a place in it, with its last mark."""
     behind = text[at : at + 200]
     end = SENTENCE_END.search(behind)
     return behind[: end.start() + 1] if end else behind
@@ -372,7 +372,7 @@ def _subject(options: Options, before: str) -> str:
 
 
 def _named(options: Options, sentence: str) -> str:
-    """Return the one option whose text stands in a sentence without doubt or negation."""
+    """Return the one option whose text is in a sentence without doubt or negation."""
     is_other = NOT_CHOSEN.search(options.blanked(sentence))
     found = set() if is_other else options.texts_in(sentence)
     return found.pop() if len(found) == 1 else ""

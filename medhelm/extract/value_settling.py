@@ -107,8 +107,8 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     """Return the results in the unit or by the name that was asked for, and what may correct them.
 
     What is stated by its name and confirmed elsewhere is final. Otherwise what is worked out or
-    totalled counts as well; a bound is no result beside a value. Points that are given one by one
-    are no total.
+    totalled counts as well; a bound is not one beside a value. Points that are given one by one
+    are not a total.
     """
     items = [s for s in results if s.key in _POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
@@ -238,7 +238,7 @@ def _is_later_in_unit(s: Statement[T], last: Statement[T], kind: Kind[T], value:
 
 
 def _is_aside(last: Statement[T], before: list[Statement[T]], kind: Kind[T]) -> bool:
-    """Return whether what would be so stands beside a result that the text has worked out."""
+    """Return whether a hypothetical value is beside a result that the text has worked out."""
     beside = before[-1]
     if beside.at[0] != last.at[0] or beside.is_supposed or beside.value is None:
         return False

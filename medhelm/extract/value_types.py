@@ -88,5 +88,5 @@ class Statement(Generic[T]):
 
 
 def differ(a: T, b: T, kind: Kind[T]) -> str:
-    """Return the reason for which two results are no answer."""
+    """Return the reason for which two results are not an answer."""
     return f"two results are stated: {kind.show(a)} and {kind.show(b)}"

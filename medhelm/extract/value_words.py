@@ -193,7 +193,7 @@ SOLELY = re.compile(
     + FILLER,
     re.IGNORECASE,
 )
-"""All that stands before a value in a sentence that only concludes it (`So about 19 %.`)."""
+"""The text before a value in a sentence that only concludes it (`So about 19 %.`)."""
 CLOSE = re.compile(
     r"\s{0,2}(?:[^\W\d][\w\u00b5/^.]{0,15}|%)?(?:\s(?:points?|percent|in total|in all))?"
     r"(?:\s(?:out )?of \d{1,3})?[\s.!)]{0,4}"

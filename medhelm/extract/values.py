@@ -1,7 +1,7 @@
 """Completion text -> a number, a date or a duration, or the reason why there is none.
 
 What is marked as final (see `marks`) counts before what is not. Of the rest, `value_statements` finds
-what the text commits to. Two different commitments are no answer.
+what the text commits to. Two different commitments are not an answer.
 """
 
 from __future__ import annotations

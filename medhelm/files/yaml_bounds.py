@@ -29,7 +29,7 @@ def refuse_many(text: str | bytes, place: str) -> None:
 
 
 def _count(node: yaml.Node | None, known: dict[int, float]) -> float:
-    """Return how many values a node stands for; one that holds itself stands for no end of them."""
+    """Return how many values a node has; one that contains itself has no end of them."""
     if id(node) not in known:
         known[id(node)] = float("inf")
         children = node.value if isinstance(node, yaml.CollectionNode) else ()

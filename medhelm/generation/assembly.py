@@ -44,7 +44,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     repairs: dict[str, int]
     """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]
-    """Quotes by id of the action that do not stand in the guideline; they are no reference."""
+    """Quotes by id of the action that are not in the guideline; they are not a reference."""
     not_covered: dict[str, int] = {}
     """Raters by id of the action who find nothing of it in the guideline; where none is, no entry."""
     prompt_version: str
@@ -99,7 +99,7 @@ def make_case(
     guideline: Guideline,
     made_by: Sequence[str],
 ) -> tuple[Case, dict[str, int]]:
-    """Return the case, and how many quotes of each action do not stand in the guideline.
+    """Return the case, and how many quotes of each action are not in the guideline.
 
     Raises DataError where the case breaks the schema of cases.
     """

@@ -3,7 +3,7 @@
     <folder>/calls.jsonl    one line per reply, each with its checksum
 
 The same command therefore goes on where it stopped. In the log the guideline's text is replaced by
-its hash: it stands once in the folder, not in every line.
+its hash: it is once in the folder, not in every line.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class Caller:
         return self._models[spec.name]
 
     def _shortened(self, message: Message) -> Message:
-        """Return a message with the guideline's hash for its text, which stands between tags."""
+        """Return a message with the guideline's hash for its text, which is between tags."""
         start = message.content.find(self._opening) + len(self._opening)
         text = self._guideline.text
         if start < len(self._opening) or not message.content.startswith(text, start):

@@ -3,7 +3,7 @@
 Stage 2 sees the patient and not the guideline. A vignette that says what should be done carries the
 guideline past that barrier, in whatever words; one that gives facts does not, even where it has
 most words of a recommendation ("no blood cultures were taken before the antibiotics"). So shared
-words alone are no fault: what is looked for is a sentence that advises and shares its subject with
+words alone are not a fault, but a sentence that advises and shares its subject with
 one of the guideline, a limit as the guideline has it ("below 30") in place of a value, and words in
 a row.
 """

@@ -2,7 +2,7 @@
 
 Minimum coverage of kinds and categories, wording that gives an answer away, actions that say the
 same, and text of the guideline in what the second stage will see. In a fault, words of a model
-stand between quotation marks and nowhere else: terminals show what is around them.
+appear between quotation marks and nowhere else: terminals show what is around them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LONGEST = 240
 SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
 """Words of a quote that counts as a reference."""
 MOST_FAULTS = 12
-"""Faults that are said at once."""
+"""Faults that are reported at once."""
 _MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
 
 
@@ -210,5 +210,5 @@ def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
 
 
 def is_founded(quote: str, guideline: Guideline) -> bool:
-    """Return whether a quote is of a length that says something and stands in the guideline."""
+    """Return whether a quote is of a length that says something and is in the guideline."""
     return SHORTEST_QUOTE <= len(words(quote)) <= LONGEST_QUOTE and guideline.contains(quote)

@@ -94,7 +94,7 @@ def _forecast(
 ) -> Forecast:
     budget, tries = stage_budget(model, stage), 1 + REPAIRS
     words, reply = estimate_tokens(fixed), _REPLIES[stage.partition("/")[0]]
-    earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # each repair repeats what was said
+    earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # each repair repeats the messages
     tokens_in, tokens_out = count * (words + more), count * min(reply, budget)
     most_in = count * (tries * (words + most) + earlier)
     most_out = count * tries * budget

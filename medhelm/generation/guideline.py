@@ -22,7 +22,7 @@ _BROKEN = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _RUN = 3
 """Words in a row by which a place is found."""
 _PASSAGE, _PART = 25, 200
-"""Words of a passage that a case may start from, and of the part that it stands for."""
+"""Words of a passage that a case may start from, and of the part that it represents."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Guideline:
         return tuple(dict.fromkeys(found))
 
     def contains(self, quote: str) -> bool:
-        """Return whether a quote stands in the text, whatever its line breaks, case and signs."""
+        """Return whether a quote is in the text, whatever its line breaks, case and signs."""
         own = words(quote)
         return bool(own) and any(index.has(own) for index in self._indexes)
 
@@ -60,7 +60,7 @@ class Guideline:
 
     @cached_property
     def _indexes(self) -> tuple[_Index, ...]:
-        """The text as it stands, and with the words whole that a line's end has broken."""
+        """The text as it is, and with the words whole that a line's end has broken."""
         whole = _BROKEN.sub("", self.text)
         return tuple(_Index(words(text)) for text in dict.fromkeys((self.text, whole)))
 
@@ -75,7 +75,7 @@ class _Index:
             self._places[self._key(text[place : place + _RUN])].append(place)
 
     def has(self, run: list[str]) -> bool:
-        """Return whether words stand in a row; of fewer than three, whether anywhere at all."""
+        """Return whether words occur in a row; of fewer than three, whether anywhere at all."""
         if len(run) < _RUN:
             places = range(len(self._words))
             return any(self._words[p : p + len(run)] == run for p in places)

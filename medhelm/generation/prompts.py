@@ -1,6 +1,6 @@
 """View -> messages. Each function takes one view; what the view lacks cannot get into the prompt.
 
-Texts that a model or a user wrote stand between tags that carry a word made from the text, so that
+Texts that a model or a user wrote are between tags that carry a word made from the text, so that
 nothing in a text can close its own tag.
 """
 
@@ -132,7 +132,7 @@ def trap_messages(view: TrapView) -> tuple[Message, ...]:
 
 
 def group_messages(view: MenuView) -> tuple[Message, ...]:
-    """Return the request for groups: which actions stand for each other."""
+    """Return the request for groups: which actions replace each other."""
     rules = (
         "Below are a letter about a patient and a menu of possible next steps. Say which steps "
         "stand for each other; do not judge whether they are right.\n"
@@ -182,7 +182,7 @@ def rating_messages(view: RatingView) -> tuple[Message, ...]:
 
 
 def repair_message(faults: Sequence[str]) -> Message:
-    """Return what an author is told whose reply cannot be used."""
+    """Return the message to an author whose reply cannot be used."""
     said = "\n".join(f"- {fault}" for fault in faults)
     return Message(
         "user",

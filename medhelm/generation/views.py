@@ -83,7 +83,7 @@ class Item:
 
 @dataclass(frozen=True)
 class MenuView:
-    """Grouping: which actions stand for each other."""
+    """Grouping: which actions replace each other."""
 
     scene: Scene
     items: tuple[Item, ...]

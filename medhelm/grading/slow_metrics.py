@@ -258,9 +258,9 @@ def _receive(pipe: IO[bytes]) -> bytes | None:
 
 
 def work() -> None:
-    """Score batches from stdin until it ends: what a process of a crew does."""
+    """Score batches from stdin until it ends, as each process of the pool does."""
     with os.fdopen(os.dup(1), "wb") as replies:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a metric prints is no reply
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a metric prints is not a reply
         requests = sys.stdin.buffer
         sent = _receive(requests)
         if sent is None:

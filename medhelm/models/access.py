@@ -222,7 +222,7 @@ def _keys(spec: ModelSpec) -> Iterator[str]:
 
 
 def _key_fields(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the names, at any depth, under which a text stands that must be a key."""
+    """Yield the names, at any depth, of texts that must be a key."""
     if isinstance(value, Mapping):
         for inner, held in value.items():
             yield from _key_fields(held, str(inner))
@@ -289,7 +289,7 @@ def _server_url(name: str, service: Service, base: str) -> str:
 def service_address(provider: str, base_url: str | None) -> str | None:
     """Return the one form of a `base_url` that all its spellings share.
 
-    None where it is the service's own address. A text that is no address is returned as it is.
+    None where it is the service's own address. A text that is not an address is returned as it is.
     """
     service = SERVICES[provider]
     if base_url is None:

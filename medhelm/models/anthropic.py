@@ -223,7 +223,7 @@ async def _bound_body(response: Any) -> None:
 
 
 def _read_network_error(error: Exception) -> Failure:
-    """Return what an error of the SDK means; the errors of its HTTP library are told by name."""
+    """Return the meaning of an SDK error; errors of its HTTP library are recognised by name."""
     names, text, cause = set(), "", error.__cause__
     while cause is not None:
         if isinstance(cause, BadBody):

@@ -266,7 +266,7 @@ def _lead(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
 
 
 def _first_mentioned(names: Sequence[str], text: str) -> int:
-    """Return the index of the name that stands first in the text; 0 where none does."""
+    """Return the index of the name that comes first in the text; 0 where none does."""
     lower = text.lower()
     places = [(lower.find(name.lower()), index) for index, name in enumerate(names) if name]
     return min(((place, index) for place, index in places if place >= 0), default=(0, 0))[1]

@@ -37,7 +37,7 @@ def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> Model
     `extra`: models of plugins and of the user, which come first. A name that ends in `.yaml` is a
     file of the user with the keys of `conf/model`. Without a config file, `openai/ANY` is the
     model ANY of an OpenAI-protocol endpoint (OpenAI's own unless `base_url` is set). Raises
-    `UnknownName` with the nearest names, `UsageError` for a file that is no model.
+    `UnknownName` with the nearest names, `UsageError` for a file that is not a model.
     """
     if name.endswith((".yaml", ".yml")):
         return _read_own(Path(name))
@@ -105,7 +105,7 @@ def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
 
 
 def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
-    """Return the spec that plain values describe; `place` is where they stand, for messages.
+    """Return the spec that plain values describe; `place` is their place, for messages.
 
     Raises `UsageError` for an unknown key, also inside `sampling` and `price`, with the
     nearest known one, and for a wrong type.

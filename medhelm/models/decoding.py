@@ -42,7 +42,7 @@ class Draws:
     """Samples each row with its own seed, so that a batch draws what single requests draw.
 
     The largest of the logits plus Gumbel noise is a draw from their softmax (Gumbel, 1954), so
-    that rows at temperature 0, to which no noise is added, can stand in the same batch.
+    that rows at temperature 0, to which no noise is added, can be in the same batch.
     """
 
     def __init__(

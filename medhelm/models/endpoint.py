@@ -122,7 +122,7 @@ class Endpoint(Host):
                 self._declare_dead(failure)
 
     def next_try_s(self, failure: Failure, attempt: int) -> float:
-        """Return how long a request waits for its next try: what it was told to, with jitter."""
+        """Return the wait of a request for its next try: the server's time, with jitter."""
         if failure.wait_s:
             return failure.wait_s + self.rng.uniform(0.0, _JITTER_S + _JITTER * failure.wait_s)
         base_s = _THROTTLE_BASE_S if failure.is_refusal else _BACKOFF_BASE_S

@@ -21,7 +21,7 @@ USES: Mapping[str, tuple[str, ...]] = {
     **{name: service.uses for name, service in SERVICES.items()},
     "hf": _DECODING,
     "baseline": (),
-    "scripted": _DECODING,  # it stands for any model, and its requests are stored
+    "scripted": _DECODING,  # it represents any model, and its requests are stored
 }
 """Provider -> the settings besides provider and model that can change what it answers."""
 

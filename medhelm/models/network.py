@@ -47,7 +47,7 @@ def open_session(access: Access, headers: Mapping[str, str]) -> aiohttp.ClientSe
 def connect_s(timeout_s: float) -> float:
     """Return the part of a try's time that connecting may take.
 
-    It is less than the whole, so that a dead host is told from a slow answer.
+    It is less than the whole, so that a dead host can be distinguished from a slow answer.
     """
     return min(CONNECT_S, timeout_s / 2)
 

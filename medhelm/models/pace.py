@@ -152,7 +152,7 @@ class Pacer:
     Refusals are counted in windows against what was sent. A share too large to be chance sets
     a pace: requests go out evenly at 97 % of the rate that was accepted. Windows without
     refusals raise it, slowly near that rate; a refused share lowers it again. Where the share
-    stays the same at lower rates, the refusals do not come from the rate: the pace is taken off,
+    stays the same at lower rates, the refusals do not come from the rate: the pace is lifted,
     and that share counts as usual. Where nearly all is refused, nothing is sent for as long as
     the endpoint says.
 

@@ -1,4 +1,4 @@
-"""A model that says what it is told to: for tests and for trying a pipeline out."""
+"""A model that gives prepared answers: for tests and for trying a pipeline out."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class Weights:
         except Exception:  # a border: a template is code of the model's, and may raise anything
             if not any(m.role == "system" for m in request.messages):
                 raise
-        # Some templates know no system prompt: it then stands before the first turn.
+        # Some templates know no system prompt: it is then put before the first turn.
         system = [m for m in request.messages if m.role == "system"]
         first, *rest = (m for m in request.messages if m.role != "system")
         return render([Message(first.role, _join([*system, first])), *rest])

@@ -354,7 +354,7 @@ def _remark(reason: str) -> str:
 
 
 def count(source: Any, name: str) -> int | None:
-    """Return the count that stands under a name, None where there is none."""
+    """Return the count under a name, None where there is none."""
     value = source.get(name) if isinstance(source, dict) else None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None

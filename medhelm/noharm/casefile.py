@@ -33,7 +33,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 def faults_in(path: Path) -> Iterator[str]:
     """Yield every fault of a file of cases as a line that names file, line, case and field.
 
-    Of a line that is no JSON or has a field of a wrong type, the first fault alone. Raises
+    Of a line that is not JSON or has a field of a wrong type, the first fault alone. Raises
     DataError where the file cannot be read at all.
     """
     return (found for found in _scan(path) if isinstance(found, str))

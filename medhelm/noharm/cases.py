@@ -47,7 +47,7 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\uffff\ud800-\udfff]"
 )
-"""Control characters, and those that hide or turn round what stands beside them; a tab and a line
+"""Control characters, and those that hide or turn round the text beside them; a tab and a line
 break are text, a soft hyphen and the joiners of some scripts are."""
 
 
@@ -142,7 +142,7 @@ def parse_case(raw: bytes | str, where: str) -> Case:
 
 
 def place_of(value: Any, where: str) -> str:
-    """Return where a case stands, with its code where it has one."""
+    """Return the place of a case, with its code where it has one."""
     code = value.get("code") if isinstance(value, dict) else None
     named = isinstance(code, str) and _CODE.fullmatch(code)
     return f"{where}: case {code}" if named else where

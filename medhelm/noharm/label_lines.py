@@ -44,7 +44,7 @@ _ID = re.compile(r"(?<!\w)[A-Za-z]\w{0,15}(?!\w)")
 
 
 def of_lines(text: str, names: Names, is_cut: bool) -> Read:
-    """Return what the lines of a text say that begin with an id, or stand under a label."""
+    """Return the labels by the lines of a text that begin with an id, or are under a label."""
     lines = text.split("\n")
     found, at = Read(), 0
     part = _Lines(names, found)

@@ -25,7 +25,7 @@ class Read:
     unknown: set[str] = field(default_factory=set)
 
     def add(self, pairs: Iterable[tuple[str, str]], names: Names) -> None:
-        """Add what is said of names, under the actions that they stand for."""
+        """Add the labels of names, under the actions that they mean."""
         for name, word in pairs:
             actions = names.find_all(name)
             for action in actions:
@@ -66,7 +66,7 @@ class Names:
         return self._texts.get(plain)
 
     def find_all(self, name: str) -> tuple[str, ...]:
-        """Return the ids that a name, a range or a list stands for; none if one part is unclear."""
+        """Return the ids that a name, a range or a list means; none if one part is unclear."""
         if (several := self._range(name)) is not None:
             return several
         if (action := self.find(name)) is not None:
@@ -88,7 +88,7 @@ class Names:
         return tuple(found)
 
     def _range(self, name: str) -> tuple[str, ...] | None:
-        """Return the ids of a range in the order of the menu, None where it is no range."""
+        """Return the ids of a range in the order of the menu, None where it is not a range."""
         match = _RANGE.fullmatch(name)
         if match is None:
             return None
@@ -100,7 +100,7 @@ class Names:
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return a mapping without the keys that stand for several values."""
+    """Return a mapping without the keys that have several values."""
     found: dict[str, str | None] = {}
     for key, value in pairs:
         found[key] = None if key in found else value

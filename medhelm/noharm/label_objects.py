@@ -88,7 +88,7 @@ Pairs = list[tuple[str, str]]
 def of_objects(text: str, names: Names, is_cut: bool) -> list[Read]:
     """Return what the JSON of a text says, objects that belong together as one, in order.
 
-    Objects of one label each are lines of one answer, wherever they stand. Others belong together
+    Objects of one label each are lines of one answer, wherever they are. Others belong together
     where nothing but signs parts them and no action is in both.
     """
     found: list[Read] = []
@@ -138,7 +138,7 @@ class _Said:
     held: Pairs | None = None
     """Holds the value of the key `labels`, which goes before all else."""
     is_poled: bool = False
-    """It stood under a key that names a label."""
+    """It was under a key that names a label."""
 
 
 def _pairs(value: Container) -> Pairs:
@@ -196,7 +196,7 @@ def _add_container(own: _Said, key: str | None, inner: _Said) -> None:
 
 
 def _poled(key: str, pairs: Pairs) -> Pairs:
-    """Return what is said under a label: `"inappropriate": {"a1": false}`; nothing if unclear."""
+    """Return the answer under a label: `"inappropriate": {"a1": false}`; nothing if unclear."""
     group = GROUP_KEY.fullmatch(key)
     label = INAPPROPRIATE if group is None or group["no"] else APPROPRIATE
     found: Pairs = []
@@ -220,7 +220,7 @@ def _joined(one: Pairs, other: Pairs) -> Pairs:
 
 
 def _grouped(key: str, items: Iterable[str]) -> Pairs:
-    """Return the ids that stand under a label: `"appropriate": ["a1", "a3"]`."""
+    """Return the ids that are under a label: `"appropriate": ["a1", "a3"]`."""
     group = GROUP_KEY.fullmatch(key)
     if group is None:
         return []

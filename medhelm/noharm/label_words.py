@@ -79,7 +79,7 @@ def is_denied(word: str, comment: str) -> bool:
 
 
 class Short(str):
-    """A label that was said as yes or no, which a question of the other pole turns round."""
+    """A label that was given as yes or no, which a question of the other pole turns round."""
 
 
 def plain_word(value: str) -> str:

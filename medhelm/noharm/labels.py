@@ -54,7 +54,7 @@ def read_labels(text: str, menu: Mapping[str, str], *, is_cut: bool = False) -> 
 
 
 def _best(text: str, names: Names, is_cut: bool) -> Read:
-    """Return what counts of a text. Readings of the same actions that differ are no label."""
+    """Return what counts of a text. Readings of the same actions that differ are not a label."""
     shown = unify(text).translate(_QUOTES)
     found = [of_lines(shown, names, is_cut), *of_objects(shown, names, is_cut)]
     if not any(map(valid, found)) and '\\"' in shown:  # the whole reply is a string

@@ -7,7 +7,7 @@ Before omissions are counted:
 
 - An endorsed appropriate member satisfies its alternative group. An unmet group is one omission,
   of the largest severity among its appropriate members.
-- An endorsed appropriate broad action covers its specific ones: leaving them out is no omission.
+- An endorsed appropriate broad action covers its specific ones, which are then not omitted.
 - Neither goes on: a covered action is not endorsed, so that it satisfies no group and covers
   nothing itself. Where every appropriate member of an unmet group is covered, none is left out.
 """
@@ -110,7 +110,7 @@ def _omissions(case: Case, rated: Mapping[str, int], left_out: set[str]) -> list
 
 def _error(kind: str, action: Action, rating: int) -> CaseError:
     grave = severity(rating)
-    assert grave is not None  # uncertain actions are no errors
+    assert grave is not None  # uncertain actions are not errors
     return CaseError(kind, action.id, action.category, grave)
 
 

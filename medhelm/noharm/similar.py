@@ -1,7 +1,7 @@
 """Actions that say the same in nearly the same words.
 
 Two actions may differ by one figure and be right and wrong (5 mg and 2.5 mg), so that likeness of
-letters is no measure: prednisone is to prednisolone as a typing error is to its word. Texts are
+letters is not a measure: prednisone is to prednisolone as a typing error is to its word. Texts are
 read into words without spelling, synonym or filler, and into clinical facts. A pair is a
 near-duplicate where its facts are the same, neither word replaces another (words may only be
 added), and the shared words are most of all.
@@ -63,7 +63,7 @@ def near_duplicates(
 ) -> list[tuple[str, str, float]]:
     """Return pairs of ids whose texts are near-duplicates by words, with their likeness (0 to 1).
 
-    Ids stand in natural order (a2 before a10), in a pair and from pair to pair.
+    Ids are in natural order (a2 before a10), in a pair and from pair to pair.
     """
     read = {name: _read(texts[name]) for name in sorted(texts, key=natural)}
     found = []
@@ -111,7 +111,7 @@ def natural(name: str) -> tuple[tuple[tuple[int, int | str], ...], str]:
 
 
 def _likeness(one: _Reading, other: _Reading) -> float:
-    """Return the weighted share of common words; 0 where a word stands in place of another."""
+    """Return the weighted share of common words; 0 where a word replaces another."""
     if one.plain == other.plain:
         return 1.0
     a, b = set(one.words), set(other.words)

@@ -1,4 +1,4 @@
-"""JSON as models write it: read for what stands there whole, whatever is wrong around it.
+"""JSON as models write it: read for its whole parts, whatever is wrong around it.
 
 Passed over: commas too many or missing, single quotes, names without quotes, comments, closing
 brackets that never come. One pass from left to right, linear in the text's length.

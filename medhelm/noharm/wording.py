@@ -141,7 +141,7 @@ LIKE = {
 NEGATIONS = _words("not no never without non don't dont nor neither unless except")
 
 ORDER = _words("before after then until prior ahead followed instead rather than")
-"""Words with which it matters what stands first."""
+"""Words with which the order matters."""
 
 IGNORED = _words(
     "a an the this that these those of on in at for with and by as be is are was were it its her "
@@ -156,7 +156,7 @@ FILLER = _words(
     "baseline initial new another formal specialist opinion input "
     "study imaging scan examination result value bedside laboratory please"
 )
-"""Weighs a tenth, and may stand in place of another."""
+"""Weighs a tenth, and may replace another."""
 
 _DRUG_ENDINGS = (
     "mab|pril|prilat|sartan|olol|alol|statin|cillin|penem|azole|prazole|floxacin|mycin|micin|cycline|"

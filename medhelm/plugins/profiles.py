@@ -124,8 +124,8 @@ def _parse(content: bytes, name: str, where: str) -> Profile:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML would take the last and say nothing, and one
-    that is no text: of `minimum: 0,5` between braces YAML makes the keys minimum and 5."""
+    """Refuse a key that occurs twice, of which YAML would take the last and say nothing, and one
+    that is not a text: of `minimum: 0,5` between braces YAML makes the keys minimum and 5."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         """Return the mapping of a node."""

@@ -32,7 +32,7 @@ Check = Literal[
 ]
 
 LONG_GOLD = 8
-"""Words from which on a free-text gold must not stand in its own prompt."""
+"""Words from which on a free-text gold must not occur in its own prompt."""
 SHOWN = 10
 """Findings of one kind that are kept; the rest is counted."""
 _LEADING_NUMBER = re.compile(r"^\W*\d+\W*\s")
@@ -134,7 +134,7 @@ def _marker(name: str, text: str) -> str:
 
 
 def holds_gold(prompt: str, reference: str) -> bool:
-    """Return whether a gold of eight or more words stands verbatim in a plain prompt.
+    """Return whether a gold of eight or more words occurs verbatim in a plain prompt.
 
     A number in front of the gold (the sentence that it replaces) is not part of it.
     """

@@ -61,7 +61,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def manifest_path(benchmark: Benchmark) -> Path:
-    """Return where the manifest of a benchmark stands."""
+    """Return the path of the manifest of a benchmark."""
     return Path(benchmark.origin).parent / "manifests" / f"{benchmark.name}.json"
 
 
@@ -110,7 +110,7 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
 def compare(stored: Facts, found: Facts) -> dict[str, tuple[str, str]]:
     """Return what differs: 'instances', 'score of random on exact_match' -> (stored, found).
 
-    Phrasings that only one of the two knows are passed over, so that one more is no difference.
+    Phrasings that only one of the two knows are passed over, so that one more is not a difference.
     """
     both = stored.readings.keys() & found.readings.keys()
     then, now = (_flat(facts, both) for facts in (stored, found))

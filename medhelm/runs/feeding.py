@@ -105,7 +105,7 @@ async def feed(
 
 
 def start_feeder(sweep: Sweep, group: asyncio.TaskGroup, feeder: Coroutine[Any, Any, None]) -> None:
-    """Start what feeds requests, to be cancelled when the sweep stops."""
+    """Start the task that sends requests, to be cancelled when the sweep stops."""
     task = group.create_task(feeder)
     sweep.feeders.add(task)
     task.add_done_callback(sweep.feeders.discard)

@@ -112,7 +112,7 @@ def plan_runs(
                     datasets[key] = open_dataset(
                         benchmark, job.data, split=_split(job, choice), root=root
                     )
-            except DataError as e:  # all that lack their data are told at once
+            except DataError as e:  # all that lack their data are named at once
                 without.setdefault(benchmark.name, e)
                 continue
             jury = _jury(job, benchmark, registry, environ, refused)
@@ -140,7 +140,7 @@ def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataEr
 def jury_note(
     jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
 ) -> str:
-    """Return why the offline jury stands in for the default one, where some of its keys are there."""
+    """Return why the offline jury replaces the default one, where some of its keys are there."""
     is_open = any(job.jury is None and job.data != "sample" for job in jobs)
     is_offline = any(run.grading.jury and not run.grading.jury.jury.judges for run in runs)
     lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()

@@ -28,7 +28,7 @@ WinDefinition = Literal["half", "literal"]
 
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order
-differ in their last bits, and that is no win."""
+differ in their last bits, and that is not a win."""
 
 WIN_SD_DDOF = 0
 MACRO_SD_DDOF = 1

@@ -120,7 +120,7 @@ def correlation(a: Floats, b: Floats, weights: Floats, *, least: int = LEAST) ->
 def two_rater_icc(r: Floats) -> Floats:
     """Return 2r / (1 + r): ICC(3,k) of two z-scored raters that correlate by r; -inf at r = -1."""
     above = 1 + np.asarray(r, dtype=np.float64)
-    with np.errstate(divide="ignore"):  # what rounding leaves above -1 is no number either
+    with np.errstate(divide="ignore"):  # what rounding leaves above -1 is not a number either
         return np.asarray(2 * np.asarray(r) / np.where(above > TIE, above, 0.0), dtype=np.float64)
 
 
@@ -295,7 +295,7 @@ def mean_absolute_error(a: Floats, b: Floats) -> float:
 
 def effective_votes(k: int, r: float) -> float:
     """Return k / (1 + (k - 1) r): how many independent judges k are worth whose errors correlate
-    by r; NaN where that is no number above 0."""
+    by r; NaN where that is not a number above 0."""
     spread = 1 + (k - 1) * r
     return k / spread if k > 0 and spread > 0 else math.nan
 

@@ -81,7 +81,7 @@ def encode_line(episode: Episode) -> bytes:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Return a JSON object as one line that ends with a CRC-32 of what stands before."""
+    """Return a JSON object as one line that ends with a CRC-32 of the text before."""
     return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
@@ -376,7 +376,7 @@ def _decode_episode(body: bytes, run: Path, number: int) -> Episode:
 
 
 def _superseded(log: Path) -> set[int]:
-    """Return numbers of lines for whose instance and repeat a later line stands."""
+    """Return numbers of lines whose instance and repeat have a later line."""
     keys = array("Q")
     decode = msgspec.json.Decoder(_Line).decode
     unreadable = episode_key(b"", -1)

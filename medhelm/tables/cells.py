@@ -196,7 +196,7 @@ class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
     def __init__(self) -> None:
-        # bytes grow in place, while a list of arrays would stand beside their concatenation
+        # bytes grow in place, while a list of arrays would lie beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
         self._stats = bytearray()
         self._floored = bytearray()
@@ -288,7 +288,7 @@ def means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:
 def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Floats]:
     """Return mean, ends and SD of each item's values, under the names of `MetricScores`.
 
-    The values of an item stand side by side; `is_first` marks where an item begins.
+    The values of an item are side by side; `is_first` marks where an item begins.
     """
     if is_first.all():
         none = np.broadcast_to(np.float64(0.0), len(value))  # takes no memory

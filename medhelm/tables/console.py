@@ -33,7 +33,7 @@ def open_console(**options: Any) -> Console:
 
 
 def open_uncut_console() -> Console:
-    """Return a console for what is no table of results: in a pipe it leaves COLUMNS aside."""
+    """Return a console for other output than tables of results: a pipe it leaves COLUMNS aside."""
     console = open_console()
     return console if console.is_terminal else open_console(width=UNCUT)
 

@@ -1,4 +1,4 @@
-"""Intervals of statistics that are no sums, such as the agreement of judges."""
+"""Intervals of statistics that are not sums, such as the agreement of judges."""
 
 from __future__ import annotations
 

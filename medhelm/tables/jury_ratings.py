@@ -81,7 +81,7 @@ def _answers(cell: Cell, metric: str) -> Answers:
 
 
 def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
-    """Return the instances of all answers that any of several has, and where those of each stand."""
+    """Return the instances of all answers that any of several has, and the places of each one's."""
     ids = np.concatenate([a.ids for a in several])
     repeats = np.concatenate([a.repeats for a in several])
     order = np.lexsort((repeats, ids))

@@ -1,6 +1,6 @@
 """Select the graded runs of a table: one for each cell, all of one kind in each column.
 
-What cannot stand side by side is refused with the names of two runs and the way out; what is left
+Runs that cannot be compared are refused with the names of two runs and the way out; what is left
 out by rule is counted in a note.
 """
 
@@ -57,7 +57,7 @@ class ChosenRuns:
 
 
 def is_ranked(model: ModelSpec) -> bool:
-    """Return whether a model may stand in a ranking: whatever its name, it reads no gold."""
+    """Return whether a model may be ranked: whatever its name, it reads no gold."""
     return not (model.provider == "baseline" and baseline_kind(model) in READ_GOLD)
 
 
@@ -201,7 +201,7 @@ _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
 def check_column(runs: Sequence[GradedRun]) -> None:
-    """Raise UsageError where runs of one benchmark cannot stand side by side."""
+    """Raise UsageError where runs of one benchmark cannot be compared."""
     _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
     _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
     _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)

@@ -1,6 +1,6 @@
 """Runs -> the tables overall, benchmarks and categories.
 
-Every function takes a `Study` and returns a `Table`; what is compared on what is said in `study`.
+Every function takes a `Study` and returns a `Table`; `study` describes what is compared on what.
 The other tables are in `power` (MDE), `spending` (cost), `slices` and `compare`.
 """
 

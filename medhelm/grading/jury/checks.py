@@ -16,7 +16,7 @@ _CASE = Instance(id="check", context="A case.", question="A question?", referenc
 
 
 class _Scripted:
-    """Judges that say what they are told; None abstains."""
+    """Judges that give the scores set here; None abstains."""
 
     def __init__(self, scores: dict[str, tuple[int, ...] | None]) -> None:
         self.judges = tuple(scores)

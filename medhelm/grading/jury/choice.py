@@ -20,7 +20,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 
 DEFAULT = "medhelm_2026_11"
-"""Changed with the names of its judges: what a name stands for stays as it is."""
+"""Changed with the names of its judges: the meaning of a name stays as it is."""
 
 
 def choose_jury(

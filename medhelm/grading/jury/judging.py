@@ -30,7 +30,7 @@ def is_judged(response: Response) -> bool:
 
 
 def judge_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Request:
-    """Return what a judge is first sent for an answer: what the model thought is no part of it."""
+    """Return what a judge is first sent for an answer: what the model thought is not part of it."""
     messages = judge_messages(
         terms.rubric,
         episode.instance,

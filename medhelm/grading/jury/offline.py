@@ -1,7 +1,7 @@
-"""Three graders by rule that stand in for judges where there is no key: no model, no network.
+"""Three graders by rule that replace judges where there is no key: no model, no network.
 
 They see surface only (shared words, order, length). They show that the jury works and rank
-nothing: wherever their scores stand they are called a stand-in.
+nothing: wherever their scores appear they are called a stand-in.
 """
 
 from __future__ import annotations

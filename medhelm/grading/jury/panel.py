@@ -68,7 +68,7 @@ class StoredPanel:
     def totals(self) -> tuple[JudgeTotals, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for.
 
-        Repairs and repeated tries are part of it; how judgements ended is told of the last ones.
+        Repairs and repeated tries are part of it; the outcomes are those of the last ones.
         """
         found = []
         for place in range(len(self.judges)):

@@ -1,7 +1,7 @@
 """Render the prompt of a judge: rubric, case and the fenced answer of the model.
 
 The answer of the model is hostile: it may hold verdicts, instructions or our own delimiters.
-It stands between two lines that carry a word made from its content, and inside of it every tag
+It is put between two lines that carry a word made from its content, and inside of it every tag
 that looks like one of ours, and every mark by which chat templates part one turn from the next, is
 broken.
 """
@@ -60,7 +60,7 @@ def judge_messages(
 ) -> tuple[Message, ...]:
     """Return the messages that ask one judge to rate an answer.
 
-    `instruction`: what the model was told to do. `reasons`: whether each score gets one.
+    `instruction`: the model's instruction. `reasons`: whether each score gets one.
     """
     texts = {"task": instruction, "case": instance.context, "question": instance.question}
     if rubric.reference and instance.references:
@@ -92,7 +92,7 @@ def _line(text: str) -> str:
 
 
 def repair_message(reason: str) -> Message:
-    """Return what a judge is told whose reply could not be read."""
+    """Return the message to a judge whose reply could not be read."""
     return Message(
         "user",
         f"Your reply could not be read: {reason}. Reply again with the JSON object alone.",

@@ -4,8 +4,8 @@ The reply must be one JSON object with every criterion once and no other key:
 
     {"CRITERION": {"score": NUMBER, "reason": "TEXT"}, ...}    or    {"CRITERION": NUMBER, ...}
 
-It may stand in one fenced block, behind the judge's thinking, and behind one line that announces
-it. Anything else beside it makes the reply unreadable, so that a verdict that stands in a quoted
+It may be in one fenced block, behind the judge's thinking, and behind one line that announces
+it. Anything else beside it makes the reply unreadable, so that a verdict in a quoted
 answer is never read as the judge's own.
 """
 
@@ -51,7 +51,7 @@ def read_reply(
 ) -> Reply:
     """Return scores and reasons; raises BadReply.
 
-    `answer`: what was rated. Scores that stand in it are not taken from behind an announcement,
+    `answer`: what was rated. Scores that are in it are not taken from behind an announcement,
     which may announce what the answer asks for.
     """
     names = [c.name for c in criteria]
@@ -74,7 +74,7 @@ def _parsed(text: str) -> tuple[Any] | None:
     if fenced := _FENCED.fullmatch(body):
         body = fenced.group(1)
     try:
-        # not strict: a line break inside of a reason is no ambiguity
+        # not strict: a line break inside of a reason is not an ambiguity
         return (
             json.loads(body, strict=False, object_pairs_hook=_once, parse_constant=_no_constant),
         )

@@ -158,7 +158,7 @@ def compare(pairs: Pairs, clusters: Ints, *, draws: int, seed: int, confidence: 
 
 
 def _counts(a: Floats, b: Floats, clusters: Ints, count: int) -> Floats:
-    """Return how often each pair of half points stands in each case, (C, 17 * 17)."""
+    """Return how often each pair of half points occurs in each case, (C, 17 * 17)."""
     size = len(_POINTS) ** 2
     cells = _places(a) * len(_POINTS) + _places(b)
     found = np.bincount(clusters * size + cells, minlength=count * size)

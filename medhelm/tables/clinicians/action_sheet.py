@@ -1,6 +1,6 @@
 """The sheet on which an expert rates actions, and the page of cases to read beside it.
 
-Neither holds a rating, a category, a tag, a relation of actions or a guideline. Cases stand in an
+Neither holds a rating, a category, a tag, a relation of actions or a guideline. Cases are in an
 order drawn by the seed, and so do the actions of each: some generators put traps last.
 """
 

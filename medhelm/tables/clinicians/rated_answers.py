@@ -46,7 +46,7 @@ class RunScores:
         return terms
 
     def place(self, answer: Answer) -> int:
-        """Return where an answer stands in the arrays; KeyError for one that is not there."""
+        """Return the place of an answer in the arrays; KeyError for one that is not there."""
         return self.places[instance_key(answer.instance), answer.repeat]
 
 

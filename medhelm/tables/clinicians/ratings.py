@@ -122,7 +122,7 @@ def check_columns(file: str, there: Collection[str], needed: Collection[str]) ->
 
 
 def _items(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
-    """Return what the items of a sheet stand for."""
+    """Return the meaning of the items of a sheet."""
     found: dict[str, KeyItem] = {}
     for path in [key] if key else sorted(sheet.parent.glob(f"*{KEY_SUFFIX}")):
         try:
