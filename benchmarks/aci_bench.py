@@ -29,7 +29,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 
 
 def to_instance(row: Row) -> Instance:
-    """Return a dialogue; its key names the sub-corpus behind the hyphen."""
+    """Return a dialogue. Its key names the sub-corpus behind the hyphen."""
     return Instance(
         id=row["file"],
         context=row["src"].strip(),

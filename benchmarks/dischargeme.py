@@ -1,7 +1,7 @@
 """DischargeMe: write a section that is missing from a discharge note.
 
 Xu et al., 2024, shared task Discharge Me! of BioNLP at ACL 2024. Each stay is asked for twice, for
-its brief hospital course and for its discharge instructions; only the section that is asked for
+its brief hospital course and for its discharge instructions. Only the section that is asked for
 is taken out of the note, as in MedHELM.
 """
 

@@ -40,14 +40,14 @@ QUESTIONS: Mapping[str, str] = {
     ),
 }
 LAB_LABELS = 10_000
-"""Labels of a laboratory task that are kept, by a hash of patient and time; there are many more."""
+"""Labels of a laboratory task that are kept, by a hash of patient and time. There are many more."""
 LONGEST = 200_000
 """Characters of a list of codes, about 100,000 tokens; longer ones are left out."""
 
 _ROWS = 8_192
 """Rows of a file that are read at a time."""
 _BUFFER = 1 << 20
-"""Bytes of a column that are read at a time; without it a whole row group is."""
+"""Bytes of a column that are read at a time. Without it a whole row group is."""
 _Key = tuple[int, int]
 """Patient, and time in microseconds since 1970."""
 _EPOCH = datetime(1970, 1, 1)
@@ -88,7 +88,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 def read_labels(path: Path, task: str) -> dict[_Key, bool]:
     """Return the labels of a task by patient and time.
 
-    A label that occurs twice counts once; where the two contradict each other it is left out.
+    A label that occurs twice counts once. Where the two contradict each other it is left out.
     """
     found: dict[_Key, bool | None] = {}
     is_lab = task.startswith("lab_")
@@ -214,7 +214,7 @@ def _is_kind(kind: Any, name: str) -> bool:
 
 
 def _microseconds(times: Any) -> list[int]:
-    """Return times since 1970; an event without one (a birth place, a sex) comes first."""
+    """Return times since 1970. An event without one (a birth place, a sex) comes first."""
     import pyarrow
 
     numbers = times.cast(pyarrow.timestamp("us"), safe=False).cast(pyarrow.int64())

@@ -13,7 +13,7 @@ COLUMNS = ("opa", "opb", "opc", "opd", "ope")
 
 
 def to_instance(row: Row) -> Instance:
-    """Return a question; its explanation, which gives the answer away, stays out."""
+    """Return a question. Its explanation, which gives the answer away, stays out."""
     choices = tuple(row[column].strip() for column in COLUMNS)
     figure = "referenced" if re.search(r"\bFigures? [A-Z]\b", row["question"]) else "none"
     if choices == ("A", "B", "C", "D", "E"):

@@ -18,7 +18,7 @@ from medhelm import (
 
 
 def to_instance(row: Row) -> Instance | None:
-    """Return a note as numbered sentences; the records of empty cells are left out."""
+    """Return a note as numbered sentences. The records of empty cells are left out."""
     if not row["Sentences"].strip():
         return None
     flag = row["Error Flag"].strip()

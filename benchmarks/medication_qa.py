@@ -18,7 +18,7 @@ NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", r
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
-    """Yield the rows of the sheet with their number; every cell is a text, n/a too."""
+    """Yield the rows of the sheet with their number. Every cell is a text, n/a too."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 

@@ -29,7 +29,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 
 
 def parse(path: Path) -> Element:
-    """Return the root of an XML file; a document type, which can declare entities, is refused."""
+    """Return the root of an XML file. A document type, which can declare entities, is refused."""
 
     def refuse(*declaration: object) -> None:
         raise DataError(f"{path.name}: has a DOCTYPE, which the published file has not")

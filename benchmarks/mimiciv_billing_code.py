@@ -1,6 +1,6 @@
 """MIMIC-IV Billing Code: the ICD-10 codes under which a hospital stay was billed, from its note.
 
-Johnson et al., 2023, doi 10.1038/s41597-022-01899-x; the task follows Edin et al., 2023,
+Johnson et al., 2023, doi 10.1038/s41597-022-01899-x. The task follows Edin et al., 2023,
 arXiv 2304.10909. Notes and codes come from two releases and are joined by the stay (hadm_id). The
 split `prepared` is the file that Edin et al. make of them, from which MedHELM was run.
 """
@@ -36,7 +36,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
     """Yield the notes of a release with the codes of another, diagnoses before procedures.
 
-    Notes are streamed; the codes lie in a temporary database on disk, which is deleted when the
+    Notes are streamed. The codes lie in a temporary database on disk, which is deleted when the
     reading ends. So neither table needs to fit into memory.
     """
     notes, *tables = paths
@@ -56,7 +56,7 @@ def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
 
 
 def read_prepared(path: Path) -> Iterator[Row]:
-    """Yield the rows of the prepared file; the keys of note and patient may be missing."""
+    """Yield the rows of the prepared file. The keys of note and patient may be missing."""
     import pyarrow
     from pyarrow import ipc
 

@@ -12,7 +12,7 @@ from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, cut_secti
 
 QUESTION = "Write the treatment plan for this patient: what is to be done next, and how."
 HEADINGS = ("PLAN", "SUMMARY", "FINDINGS")
-"""Of the gold; the first heading with a text is the gold's."""
+"""Of the gold. The first heading with a text is the gold's."""
 NO_GOLD = re.compile(r"see above\.?", re.IGNORECASE)
 
 

@@ -3,7 +3,7 @@
 Procedure notes of mtsamples.com in the copy that MedHELM uses. Each note asks for the part that its
 gold is. A note ends at a plan or summary that is asked for. Of a note that is asked for its findings
 the section alone is taken out, so that they can be told from the description of the procedure behind
-it; the 45 notes that go on with fewer than 30 words are left out, as nothing tells the findings.
+it. The 45 notes that go on with fewer than 30 words are left out, as nothing tells the findings.
 """
 
 import re

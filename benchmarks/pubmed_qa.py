@@ -22,7 +22,7 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 
 
 def to_instance(row: Row) -> Instance:
-    """Return a question with the abstract's parts; the conclusion (LONG_ANSWER) stays out."""
+    """Return a question with the abstract's parts. The conclusion (LONG_ANSWER) stays out."""
     parts = zip(row["LABELS"], row["CONTEXTS"], strict=True)
     return Instance(
         id=row["pmid"],

@@ -1,7 +1,7 @@
 """RaceBias: does a model's answer to a medical question hold race-based content?
 
 Omiye et al., 2023, npj Digital Medicine, doi 10.1038/s41746-023-00939-z. The supplement holds
-the answers of four models to nine questions, about five runs each; the authors marked what
+the answers of four models to nine questions, about five runs each. The authors marked what
 is wrong or race-based in red.
 """
 

@@ -108,7 +108,7 @@ def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
 
 
 def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:
-    """Say that a folder is damaged; where runs are chosen, name only what surely was chosen."""
+    """Say that a folder is damaged. Where runs are chosen, name only what surely was chosen."""
     if wanted.benchmarks and folder.split("/")[1:2] not in [[], *([b] for b in wanted.benchmarks)]:
         return
     is_chosen = not (wanted.access or wanted.models)  # nobody can tell of what class or model it is

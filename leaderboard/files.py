@@ -1,6 +1,6 @@
 """The folder of a site: what has not changed is not written, what is no longer made is removed.
 
-`build.json` at its root lists every file with its hash; nothing else in the folder is touched.
+`build.json` at its root lists every file with its hash. Nothing else in the folder is touched.
 While a build writes it holds a lock on an empty file, which is there until the folder is whole: where
 it was left behind, the next build reads what is really there.
 """
@@ -163,7 +163,7 @@ class SiteFolder:
         self._is_whole = False
 
     def close(self) -> None:
-        """Give the folder back; where a build was cut short that is seen by the next one."""
+        """Give the folder back. Where a build was cut short that is seen by the next one."""
         if self._lock >= 0:
             if self._is_whole:
                 (self.path / _LOCK).unlink(missing_ok=True)

@@ -109,7 +109,7 @@ def agreement(table: Table, results: Path) -> Table:
 def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Validity]) -> Table:
     """Return the table of harm without the facts in the cases of data whose text is not published.
 
-    Those are the rows by specialty, and who validated the ratings; a category of actions is one
+    Those are the rows by specialty, and who validated the ratings. A category of actions is one
     of eleven words of ours.
     """
     closed = {card.name for card in cards if not has_text(card)}

@@ -128,7 +128,7 @@ def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
 def _changed_groups(
     site: SiteFolder, found: Collected, made: Made, secret: str
 ) -> dict[str, list[GradedRun]]:
-    """Return the runs of each benchmark whose run pages are to be written; the others are kept."""
+    """Return the runs of each benchmark whose run pages are to be written. The others are kept."""
     groups: dict[str, list[GradedRun]] = {}
     for scoring, cells in found.cells.items():
         for cell in cells:

@@ -1,6 +1,6 @@
 """Instances and answers of one benchmark -> shards that the instance browser loads one at a time.
 
-Instances are stored once for all models, in the order of their ids; each run has its answers in the
+Instances are stored once for all models, in the order of their ids. Each run has its answers in the
 same order. A shard is cut by size, so that one page never loads much.
 """
 

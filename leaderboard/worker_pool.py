@@ -107,7 +107,7 @@ class WorkerPool:
             worker.stdout.close()
 
     def _hire(self) -> subprocess.Popen[bytes]:
-        """Start a worker that imports what this process would; the site stays locked while it lives."""
+        """Start a worker that imports what this process would. The site stays locked while it lives."""
         paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
         return subprocess.Popen(
             [

@@ -135,7 +135,7 @@ def validate(
 ) -> list[Report]:
     """Return what is found wrong with benchmarks on their own instances, one report each.
 
-    The state of a report is `passed`, `failed` or `no data`; nothing is written.
+    The state of a report is `passed`, `failed` or `no data`. Nothing is written.
     """
     registry = _registry(plugins)
     root = data_root(data_dir)

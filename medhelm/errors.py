@@ -36,7 +36,7 @@ class UsageError(MedhelmError):
 
 
 class UnknownName(UsageError):
-    """A name that is not known; the message holds the nearest known ones."""
+    """A name that is not known. The message holds the nearest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name = kind, name
@@ -46,7 +46,7 @@ class UnknownName(UsageError):
 
 
 class PluginError(MedhelmError):
-    """A plugin that cannot be used; the message names the plugin and the fix."""
+    """A plugin that cannot be used. The message names the plugin and the fix."""
 
     exit_code = 2
 

@@ -1,1 +1,1 @@
-"""The metrics that come with medhelm; each file is a plugin."""
+"""The metrics that come with medhelm. Each file is a plugin."""

@@ -57,7 +57,7 @@ class PublishedExactMatch(ExactMatch):
     source: str = "HELM, basic_metrics exact_match on multiple choice"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return 0 or 1; a completion that is not a bare letter of an option is `unparsed`."""
+        """Return 0 or 1. A completion that is not a bare letter of an option is `unparsed`."""
         text = response.text.strip()
         if not instance.choices:
             is_right = text in {r.strip() for r in _references(instance)}

@@ -117,7 +117,7 @@ class PublishedLabelSetMetric(LabelSetMetric):
     source: str = "HELM, mimiciv_billing_code_metrics"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return the note's statistic; an answer without codes counts as an empty prediction."""
+        """Return the note's statistic. An answer without codes counts as an empty prediction."""
         if not _has_codes(instance):
             return _NOT_CODES
         golds = map(_published_form, instance.references)
@@ -217,7 +217,7 @@ def _predicted(instance: Instance, response: Response) -> Reading[tuple[str, ...
 
 
 def _has_codes(instance: Instance) -> bool:
-    """Return whether a gold is a code; the file that HELM reads ends those of three places in a
+    """Return whether a gold is a code. The file that HELM reads ends those of three places in a
     point."""
     return any(is_code(gold.upper().rstrip(".")) for gold in instance.references)
 
@@ -236,7 +236,7 @@ def _published_codes(text: str) -> frozenset[str]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the statistics of label sets; the published ones are means over notes."""
+    """Return the statistics of label sets. The published ones are means over notes."""
     pooled = {"micro_precision": precision, "micro_recall": recall, "micro_f1": f1, "macro_f1": f1}
     per_note = {"label_precision": precision, "label_recall": recall, "mean_f1": f1}
     return [

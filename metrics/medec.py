@@ -91,7 +91,7 @@ _RETRACTED = re.compile(
 )
 """Words with which a line takes back what was claimed before."""
 _LONGEST = 20_000
-"""Characters of an answer that are read; the form asked for is one line."""
+"""Characters of an answer that are read. The form asked for is one line."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _read(response: Response) -> Reading[_Claim]:
 
 
 def _claims(answer: str, is_cut: bool) -> set[_Claim]:
-    """Return what an answer claims; the line that touches the cut claims nothing."""
+    """Return what an answer claims. The line that touches the cut claims nothing."""
     answer = _ASKED.sub("", answer)
     lines = _without_note([line for line in answer.split("\n") if line.strip()])
     lines = lines[:-1] if is_cut else lines

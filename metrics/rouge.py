@@ -1,4 +1,4 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L against the reference; of several references the best one counts."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L against the reference. Of several references the best one counts."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class Rouge(Metric):
     source: str = "Lin 2004, ROUGE; implementation rouge-score, use_stemmer=True"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return the best F-measure over the references; without one the gold says nothing."""
+        """Return the best F-measure over the references. Without one the gold says nothing."""
         golds = [r for r in instance.references if r.strip()]
         if not golds:
             return _NO_REFERENCE

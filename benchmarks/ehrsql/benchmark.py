@@ -8,7 +8,7 @@ The database that comes with the benchmark holds 5 patients, so most gold querie
 it: those instances are unscored as uninformative (`ehrsql_canonical_match` scores them all).
 Whoever builds the whole database (eICU demo or eICU, by upstream's preprocessing: the ten tables
 of eicu.sql, texts in lower case) puts it into `<data dir>/ehrsql/user.sqlite` and runs
-`benchmark=ehrsql benchmark.split=user_database`; its hash is part of the run, none of its values
+`benchmark=ehrsql benchmark.split=user_database`. Its hash is part of the run, none of its values
 is stored. A query may take two seconds of processor time, so such a database needs indexes.
 """
 
@@ -73,7 +73,7 @@ def _check_tables(schema: str, database: Path) -> None:
 
 
 def to_instance(row: Row) -> Instance:
-    """Return a question about the schema; the gold is the query as written, or the abstention."""
+    """Return a question about the schema. The gold is the query as written, or the abstention."""
     is_answerable = not row["is_impossible"]
     if is_answerable and not row["query"].strip():
         raise DataError("query is empty although is_impossible is false")

@@ -17,7 +17,7 @@ Row = Sequence[Any]
 
 _HIDDEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LONGEST = 10_000
-"""Characters of a query that is parsed; the parser is in Python."""
+"""Characters of a query that is parsed. The parser is in Python."""
 
 
 def is_ordered(sql: str) -> bool:

@@ -380,7 +380,7 @@ def _run_gold(sandbox: Sandbox, sql: str) -> QueryResult:
 
 @lru_cache(maxsize=16)
 def _run(sandbox: Sandbox, sql: str) -> QueryResult:
-    """Run a model's query; the metrics that come next over the same answer find it here."""
+    """Run a model's query. The metrics that come next over the same answer find it here."""
     return sandbox.query(sql)
 
 

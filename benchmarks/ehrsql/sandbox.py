@@ -2,7 +2,7 @@
 
 Each query runs in a process of its own kind (`sql_worker`) that opens the database read-only,
 allows nothing but SELECT, and is ended from outside where it does not come back. Whatever a
-query does, the caller gets a `QueryResult`; the time of day is fixed and random numbers are
+query does, the caller gets a `QueryResult`. The time of day is fixed and random numbers are
 forbidden, so that the same query gives the same rows.
 """
 
@@ -173,7 +173,7 @@ class _Process:
         return self._process.poll() is None
 
     def ask(self, sql: str, wall_seconds: float) -> Mapping[str, Any]:
-        """Return the reply to a query; a process that gives none is ended."""
+        """Return the reply to a query. A process that gives none is ended."""
         deadline = time.monotonic() + wall_seconds
         try:
             _pipe(self._process.stdin).write(json.dumps({"sql": sql}).encode() + b"\n")

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
 folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted. `gate`: 0 PASS,
-1 FAIL, 2 INCONCLUSIVE; a wrong name is 2 there as well, since neither is a verdict.
+1 FAIL, 2 INCONCLUSIVE. A wrong name is 2 there as well, since neither is a verdict.
 """
 
 from __future__ import annotations

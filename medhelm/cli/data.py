@@ -131,7 +131,7 @@ def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
 
 
 def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
-    """Return the benchmarks that have something to fetch; the others are named on stderr."""
+    """Return the benchmarks that have something to fetch. The others are named on stderr."""
 
     def has_address(benchmark: Benchmark) -> bool:
         dataset = benchmark.dataset
@@ -201,7 +201,7 @@ def _say(line: _Line) -> str:
 
 
 def _template(benchmark: Benchmark, args: argparse.Namespace) -> int:
-    """Write the file, print the next steps and return 0; nothing is overwritten."""
+    """Write the file, print the next steps and return 0. Nothing is overwritten."""
     root = data_folder(args)
     if not benchmark.columns:
         raise UsageError(

@@ -193,7 +193,7 @@ def describe_class(metric: type[Metric]) -> Facts:
 
 
 def describe_model(spec: ModelSpec) -> Facts:
-    """Return a model's config; it names the variable of the key, never the key."""
+    """Return a model's config. It names the variable of the key, never the key."""
     facts: Facts = msgspec.to_builtins(spec)
     return facts
 

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0; no key is needed, nothing is sent or written."""
+    """Return 0. No key is needed, nothing is sent or written."""
     from medhelm.cli.compose import compose
     from medhelm.cli.run import load_plugins
 

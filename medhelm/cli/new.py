@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files, print the next commands and return 0; nothing is overwritten."""
+    """Write the files, print the next commands and return 0. Nothing is overwritten."""
     name = args.name
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name: write snake_case, a-z, 0-9 and _")

@@ -50,7 +50,7 @@ def data_folder(args: argparse.Namespace) -> Path:
 
 
 def open_registry(plugins: Sequence[str]) -> Registry:
-    """Return all plugins; those that were left out are named on stderr."""
+    """Return all plugins. Those that were left out are named on stderr."""
     registry = load_registry(plugins)
     for broken in registry.broken:
         print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)

@@ -211,7 +211,7 @@ def _graded(runs: Sequence[Run]) -> list[Path]:
 
 
 def _grade(runs: Sequence[Run]) -> None:
-    """Grade what stopped jobs have answered; those that stay at work are left alone.
+    """Grade what stopped jobs have answered. Those that stay at work are left alone.
 
     A job that was interrupted, too, may take some seconds to end.
     """

@@ -1,7 +1,7 @@
 """The progress of `medhelm run`: one line per model, redrawn a few times a second, never folded.
 
 Where a terminal is too narrow for a line, its last parts are left out, then the bar, then the count
-of runs; the model's name is shortened in its middle.
+of runs. The model's name is shortened in its middle.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Display:
 
 
 def join_fitting(parts: Iterable[str], width: int) -> str:
-    """Return the parts, the last ones left out where they do not fit; a first one is shortened."""
+    """Return the parts, the last ones left out where they do not fit. A first one is shortened."""
     text = ""
     for part in parts:
         longer = f"{text}, {part}" if text else part

@@ -104,7 +104,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
-    """Return the cases that the arguments name; every fault of the file goes to stderr."""
+    """Return the cases that the arguments name. Every fault of the file goes to stderr."""
     if args.file is None:
         benchmark = open_registry(()).benchmark(args.form)
         folder = data_folder(benchmark, "sample", Path())

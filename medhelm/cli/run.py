@@ -56,7 +56,7 @@ def run(argv: list[str]) -> int:
 
 
 def load_plugins(argv: Sequence[str]) -> Registry:
-    """Return the registry that a command line asks for; a key on it is refused."""
+    """Return the registry that a command line asks for. A key on it is refused."""
     _refuse_keys(argv)
     return open_registry(plugin_files(argv))
 

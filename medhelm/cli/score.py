@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0, or 4 where a run could not be graded; the others are graded all the same.
+    """Return 0, or 4 where a run could not be graded. The others are graded all the same.
 
     Runs of a benchmark that is not installed are named and passed over.
     """

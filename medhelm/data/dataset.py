@@ -1,6 +1,6 @@
 """Data files -> rows -> checked instances, streamed.
 
-Files lie at `<data root>/<benchmark>/<file>`; their hashes are checked when a data set is
+Files lie at `<data root>/<benchmark>/<file>`. Their hashes are checked when a data set is
 opened. Nothing here keeps a whole file in memory but the reader of `.json` and what a
 benchmark's own `read` does.
 """
@@ -41,7 +41,7 @@ _Located = tuple[str, Row]
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The rows and instances of one split of a benchmark; every call reads from the start."""
+    """The rows and instances of one split of a benchmark. Every call reads from the start."""
 
     benchmark: Benchmark
     data: Literal["sample", "full"]
@@ -176,7 +176,7 @@ def find_duplicate_ids(dataset: Dataset) -> list[str]:
 
 
 def check_instance(benchmark: Benchmark, instance: object) -> Instance:
-    """Return the instance with its fields' types checked; the error names the field only."""
+    """Return the instance with its fields' types checked. The error names the field only."""
     if not isinstance(instance, Instance):
         raise _Fault(f"to_instance gave {type(instance).__name__}, not an Instance or None")
     try:

@@ -74,7 +74,7 @@ class _Interrupted(Exception):
 
 
 def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
-    """Return the state of each source file; every file is read anew."""
+    """Return the state of each source file. Every file is read anew."""
     if isinstance(benchmark.dataset, HubDataset):
         first, *others = benchmark.dataset.splits
         sources = _hub_sources(benchmark, benchmark.dataset, first, root)
@@ -104,7 +104,7 @@ def fetch(
     """Get every file that is missing or wrong, and return the state of all.
 
     Proxy and CA settings of the environment are honoured. `pause_s` is the first wait
-    between attempts; it doubles. Raises DataError for what cannot be had.
+    between attempts. It doubles. Raises DataError for what cannot be had.
     """
     if isinstance(benchmark.dataset, HubDataset):
         _fetch_hub(benchmark, benchmark.dataset, root, report)

@@ -45,7 +45,7 @@ def with_cells(rows: _Rows, cells: Mapping[str, str]) -> _Rows:
 
 
 def read_csv(path: Path, separator: str = ",") -> _Rows:
-    """Yield records with every cell as text; a record must be as long as the header."""
+    """Yield records with every cell as text. A record must be as long as the header."""
     csv.field_size_limit(_MAX_CELL)
     number = 0
     try:
@@ -127,7 +127,7 @@ def _cell(value: Any, name: str, where: str) -> str:
 
 
 def read_json(path: Path) -> _Rows:
-    """Yield the objects of one JSON list; the file is held in memory."""
+    """Yield the objects of one JSON list. The file is held in memory."""
     rows = _decode(path.read_bytes().removeprefix(_BOM), path.name, 0)
     if not isinstance(rows, list):
         raise DataError(f"{path.name}: holds {_kind(rows)}, expected a list of objects")
@@ -154,7 +154,7 @@ def read_parquet(path: Path) -> _Rows:
 
 
 def read_xlsx(path: Path) -> _Rows:
-    """Yield the records of the first sheet with every cell as text; a whole number has no point."""
+    """Yield the records of the first sheet with every cell as text. A whole number has no point."""
     from xml.etree.ElementTree import ParseError
 
     from openpyxl.utils.exceptions import InvalidFileException

@@ -46,7 +46,7 @@ def is_there(source: SourceFile, path: Path) -> bool:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file or folder; an unchanged file is read once per process."""
+    """Return the sha256 of a file or folder. An unchanged file is read once per process."""
     if path.is_dir():
         return _hash_folder(path, file_sha256)
     stat = path.stat()

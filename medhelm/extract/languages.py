@@ -22,7 +22,7 @@ class Words:
     right: tuple[str, ...] = ()
     """Correct, best, final; they appear beside the answer or call an option right."""
     copula: tuple[str, ...] = ()
-    """Is; a hyphen at the end joins it to the letter."""
+    """Is. A hyphen at the end joins it to the letter."""
     tail: tuple[str, ...] = ()
     """Is, in languages where it follows the letter."""
     article: tuple[str, ...] = ()

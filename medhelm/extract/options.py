@@ -103,7 +103,7 @@ _QUESTION = re.compile(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0
 
 @lru_cache(maxsize=1024)
 def options_of(choices: tuple[str, ...]) -> Options:
-    """Return the reader of these options; those of recent questions are kept."""
+    """Return the reader of these options. Those of recent questions are kept."""
     return Options(tuple(map(without_invisible, choices)))
 
 

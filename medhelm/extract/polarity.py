@@ -162,4 +162,4 @@ RETRACTION = re.compile(
 """Words by which a completion takes back what it has said."""
 
 NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
-"""Option texts that occur in any prose; their mention says nothing."""
+"""Option texts that occur in any prose. Their mention says nothing."""

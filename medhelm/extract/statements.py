@@ -42,7 +42,7 @@ _FORCED = re.compile(
     r"|(?:I['\u2019]d|I\s+would|I\s+will|I['\u2019]ll)\s+(?:\w+\s+)?(?:say|pick|choose|go\s+with|take|select))\s+",
     re.IGNORECASE,
 )
-"""A choice that is made as if under pressure; the condition is one of manners."""
+"""A choice that is made as if under pressure. The condition is one of manners."""
 _LEAVES = re.compile(
     r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|,\s+leaving"
     r"|\b(?:I|we)(?:['\u2019](?:m|re)|\s+a[mr]e?)\s+left\s+with|\bnarrow(?:s|ed|ing)?\s+(?:it|this|things|the\s+choice)?\s*(?:down\s+)?to)"

@@ -107,7 +107,7 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     """Return the results in the unit or by the name that was asked for, and what may correct them.
 
     What is stated by its name and confirmed elsewhere is final. Otherwise what is worked out or
-    totalled counts as well; a bound is not one beside a value. Points that are given one by one
+    totalled counts as well. A bound is not one beside a value. Points that are given one by one
     are not a total.
     """
     items = [s for s in results if s.key in _POINTS]

@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 
 def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
-    """Return what the sentences of a plain text state, in order; those of recent texts are kept."""
+    """Return what the sentences of a plain text state, in order. Those of recent texts are kept."""
     return list(cast("tuple[Statement[T], ...]", _found(text, kind)))
 
 
@@ -152,7 +152,7 @@ def _of_sentence(
 
 
 def _is_asked(name: str, kind: Kind[T]) -> bool | None:
-    """Return whether a name is that of what was asked for; the names in a formula say nothing."""
+    """Return whether a name is that of what was asked for. The names in a formula say nothing."""
     head = name.partition(":")[0]
     for part in (head, name):
         is_asked = kind.is_asked(part)

@@ -33,7 +33,7 @@ def make_private(path: Path) -> None:
 
 
 def lock_file(path: Path) -> BinaryIO:
-    """Return an open file that holds an exclusive lock; the kernel drops it with the process.
+    """Return an open file that holds an exclusive lock. The kernel drops it with the process.
 
     Raises RunLocked where another process holds it, RecordError where it cannot be written.
     """

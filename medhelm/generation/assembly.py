@@ -44,7 +44,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     repairs: dict[str, int]
     """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]
-    """Quotes by id of the action that are not in the guideline; they are not a reference."""
+    """Quotes by id of the action that are not in the guideline. They are not a reference."""
     not_covered: dict[str, int] = {}
     """Raters by id of the action who find nothing of it in the guideline; where none is, no entry."""
     prompt_version: str

@@ -51,7 +51,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     stage: str
     attempt: int
-    """From 0; the others are repairs."""
+    """From 0. The others are repairs."""
     model: str
     messages: tuple[Message, ...]
     response: Response

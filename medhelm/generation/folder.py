@@ -77,7 +77,7 @@ async def run_series(
     done: Callable[[CaseEnd], None],
     say: Callable[[str], None],
 ) -> SeriesEnd:
-    """Return how a series ended; all that was made is on disk, whatever stopped it.
+    """Return how a series ended. All that was made is on disk, whatever stopped it.
 
     Raises UsageError where the folder holds another series, RecordError where it cannot be used.
     """
@@ -210,7 +210,7 @@ class StageUse:
     unknown: int
     """Replies without a count of tokens."""
     lost: int
-    """Requests whose answer was lost after sending; they may be billed, and are in no sum."""
+    """Requests whose answer was lost after sending. They may be billed, and are in no sum."""
     usd: float | None
     """None where a price or a count is not known."""
 

@@ -16,7 +16,7 @@ _Runs = frozenset[tuple[str, ...]]
 
 
 class Patients:
-    """The accepted vignettes of a series; a case is compared with those of lower numbers only.
+    """The accepted vignettes of a series. A case is compared with those of lower numbers only.
 
     So the same replies make the same cases, in whatever order they come.
     """

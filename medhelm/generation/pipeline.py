@@ -129,7 +129,7 @@ class Discarded(Exception):
 
 
 class Failed(Exception):
-    """A request had no answer; the next start asks again."""
+    """A request had no answer. The next start asks again."""
 
     def __init__(self, stage: str, reason: str) -> None:
         super().__init__(stage)

@@ -34,7 +34,7 @@ _BATCH, _BATCH_CHARS = 32, 1 << 18
 _AHEAD = 3
 """Batches per process that are under way or wait for their turn."""
 _TURN = threading.Lock()
-"""One grading at a time has the processes; they fill the machine."""
+"""One grading at a time has the processes. They fill the machine."""
 
 Pair = tuple[Instance, Response]
 _Batch = Sequence[Episode]
@@ -47,7 +47,7 @@ class Batched(Protocol):
     """A metric that computes several responses faster at once than one by one."""
 
     def look_ahead(self, pairs: Sequence[Pair]) -> None:
-        """Compute what `score` will be asked next; it must give the same without this."""
+        """Compute what `score` will be asked next. It must give the same without this."""
 
 
 def score_all(
@@ -148,7 +148,7 @@ def _can_pickle(metric: Metric) -> bool:
 
 
 class _Crew:
-    """Processes that hold the same metrics; each works on one batch at a time."""
+    """Processes that hold the same metrics. Each works on one batch at a time."""
 
     def __init__(self, metrics: tuple[Metric, ...], count: int) -> None:
         self._metrics = pickle.dumps(metrics)

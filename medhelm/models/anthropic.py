@@ -180,7 +180,7 @@ def read_message(payload: bytes) -> Answer | Failure:
 
 
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
-    """Return what an HTTP status other than success means; the server's prose is not kept."""
+    """Return what an HTTP status other than success means. The server's prose is not kept."""
     has_schema = "format" in sent.get("output_config", {})
     failure = read_failure(status, payload, (SCHEMA_FIELDS["anthropic"],) * has_schema)
     if failure.kind == "error" and status in (400, 422):
@@ -191,7 +191,7 @@ def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failur
 
 
 def _read_usage(usage: Any) -> Usage:
-    """Return the counts; the API counts cached input apart."""
+    """Return the counts. The API counts cached input apart."""
     fresh = count(usage, "input_tokens")
     cached = count(usage, "cache_read_input_tokens")
     written = count(usage, "cache_creation_input_tokens")

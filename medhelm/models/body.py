@@ -10,17 +10,17 @@ import aiohttp
 MAX_ANSWER_BYTES = 8 * 2**20
 """The most of an answer that is read, compressed or not: a reply of 100,000 tokens has 1 MB."""
 MAX_ERROR_BYTES = 2**16
-"""The most of an error's body; the status decides, so the rest is left unread."""
+"""The most of an error's body. The status decides, so the rest is left unread."""
 ENCODINGS = "gzip, deflate"
 """Names the encodings that `BodyReader` decompresses and that requests offer."""
 
 
 class BadBody(aiohttp.ClientPayloadError):
-    """A body that cannot be used; the text says why, in our words only."""
+    """A body that cannot be used. The text says why, in our words only."""
 
 
 class BodyReader:
-    """Collects a body as it comes; a bomb is stopped at the bound and never held as a whole."""
+    """Collects a body as it comes. A bomb is stopped at the bound and never held as a whole."""
 
     def __init__(self, encoding: str, most: int) -> None:
         self._most = most
@@ -84,7 +84,7 @@ class _Inflater:
 async def read_body(chunks: AsyncIterable[bytes], encoding: str, status: int) -> bytes:
     """Return the body of a response from its chunks.
 
-    Raises `BadBody` where it is an answer; of an error's body it returns what can be read.
+    Raises `BadBody` where it is an answer. Of an error's body it returns what can be read.
     """
     is_answer = 200 <= status < 300
     reader = None

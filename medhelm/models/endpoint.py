@@ -177,7 +177,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self._endpoint.limiter.release()
 
     async def respond(self, request: Request) -> Response:
-        """Return what came of one request after the endpoint's retries; the caller holds a slot.
+        """Return what came of one request after the endpoint's retries. The caller holds a slot.
 
         Raises `ModelError` where no request of this model or endpoint can succeed.
         """

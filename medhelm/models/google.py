@@ -200,7 +200,7 @@ def read_candidates(payload: bytes) -> Answer | Failure:
 
 
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
-    """Return what an HTTP status other than success means; the server's prose is not kept."""
+    """Return what an HTTP status other than success means. The server's prose is not kept."""
     has_schema = "responseJsonSchema" in sent.get("generationConfig", {})
     failure = read_failure(status, payload, (SCHEMA_FIELDS["google"],) * has_schema)
     for detail in _details(payload):
@@ -219,7 +219,7 @@ def _details(payload: bytes) -> list[dict[str, Any]]:
 
 
 def _read_usage(usage: Any) -> Usage:
-    """Return the counts; the API counts what the model thought apart from what it wrote."""
+    """Return the counts. The API counts what the model thought apart from what it wrote."""
     written, thought = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
     read = count(usage, "promptTokenCount")
     is_counted = written is not None or thought is not None

@@ -26,7 +26,7 @@ USES: Mapping[str, tuple[str, ...]] = {
 """Provider -> the settings besides provider and model that can change what it answers."""
 
 READS_PROMPT = frozenset(USES) - {"baseline"}
-"""Providers that are sent a prompt; a baseline is handed the instance and has no budget either."""
+"""Providers that are sent a prompt. A baseline is handed the instance and has no budget either."""
 
 DECIDING = (
     *_ALWAYS,

@@ -12,7 +12,7 @@ GAIN = 0.15
 HOLD = 8
 """Rounds after which more is tried again where it did not help."""
 _ENOUGH = 0.9
-"""The part of a round that must have ended before it is judged; the slowest are not waited for."""
+"""The part of a round that must have ended before it is judged. The slowest are not waited for."""
 
 
 class InFlightLimit:

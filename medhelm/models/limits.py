@@ -143,7 +143,7 @@ class AdaptiveLimiter:
         return self._limit.failed(sent.round, sent.cuts, is_timeout=is_timeout)
 
     def pause(self, seconds: float) -> None:
-        """Give no slot for `seconds`; a longer pause that is under way stays."""
+        """Give no slot for `seconds`. A longer pause that is under way stays."""
         if seconds > 0:
             self._pacer.pause(_now() + seconds)
 

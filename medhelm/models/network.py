@@ -24,7 +24,7 @@ _OTHERS_CA = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def open_session(access: Access, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-    """Return a session for one server; the limiter is the only bound on connections.
+    """Return a session for one server. The limiter is the only bound on connections.
 
     Proxies are looked up once (`find_proxy`) and not per request (`trust_env`), which would also
     replace our key by one of a .netrc file.

@@ -51,7 +51,7 @@ SLOWEST = 0.02
 CATCH_UP_S = 0.02
 """A request that is late by up to this much does not delay the next ones."""
 PAUSE_S = 0.5
-"""The first pause where nearly all is refused and no Retry-After says how long; it doubles."""
+"""The first pause where nearly all is refused and no Retry-After says how long. It doubles."""
 LONGEST_PAUSE_S = 30.0
 """The longest of these pauses."""
 
@@ -195,7 +195,7 @@ class Pacer:
         self._window.is_bound = True
 
     def pause(self, until: float) -> None:
-        """Let nothing through until then; a longer pause that is under way stays."""
+        """Let nothing through until then. A longer pause that is under way stays."""
         self._paused_until = max(self._paused_until, until)
 
     def sent(self, now: float) -> int:

@@ -242,7 +242,7 @@ def _ending(reason: str) -> str:
 def read_usage(usage: Any) -> Usage:
     """Return the token counts of an answer, None for each that is missing or no count.
 
-    Some services (xAI, Gemini) count what the model thought in the total only; it is output.
+    Some services (xAI, Gemini) count what the model thought in the total only. It is output.
     """
     if not isinstance(usage, dict):
         return Usage()
@@ -273,7 +273,7 @@ def read_usage(usage: Any) -> Usage:
 
 
 def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ()) -> Failure:
-    """Return what an HTTP status other than success means; the server's prose is not kept.
+    """Return what an HTTP status other than success means. The server's prose is not kept.
 
     `sent_fields`: names of the body's fields, to tell a setting that the server does not take
     (wrong for every request) from a prompt that it does not take.

@@ -122,9 +122,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     references: tuple[str, ...] = ()
     """Guidelines, by name and year."""
     made_by: tuple[str, ...] = ()
-    """Models that wrote or rated the case; a score of theirs on it says little."""
+    """Models that wrote or rated the case. A score of theirs on it says little."""
     validation: Validation | UnsetType = UNSET
-    """Experts whose ratings the actions hold; without it the ratings are synthetic."""
+    """Experts whose ratings the actions hold. Without it the ratings are synthetic."""
 
 
 def parse_case(raw: bytes | str, where: str) -> Case:

@@ -1,7 +1,7 @@
 """Derive class, severity of an error and its weight from an action's ratings by fixed rules.
 
 Panels have any size from three. The median of an even number of ratings may lie between two points
-of the scale; its class and severity are those of the point above (3.5 is uncertain, 6.5 is
+of the scale. Its class and severity are those of the point above (3.5 is uncertain, 6.5 is
 appropriate), the higher class as in panels by the RAND/UCLA method (Fitch et al., 2001).
 """
 

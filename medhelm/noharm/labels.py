@@ -28,9 +28,9 @@ class Labels:
     """Labelled appropriate, in the order of the menu."""
     rejected: tuple[str, ...]
     missing: tuple[str, ...]
-    """Without a label; they count as not endorsed."""
+    """Without a label. They count as not endorsed."""
     invalid: tuple[str, ...]
-    """With a label that is neither, or two that differ; they count as not endorsed."""
+    """With a label that is neither, or two that differ. They count as not endorsed."""
     unknown: int
     """Labels of ids that are not on the menu."""
 

@@ -219,7 +219,7 @@ NEUTRAL: tuple[str, ...] = (
     r"(?:go home|leave|discharge|self-discharge) against medical advice",
     r"(?:with or|or) without \w+ing",
 )
-"""Ordinary phrases that hold one of the above; a leak that touches one is none."""
+"""Ordinary phrases that hold one of the above. A leak that touches one is none."""
 
 _DASHES = str.maketrans({c: "-" for c in "\u2010\u2011\u2012\u2013\u2014\u2212"})
 _HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")

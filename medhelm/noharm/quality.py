@@ -1,9 +1,9 @@
 """Check whether cases are well formed: eight checks, leaks, agreement of the raters, a summary.
 
-Nothing here says that a rating is right. What is found is a flag beside a case; no case is changed
+Nothing here says that a rating is right. What is found is a flag beside a case. No case is changed
 or left out.
 
-Source: Krishna et al., MedAct, sections 4.1 and 4.2 with tables 1 and 2; the sixth check, of
+Source: Krishna et al., MedAct, sections 4.1 and 4.2 with tables 1 and 2. The sixth check, of
 near-duplicates, is the one that its text uses and its table leaves out. Two are of all cases
 together: that no case repeats another (`copies`), that words alone tell little (`words`).
 """

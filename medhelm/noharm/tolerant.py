@@ -67,7 +67,7 @@ class _Open:
         self._is_key = self._word is not None
 
     def settle(self) -> None:
-        """Take the word that waits as a member; a key without a value is given an empty one."""
+        """Take the word that waits as a member. A key without a value is given an empty one."""
         if self._word is not None:
             key, word = (self._word, "") if self._is_key else (None, self._word)
             self.value.members.append((key, word))

@@ -81,7 +81,7 @@ _SAME: dict[str, str] = {
     "1": r"(?:an?|one)(?= (?:single )?(?:hour|day|week|month|year)\b)",
     **{f"{i}": word for i, word in enumerate(_NUMBERS.split()[1:], 2)},
 }
-"""Name -> pattern of lower-case words that mean it; the first that fits at a place counts."""
+"""Name -> pattern of lower-case words that mean it. The first that fits at a place counts."""
 
 _NAMES = list(_SAME)
 _ANY = re.compile(rf"(?<!\w)(?:{'|'.join(f'({p})' for p in _SAME.values())})(?!\w)")

@@ -1,4 +1,4 @@
-"""The hooks that a plugin may implement; each returns a list, none changes anything."""
+"""The hooks that a plugin may implement. Each returns a list, none changes anything."""
 
 from __future__ import annotations
 

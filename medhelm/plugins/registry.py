@@ -146,7 +146,7 @@ class _Loader:
         self._third_party: dict[str, str] = {}
 
     def add_entry_point(self, point: EntryPoint) -> None:
-        """Add an installed plugin; a third-party one that fails is reported and left out."""
+        """Add an installed plugin. A third-party one that fails is reported and left out."""
         plugin = f"{_owner(point)} ({point.value})"
         try:
             added = self._add_module(point.load())

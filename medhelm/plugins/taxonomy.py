@@ -52,7 +52,7 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The whole tree."""
 
     published_tasks: int
-    """The number of tasks that the paper states; its printed list has fewer."""
+    """The number of tasks that the paper states. Its printed list has fewer."""
     categories: tuple[Category, ...]
 
     def subcategories(self) -> Iterator[Subcategory]:

@@ -34,7 +34,7 @@ Check = Literal[
 LONG_GOLD = 8
 """Words from which on a free-text gold must not occur in its own prompt."""
 SHOWN = 10
-"""Findings of one kind that are kept; the rest is counted."""
+"""Findings of one kind that are kept. The rest is counted."""
 _LEADING_NUMBER = re.compile(r"^\W*\d+\W*\s")
 
 

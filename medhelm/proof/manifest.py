@@ -45,7 +45,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     unscored: int = 0
     """Instances whose gold is uninformative: the main metric gives them no score."""
     metrics: dict[str, str]
-    """Versions by name; the first is the main metric."""
+    """Versions by name. The first is the main metric."""
     scores: Scores
     scores_helm: Scores = {}
     """Under scoring=helm, of the metrics that differ there."""
@@ -85,7 +85,7 @@ def _read(benchmark: Benchmark) -> _Manifest | None:
 
 
 def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts: Facts) -> Path:
-    """Store the facts beside the plugin file and return the path; the other kind of data stays.
+    """Store the facts beside the plugin file and return the path. The other kind of data stays.
 
     Raises UsageError where the benchmark's folder is unknown or cannot be written.
     """

@@ -15,12 +15,12 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 
 _BUILD = {"actions": action_labels.build_request}
-"""Answer kind -> what builds its requests; all others are the completion protocol's."""
+"""Answer kind -> what builds its requests. All others are the completion protocol's."""
 _SENDS_SCHEMA = frozenset({"actions"})
 
 
 def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:
-    """Return what is sent for one instance by the benchmark's protocol; the gold takes no part."""
+    """Return what is sent for one instance by the benchmark's protocol. The gold takes no part."""
     build = _BUILD.get(benchmark.answer, completion.build_request)
     return build(benchmark, spec, instance, repeat)
 

@@ -17,7 +17,7 @@ _RETRY_S = 0.05
 
 
 def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:
-    """Return what is sent for one instance; the gold takes no part in it.
+    """Return what is sent for one instance. The gold takes no part in it.
 
     Repeat k is asked with the run's seed + k, so repeats differ and can be made again.
     """

@@ -83,7 +83,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     """Ask every judge for every answer of a run that it has not judged yet.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
-    Raises what stops the run; a budget that is reached stops the sweep.
+    Raises what stops the run. A budget that is reached stops the sweep.
     """
     terms = run.grading.jury
     if terms is None or not terms.jury.judges or sweep.stopped:

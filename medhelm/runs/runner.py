@@ -3,7 +3,7 @@
     plan -> open the folder -> ask every planned instance -> grade -> RunRecord
 
 A failed request is a record with its reason. What stops a run (a refused key, a dead
-server, a full disk) stops that run alone; the log keeps all that was answered.
+server, a full disk) stops that run alone. The log keeps all that was answered.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One thing that a judge rates."""
 
     name: str
-    """snake_case; the key of its score in the judge's reply."""
+    """snake_case. The key of its score in the judge's reply."""
     text: str
     """Words the question, and the meaning of the ends of the scale."""
 
@@ -68,7 +68,7 @@ class Instance(
     question: str = ""
     """Words the question about the context, where the instance brings its own."""
     choices: tuple[str, ...] = ()
-    """Texts of the options; they are lettered A, B, C, ... in this order."""
+    """Texts of the options. They are lettered A, B, C, ... in this order."""
     references: tuple[str, ...] = ()
     """Accepted answers, the gold first. With choices: option letters."""
     answer_key: dict[str, str] = {}
@@ -81,7 +81,7 @@ class Instance(
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
     menu: dict[str, str] = {}
-    """Actions that are labelled one by one: id -> text; the question shows them."""
+    """Actions that are labelled one by one: id -> text. The question shows them."""
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,7 +113,7 @@ class FileDataset:
     """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     splits: tuple[str, ...] = ("test",)
-    """The splits that can be chosen; the first is the default."""
+    """The splits that can be chosen. The first is the default."""
     source: str = ""
     """The upstream repository and commit, for people."""
 
@@ -164,7 +164,7 @@ class Benchmark:
     to_instance: Callable[[Row], Instance | None]
     """Maps one row, purely; None leaves the row out by the benchmark's documented rule."""
     metrics: Sequence[str]
-    """Names of metrics; the first is the main one. `evaluate:NAME` is allowed after it."""
+    """Names of metrics. The first is the main one. `evaluate:NAME` is allowed after it."""
     published_metric: str = ""
     """The one of `metrics` that HELM ranks by, and so the main one under scoring=helm; empty:
     the first, too."""
@@ -185,7 +185,7 @@ class Benchmark:
     """Replies by which the reading of answers is tried, for forms of answers other than choices,
     numbers and label sets; None: those of `answer`."""
     parts: tuple[str, ...] = ()
-    """Values of metadata['part']; the score is then the unweighted mean of the parts' means."""
+    """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -72,7 +72,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     usage: Usage = Usage()
     attempts: int = 1
     lost: int = 0
-    """Requests that were sent and whose answer was lost; they may be billed."""
+    """Requests that were sent and whose answer was lost. They may be billed."""
     latency_s: float = 0.0
     """Seconds of the attempt that was answered."""
     served_model: str = ""

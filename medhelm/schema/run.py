@@ -87,7 +87,7 @@ class GradingSpec(
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One metric over one run; the interval is computed by the tables.
+    """One metric over one run. The interval is computed by the tables.
 
     Counts are of instances x repeats.
     """

@@ -30,7 +30,7 @@ empty: no text came. refused: the endpoint said so. truncated: nothing could be 
 because the output budget ended. oversize: the prompt exceeds the model's window.
 error: infrastructure. unscored: the answer is there, but no score can be given (a jury
 below its quorum). uninformative: the gold of this instance cannot tell right from wrong,
-whatever the model answers; it does not count against coverage.
+whatever the model answers. It does not count against coverage.
 """
 
 FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "truncated"})
@@ -97,6 +97,6 @@ class Metric(ABC):
 
         Called once before grading, with `<data dir>/<benchmark>` or the folder of the samples.
         A metric that needs a file besides the instance (a database) keeps the folder and opens
-        the file in `score`; the others return themselves.
+        the file in `score`. The others return themselves.
         """
         return self

@@ -2,10 +2,10 @@
 
     bertscore[:MODEL][@LAYER][#precision|#recall]
 
-MODEL is a hub id or a local folder; without one it is distilbert-base-uncased, as in the code behind
+MODEL is a hub id or a local folder. Without one it is distilbert-base-uncased, as in the code behind
 the MedHELM paper, not rescaled by a baseline. LAYER is the hidden layer whose vectors are compared:
 else the one that bert-score has tuned for a hub id, and the last one of any other model. The value
-is F1 unless another is named; of several references the best counts. A negative cosine counts 0.
+is F1 unless another is named. Of several references the best counts. A negative cosine counts 0.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BertScore(Metric):
     source: str = "Zhang et al. 2020, BERTScore (arXiv 1904.09675); implementation bert-score"
 
     def score(self, instance: Instance, response: Response) -> Score:
-        """Return the best value over the references; without one the gold says nothing."""
+        """Return the best value over the references. Without one the gold says nothing."""
         if not any(gold.strip() for gold in instance.references):
             return Score(value=None, outcome="uninformative", reason="there is no reference")
         if not (pairs := _pairs([(instance, response)])):
@@ -75,7 +75,7 @@ def is_bertscore(name: str) -> bool:
 
 
 def bertscore_metric(name: str) -> BertScore:
-    """Return the metric that is spelt so; the model is loaded on first use.
+    """Return the metric that is spelt so. The model is loaded on first use.
 
     Raises UsageError on another spelling, for a package that is missing and a folder without model.
     """

@@ -98,7 +98,7 @@ class EvaluateMetric(Metric):
 
 
 def evaluate_metric(name: str) -> EvaluateMetric:
-    """Return the metric spelt `evaluate:NAME[#KEY][@WORST..BEST]`; the library loads on first use.
+    """Return the metric spelt `evaluate:NAME[#KEY][@WORST..BEST]`. The library loads on first use.
 
     Raises UsageError on another spelling, and for a metric without bounds whose range is not said.
     """

@@ -1,7 +1,7 @@
 """ROUGE as the rouge-score package gives it, each text read and each pair compared once.
 
 ROUGE-1 and -2 are the package's own. For ROUGE-L it fills a table of n x m cells in Python (4 s
-for two notes of 1,500 words); the same length of the longest common subsequence comes from
+for two notes of 1,500 words). The same length of the longest common subsequence comes from
 rapidfuzz at once.
 """
 

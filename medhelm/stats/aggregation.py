@@ -5,7 +5,7 @@ What is undefined (a ratio of nothing, an error from one value) is NaN here and 
 Resampling and intervals are in `intervals`.
 
 Sources: the MedHELM paper (arXiv 2505.23802) for win rate, macro-average and MDE; Miller
-(arXiv 2411.00640) for standard errors; the authors' table script fixes what the paper leaves
+(arXiv 2411.00640) for standard errors. The authors' table script fixes what the paper leaves
 open: the SD of the win share over rivals divides by their number (ddof 0), the SD of the scores
 over benchmarks by their number less one (ddof 1).
 """
@@ -74,7 +74,7 @@ def micro_f1(sums: Floats) -> Floats:
 
 
 def macro_f1(sums: Floats) -> Floats:
-    """Return the mean F1 over labels of L triples (tp, fp, fn); a label that is neither among
+    """Return the mean F1 over labels of L triples (tp, fp, fn). A label that is neither among
     the golds nor predicted is left out, as in scikit-learn. NaN where no label is left."""
     triples = np.reshape(sums, (*sums.shape[:-1], sums.shape[-1] // 3, 3))
     f1 = micro_f1(triples)
@@ -321,7 +321,7 @@ PAPER_MDE_FACTOR = 2.80
 def mde(error: float | Floats, alpha: float = ALPHA, beta: float = BETA) -> Floats:
     """Return (z[1 - alpha/2] + z[1 - beta]) * the standard error of a paired difference.
 
-    2.80 times it at alpha 0.05 two-sided and power 0.80; with independent instances the error is
+    2.80 times it at alpha 0.05 two-sided and power 0.80. With independent instances the error is
     sd(differences) / sqrt(n). (MedHELM paper, appendix E.)
     """
     z = NormalDist().inv_cdf

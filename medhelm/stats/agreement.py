@@ -349,7 +349,7 @@ def powered_mean(judge: Floats, human: Floats, clusters: Ints) -> Corrected:
     a human label (NaN: none), with its clustered error.
 
     The error is that of the sum of what each cluster adds to the two means, so that units in both
-    count for both; of separate units it is the sum of the two variances.
+    count for both. Of separate units it is the sum of the two variances.
     """
     gaps = human - judge
     labelled = ~np.isnan(gaps)

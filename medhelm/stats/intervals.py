@@ -3,7 +3,7 @@
 Every aggregate is a function of sums of per-instance statistics, so one draw of the cluster
 bootstrap is a weighted sum of the clusters' sums: a (draws x clusters) matrix of multinomial
 counts times a (clusters x statistics) matrix. All models of a benchmark share the counts, which
-keeps them paired; the counts depend on a seed and on names, never on order.
+keeps them paired. The counts depend on a seed and on names, never on order.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def swap_differences(
     """Return differences (permutations,) of two models with whole clusters swapped at random.
 
     `a` and `b` are the models' cluster sums (C, k). For a mean this is the sign-flip test of the
-    clusters' paired differences; it serves any aggregate.
+    clusters' paired differences. It serves any aggregate.
     """
     value, pair = AGGREGATIONS[aggregation], np.stack([a, b])
     totals = pair.sum(1)

@@ -88,7 +88,7 @@ def request_hash(spec: RunSpec) -> str:
 
 
 def one_spelling(spec: RunSpec) -> RunSpec:
-    """Return a spec whose model is spelt as all equal ones are; its name and price stay.
+    """Return a spec whose model is spelt as all equal ones are. Its name and price stay.
 
     Its limits (requests in flight, time-outs, tries) are at their defaults: they decide no answer.
     """
@@ -212,7 +212,7 @@ def instance_key(instance_id: str) -> int:
 
 
 def cluster_key(instance_id: str, cluster: str | None) -> int:
-    """Return the 64-bit key of an instance's cluster; without one it is its own."""
+    """Return the 64-bit key of an instance's cluster. Without one it is its own."""
     if cluster is None:
         return instance_key(instance_id)
     digest = hashlib.blake2b(f"c\0{cluster}".encode(), digest_size=8).digest()

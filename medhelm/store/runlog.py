@@ -254,7 +254,7 @@ class RunFolder(AppendLog):
         return len(stale)
 
     def append(self, episode: Episode) -> None:
-        """Hand one episode to the operating system; a line that does not fit is taken back."""
+        """Hand one episode to the operating system. A line that does not fit is taken back."""
         self._append_line(encode_line(episode))
 
 

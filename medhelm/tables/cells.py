@@ -77,7 +77,7 @@ class MetricScores:
     stats: Floats
     """Additive statistics (n, k), averaged over repeats like the values."""
     clusters: Keys
-    """Keys of their clusters; an instance without one is its own cluster. `ids` itself where
+    """Keys of their clusters. An instance without one is its own cluster. `ids` itself where
     all are."""
     low: Floats
     """Lowest value among the repeats."""

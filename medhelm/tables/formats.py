@@ -128,7 +128,7 @@ def _csv_value(value: Value) -> Value:
 
 
 def to_parquet(table: Table) -> bytes:
-    """Return a Parquet file; its `medhelm.tables.table` metadata is the JSON form without the rows."""
+    """Return a Parquet file. Its `medhelm.tables.table` metadata is the JSON form without the rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -227,7 +227,7 @@ def print_tables(
     *,
     fix: str = _SHOW_ALL,
 ) -> None:
-    """Print tables with their notes on a terminal; a note of several tables is printed once.
+    """Print tables with their notes on a terminal. A note of several tables is printed once.
 
     `most`: rows of a grid after which it is cut, with a note that gives their number.
     `fix` says how to see what a terminal has no room for.

@@ -151,7 +151,7 @@ def no_room(fitted: Fitted, fix: str) -> list[str]:
 
 
 def print_lines(found: Iterable[tuple[str, str]], out: Console, *, is_prose: bool = False) -> None:
-    """Print lines with their styles; only prose is folded, and no line is cut."""
+    """Print lines with their styles. Only prose is folded, and no line is cut."""
     from rich.text import Text
 
     for style, some in groupby(found, key=lambda line: line[1]):

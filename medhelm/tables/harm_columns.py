@@ -128,7 +128,7 @@ def columns(is_repeated: bool) -> tuple[Column, ...]:
 
 
 def parts(has_several: bool, has_gaps: bool) -> tuple[Part, ...]:
-    """Return the grids of text formats; those of several benchmarks name each.
+    """Return the grids of text formats. Those of several benchmarks name each.
 
     The worst case has one where any case is without a value or partly read.
     """

@@ -13,7 +13,7 @@ from medhelm.stats.intervals import Interval
 from medhelm.stats.student_t import t_quantile
 
 GROUPS = 20
-"""Groups of clusters that are left out in turn; with fewer clusters each is one."""
+"""Groups of clusters that are left out in turn. With fewer clusters each is one."""
 
 _FEWEST = 3
 

@@ -109,7 +109,7 @@ def _score(own: Estimate) -> Row:
 
 
 def _agreement(own: Jury) -> Row:
-    """Return how far the judges agree; those without any verdict are not among the k."""
+    """Return how far the judges agree. Those without any verdict are not among the k."""
     shown, rated = own.counts(JURY)
     answers, codes = own.answers
     heard = answers[:, ~np.isnan(answers).all(axis=0)]

@@ -1,6 +1,6 @@
 """One jury on one benchmark: its ratings, and the scores that some of its judges give.
 
-Everything is over the compared instances of a benchmark; where instances were asked several times,
+Everything is over the compared instances of a benchmark. Where instances were asked several times,
 ratings are of single answers. Agreement leaves out answers that no judge was shown (empty,
 refused), which count with the metric's floor for every judge. Without a judge the score is the
 mean of the others' ratings of the answers that the whole jury has rated, averaged as the jury's

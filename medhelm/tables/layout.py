@@ -111,7 +111,7 @@ _WITH_JURY = frozenset(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("
 
 
 MOST_ROWS = 1000
-"""Rows of a grid that a terminal shows; the tables of pairs and ranks have some half a million
+"""Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
 and a million of a thousand models."""
 
 

@@ -164,7 +164,7 @@ def _errors(
 
 
 def _mean_errors(gaps: Floats, is_papers: bool) -> Floats:
-    """Return the standard errors of means; the paper's divides the SD's sum by n, not n - 1."""
+    """Return the standard errors of means. The paper's divides the SD's sum by n, not n - 1."""
     if is_papers and gaps.shape[1] > 1:
         return np.asarray(gaps.std(axis=1) / np.sqrt(gaps.shape[1]))
     return stats.standard_errors(gaps)

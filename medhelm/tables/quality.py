@@ -44,7 +44,7 @@ ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
 
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
-"""Categories that the paper's table 1 names; the rest is `other`."""
+"""Categories that the paper's table 1 names. The rest is `other`."""
 
 
 _MOST_OTHERS = 3
@@ -63,7 +63,7 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flags(quality: Quality) -> Iterator[Flag]:
-    """Yield a flag for each check that a case fails and for each leak; the set's flag comes last."""
+    """Yield a flag for each check that a case fails and for each leak. The set's flag comes last."""
     for case in quality.cases:
         for check in case.checks:
             if not check.passed:

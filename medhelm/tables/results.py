@@ -1,6 +1,6 @@
 """Results of a folder: read its graded runs, and make tables of them.
 
-A folder that cannot be read is named in a note and left out; the others are shown.
+A folder that cannot be read is named in a note and left out. The others are shown.
 """
 
 from __future__ import annotations

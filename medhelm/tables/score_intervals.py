@@ -20,7 +20,7 @@ def interval_of(
     """Return the interval of a score as its metric declares it.
 
     `scored`: values (n,), codes of their clusters (n,) and the clusters' sums (C, k).
-    A score at an end of its range has no width in any draw; it is bounded from the other side.
+    A score at an end of its range has no width in any draw. It is bounded from the other side.
     """
     values, codes, sums = scored
     span = (metric.minimum, metric.maximum)

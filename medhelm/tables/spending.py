@@ -29,7 +29,7 @@ _UNKNOWN = Spend(None, None)
 def spend(record: RunRecord) -> Spend:
     """Return the cost of a run's answers at the price in its model's settings.
 
-    Requests whose usage is unknown are not in it (tables count them); where no usage is known at
+    Requests whose usage is unknown are not in it (tables count them). Where no usage is known at
     all there is no cost.
     """
     return _spend(record.spec.model, record.usage)

@@ -172,7 +172,7 @@ def placed_stats(panel: Panel, models: Iterable[str]) -> list[tuple[Floats, Ints
 
 
 def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
-    """Return each model's estimate; all share the bootstrap's counts, seeded by `names`."""
+    """Return each model's estimate. All share the bootstrap's counts, seeded by `names`."""
     value = stats.AGGREGATIONS[panel.metric.aggregation]
     found = dict.fromkeys(panel.cells, _nothing(settings))
     placed, count = _place(panel)

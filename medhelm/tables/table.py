@@ -99,7 +99,7 @@ class Table:
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
     group: tuple[str, ...] = ()
-    """Columns whose equal values belong together; the terminal makes a heading of them."""
+    """Columns whose equal values belong together. The terminal makes a heading of them."""
     parts: tuple[Part, ...] = ()
     """Grids of text formats, for rows of several kinds; none: one grid."""
 
@@ -122,7 +122,7 @@ class Table:
         return [grid for grid in found if grid.rows] or [self]
 
     def frame(self) -> pd.DataFrame:
-        """Return a DataFrame; its `attrs` hold title, notes and settings."""
+        """Return a DataFrame. Its `attrs` hold title, notes and settings."""
         import pandas as pd
 
         kinds = {"string": "object", "integer": "Int64", "number": "float64", "boolean": "boolean"}

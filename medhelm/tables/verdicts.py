@@ -21,7 +21,7 @@ _MOST_CASES = 1_000_000
 
 
 def decide(low: float, high: float, threshold: float, *, is_minimum: bool) -> Verdict:
-    """Return the verdict on an interval; a threshold at one of its ends is reached."""
+    """Return the verdict on an interval. A threshold at one of its ends is reached."""
     if not is_minimum:
         low, high, threshold = -high, -low, -threshold
     if low >= threshold - TIE:
@@ -39,7 +39,7 @@ def over_all(verdicts: Collection[Verdict]) -> Verdict:
 def cases_needed(score: float, low: float, high: float, n: int, bar: Bar) -> int | None:
     """Return about how many instances would give a verdict if the score stayed where it is.
 
-    The half-width shrinks with 1 / sqrt(n), of a rate of 0 or 1 with 1 / n; it must become the
+    The half-width shrinks with 1 / sqrt(n), of a rate of 0 or 1 with 1 / n. It must become the
     distance of score and threshold. None where that is nothing, or no benchmark is so large.
     """
     gap = abs(score - bar.value)

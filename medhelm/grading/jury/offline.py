@@ -71,7 +71,7 @@ GRADERS: Mapping[str, Callable[[Instance, str], float]] = {
 
 
 class OfflinePanel:
-    """The three graders; each gives every criterion the same integer of the rubric's scale."""
+    """The three graders. Each gives every criterion the same integer of the rubric's scale."""
 
     judges = tuple(GRADERS)
 

@@ -25,7 +25,7 @@ def judge_folder(run: Path, terms: JuryTerms, place: int) -> Path:
 
 
 class StoredPanel:
-    """Judges whose verdicts are in the logs of a run; of several the last one counts.
+    """Judges whose verdicts are in the logs of a run. Of several the last one counts.
 
     Holds some 200 bytes for each judgement.
     """
@@ -68,7 +68,7 @@ class StoredPanel:
     def totals(self) -> tuple[JudgeTotals, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for.
 
-        Repairs and repeated tries are part of it; the outcomes are those of the last ones.
+        Repairs and repeated tries are part of it. The outcomes are those of the last ones.
         """
         found = []
         for place in range(len(self.judges)):

@@ -100,7 +100,7 @@ def _read(found: Any, names: Sequence[str], minimum: int, maximum: int) -> Reply
 
 
 def _criterion(name: str, value: Any) -> tuple[Any, str]:
-    """Return the score and the reason of a criterion; a score alone has no reason."""
+    """Return the score and the reason of a criterion. A score alone has no reason."""
     if not isinstance(value, dict):
         return value, ""
     if "score" not in value:

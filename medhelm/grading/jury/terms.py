@@ -19,7 +19,7 @@ OFFLINE = JurySpec(name="offline")
 
 
 class NotAsked:
-    """The panel of judges whose verdicts are not read yet; each has abstained."""
+    """The panel of judges whose verdicts are not read yet. Each has abstained."""
 
     def __init__(self, judges: Sequence[str]) -> None:
         self.judges = tuple(judges)

@@ -1,7 +1,7 @@
 """Agreement of ratings of actions, 1 to 9 in half points: kappa, classes, differences.
 
 A median of an even number of ratings may lie between two points. Kappa and differences take it as
-it is; its class and harm weight are those of the point above, so that 3.5 is uncertain and 6.5
+it is. Its class and harm weight are those of the point above, so that 3.5 is uncertain and 6.5
 appropriate (the higher class, as RAND/UCLA panels have it: Fitch et al. 2001).
 
 Every measure is a function of sums over actions, so that the bootstrap draws whole cases.
@@ -123,7 +123,7 @@ class Agreement:
 def compare(pairs: Pairs, clusters: Ints, *, draws: int, seed: int, confidence: float) -> Agreement:
     """Return the agreement of pairs of raters, first with second; of several pairs the mean.
 
-    Ratings (n,) are NaN where one did not rate; an action counts in the pairs that have both. The
+    Ratings (n,) are NaN where one did not rate. An action counts in the pairs that have both. The
     bootstrap draws whole cases, the same ones for all pairs.
     """
     both = [~(np.isnan(a) | np.isnan(b)) for a, b in pairs]

@@ -70,7 +70,7 @@ def write_action_sheet(
 ) -> ActionSheet:
     """Write a sheet and its page of cases, both readable by their owner alone; return what is in it.
 
-    `max_cases` and `per_case` draw a sample by the seed, None takes all; a larger sample holds the
+    `max_cases` and `per_case` draw a sample by the seed, None takes all. A larger sample holds the
     smaller one. Raises UsageError where a file is in the way, RecordError where one cannot be
     written.
     """

@@ -1,7 +1,7 @@
 """The blinded rating sheet: a seeded, stratified sample of stored answers, and its key.
 
 Per benchmark, as many answers of each third of the jury's scores. Items have opaque names in an
-order without information; their meaning is in the key, a file of its own.
+order without information. Their meaning is in the key, a file of its own.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def write_survey(path: Path, taxonomy: Taxonomy, seed: int) -> int:
 
 
 def read_survey(paths: Sequence[Path], taxonomy: Taxonomy) -> list[Answer]:
-    """Return the answers of all files; the file's name is the rater's where no column names one.
+    """Return the answers of all files. The file's name is the rater's where no column names one.
 
     Raises DataError for a row that is not of the sheet, an answer that is neither a category (its
     letter, name or id) nor a rating, and a clinician who answers a row twice.
