@@ -3,7 +3,7 @@
 Procedure notes of mtsamples.com in the copy that MedHELM uses. Each note asks for the part that its
 gold is. A note ends at a plan or summary that is asked for. Of a note that is asked for its findings
 the section alone is taken out, so that they can be told from the description of the procedure behind
-it. The 45 notes that go on with fewer than 30 words are left out, as nothing tells the findings.
+it. The 45 notes that go on with fewer than 30 words are left out, as nothing shows the findings.
 """
 
 import re
@@ -26,7 +26,7 @@ BEHIND = 30
 def to_instance(row: Row) -> Instance | None:
     """Return a note without its gold.
 
-    None without a gold, with nothing that tells the findings, or with a heading in another case
+    None without a gold, with nothing that shows the findings, or with a heading in another case
     only.
     """
     note = row["text"].strip()

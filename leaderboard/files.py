@@ -130,7 +130,7 @@ class SiteFolder:
     def open(self) -> None:
         """Lock the folder and read what is there; `close` ends that.
 
-        Raises UsageError where it is not a site of ours, or where another build writes it.
+        Raises UsageError where it is not a site of medhelm, or where another build writes it.
         """
         try:
             if self.path.exists() and not self.path.is_dir():
@@ -171,7 +171,7 @@ class SiteFolder:
             self._lock = -1
 
     def _found(self) -> dict[str, str]:
-        """Return the files of ours that are there after a cut build; remove torn ones."""
+        """Return the site's files that are there after a cut build; remove torn ones."""
         found = {}
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()

@@ -30,7 +30,7 @@ from medhelm.tables.validity import UNVALIDATED, Validity
 from medhelm_leaderboard.pages import LabelledLine, RunLine
 
 KEY_FILE = "publishing.key"
-"""Lies in the results folder: without it nobody can tell an instance from its published hash."""
+"""Lies in the results folder: without it nobody can find an instance by its published hash."""
 
 _PROVENANCE = re.compile(
     r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
@@ -110,7 +110,7 @@ def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Va
     """Return the table of harm without the facts in the cases of data whose text is not published.
 
     Those are the rows by specialty, and who validated the ratings. A category of actions is one
-    of eleven words of ours.
+    of eleven words of medhelm.
     """
     closed = {card.name for card in cards if not has_text(card)}
     rows = tuple(r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed)
@@ -160,7 +160,7 @@ def _random() -> bytes:
 
 
 def key_mark(key: bytes) -> str:
-    """Return what tells one secret from another and nothing of it."""
+    """Return a mark that separates one secret from another and reveals neither."""
     return hmac.new(key, b"mark", "sha256").hexdigest()[:16]
 
 

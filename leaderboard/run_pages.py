@@ -91,7 +91,7 @@ def _write_hidden(
     for run in runs:
         own, card = lines[run.model], run.record.card
         ids = {i: publish.hashed_id(key, card.name, i) for i, _ in own.keys}
-        own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would tell of them
+        own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would reveal them
         page = _page(run, own, [ids[i] for i, _ in own.keys], note=_why_hidden(card))
         site.put_data(_key(run), page)
 

@@ -229,7 +229,7 @@ class ExecutionAccuracy(_OnDatabase):
         return Score(value=self.floor, outcome=outcome, reason=reason)
 
     def _gold(self, instance: Instance) -> QueryResult | str | None:
-        """Return the gold's rows, why they tell nothing, or None for an unanswerable question."""
+        """Return the gold's rows, why they say nothing, or None for an unanswerable question."""
         if not _is_answerable(instance):
             return None
         result = _run_gold(self._sandbox(instance), prepare_sql(instance.references[0]))

@@ -50,7 +50,7 @@ def compose(
 
     asked = read_options(argv)
     refuse_lists(own_folders(asked))
-    overrides = [] if asked.hydra_help else asked.overrides  # its help knows no config of ours
+    overrides = [] if asked.hydra_help else asked.overrides  # its help knows no config of medhelm
     if other_launcher(overrides):
         overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
     with collected_jobs() as configs:
@@ -83,7 +83,7 @@ def launch(
         return [(_job_name(overrides), *_reason(error)) for overrides, error in e.failed]
     except MedhelmError:
         raise
-    except Exception as e:  # a border: a scheduler fails in ways of its own (no sbatch, job killed)
+    except Exception as e:  # a boundary: a scheduler has its own failures (no sbatch, job killed)
         raise MedhelmError(f"hydra/launcher={launcher}: {_reason(e)[0]}") from None
     return []
 

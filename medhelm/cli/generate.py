@@ -183,7 +183,7 @@ def _topic(given: str | None, path: Path) -> str:
 
 
 def _models(series: Series) -> list[ModelSpec]:
-    """Return the models, each once; raises UsageError for those that cannot write or be told apart."""
+    """Return the models, each once. Raises UsageError for those that cannot write or share a name."""
     found: dict[str, ModelSpec] = {}
     for model in (series.generator, *series.raters):
         if found.setdefault(model.name, model) != model:

@@ -120,7 +120,7 @@ class _NoColumn(KeyError):
 
 
 class _Checked(dict[str, Any]):
-    """A row that tells a missing column from any other KeyError of a plugin."""
+    """A row that separates a missing column from any other KeyError of a plugin."""
 
     def __missing__(self, key: str) -> Any:
         raise _NoColumn(key)
@@ -336,7 +336,7 @@ def _guard(
             yield f"row {n}", row
     except MedhelmError as e:
         raise DataError(f"{benchmark.name}: {e}") from None
-    except (Exception, SystemExit) as e:  # the border to a plugin
+    except (Exception, SystemExit) as e:  # the boundary to a plugin
         names = ", ".join(p.name for p in paths)
         raise DataError(
             f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(benchmark, e)}"

@@ -254,7 +254,7 @@ class _Download:
         with self._part.open("ab") as file:
             self._lock(file)
             if not self._expected:
-                file.truncate(0)  # nothing would tell whether the source changed since
+                file.truncate(0)  # nothing would show whether the source changed since
             found = hash_file(self._part)
             if not self._expected or found != self._expected:
                 found = self._transfer(file)

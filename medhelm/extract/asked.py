@@ -48,13 +48,13 @@ class Glossary:
 
     @cached_property
     def names(self) -> re.Pattern[str]:
-        """Match the name of any quantity. The group tells which one."""
+        """Match the name of any quantity. The group names it."""
         found = (f"(?P<q{i}>{q.names})" for i, q in enumerate(self.quantities.values()))
         return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(found)})(?![A-Za-z])", re.IGNORECASE)
 
     @cached_property
     def ways(self) -> re.Pattern[str]:
-        """Match the name of any method. The group tells which one."""
+        """Match the name of any method. The group names it."""
         found = (f"(?P<m{i}>{method})" for i, method in enumerate(self.methods))
         return re.compile(rf"\b(?:{'|'.join(found)})\b", re.IGNORECASE)
 

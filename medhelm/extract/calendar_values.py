@@ -14,7 +14,7 @@ from medhelm.extract.value_types import Kind, Value
 T = TypeVar("T")
 
 _MOST = 500
-"""Values of one sentence that are looked at."""
+"""Values of one sentence that are read."""
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH_OF = {m[:n]: i for i, m in enumerate(_MONTHS.split(), 1) for n in (3, 4, len(m))}
 _DATE = re.compile(

@@ -11,7 +11,7 @@ from medhelm.extract.marks import unify
 from medhelm.extract.options import CUT, MARKERS, Options
 
 _MANY = 50
-"""Letters of a line that are looked at."""
+"""Letters of a line that are read."""
 _FAR = 1000
 """Characters in which an item that was cut has to end."""
 _NEAR = 12

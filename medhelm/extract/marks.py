@@ -103,7 +103,7 @@ _DECORATION = " \t\n*_#>-"
 _LONGEST = 4000
 """Limits how much of a marked answer is searched."""
 _MOST = 50
-"""Marks of one form that are looked at, the last ones."""
+"""Marks of one form that are read, the last ones."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def own_text(text: str) -> str:
 
 
 def without_invisible(text: str) -> str:
-    """Return `text` without characters that nobody sees, such as zero-width spaces."""
+    """Return `text` without invisible characters, such as zero-width spaces."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 

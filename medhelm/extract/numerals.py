@@ -14,7 +14,7 @@ from medhelm.extract.bounds import bound, is_range
 from medhelm.extract.value_types import Kind, Value
 
 _MOST = 500
-"""Values of one sentence that are looked at."""
+"""Values of one sentence that are read."""
 
 _NUMERAL = re.compile(
     r"(?<![\w^])(?<!\^[-+])(?<!\d\.)"

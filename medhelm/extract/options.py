@@ -17,7 +17,7 @@ UNCLEAR = "?"
 CUT = "\ue000"
 """Marks the end of a reply that was cut: nothing that touches it is complete."""
 _LINE = 1000
-"""Characters that are looked at where a value begins."""
+"""Characters that are read where a value begins."""
 _REACH = 300
 """Characters after the words of a statement in which its value is."""
 _MANY = 50

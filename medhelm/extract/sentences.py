@@ -8,7 +8,7 @@ from collections.abc import Iterator
 _HEAD, _TAIL = 3_000, 15_000
 """Characters at the beginning and at the end of a text that are looked through."""
 _SENTENCE = 1_500
-"""Characters of a sentence that are looked at, the last ones."""
+"""Characters of a sentence that are read, the last ones."""
 
 
 _ASIDE = re.compile(r"\(([^()]{0,400})\)|\[([^\[\]]{0,400})\]")

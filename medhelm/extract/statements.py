@@ -16,7 +16,7 @@ from medhelm.extract.polarity import ASIDE, DENIED, DOUBT, NOT_CHOSEN, OTHER_ANS
 SHORT = 400
 """Characters of a completion that may answer without a statement."""
 _MANY = 30
-"""Statements of one kind that are looked at, the last ones."""
+"""Statements of one kind that are read, the last ones."""
 _ANSWER_IS = re.compile(
     r"\b(?:answer|option|choice|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
     r"(?:\s+(?:to|for)\s+(?:this|the)\s+question)?"

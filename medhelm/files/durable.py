@@ -78,7 +78,7 @@ class AtomicFile:
                 _remove_unless_held(left)
         fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._handle: BinaryIO = os.fdopen(fd, "wb")
-        with suppress(OSError):  # a file system without locks: nobody can tell, nothing is removed
+        with suppress(OSError):  # a file system without locks: nothing is removed
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._handle
 

@@ -171,7 +171,7 @@ async def _end_of(author: _Author) -> CaseEnd:
         return CaseEnd(author.code, "failed", stage=e.stage, reasons=(e.reason,))
     except Discarded as e:
         return CaseEnd(author.code, "discarded", stage=e.stage, reasons=e.reasons)
-    except Exception as e:  # the border of a case: the others go on, and no text is shown
+    except Exception as e:  # the boundary of a case: the others go on, and no text is shown
         frame = traceback.extract_tb(e.__traceback__)[-1]
         place = f"{Path(frame.filename).name} line {frame.lineno}"
         return CaseEnd(

@@ -131,7 +131,7 @@ def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
         return value
     if "$ref" in value:
         return _inlined(definitions[value["$ref"]], definitions)
-    # titles and descriptions would be words of ours that no stage's prompt holds
+    # titles and descriptions would be words that no stage's prompt holds
     keep = {k: v for k, v in value.items() if k not in ("title", "description", "$defs")}
     kind = {"type": "string"} if "enum" in keep else {}  # some endpoints want it said
     return kind | {k: _inlined(v, definitions) for k, v in keep.items()}

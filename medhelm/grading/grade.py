@@ -44,7 +44,7 @@ def grade(metric: Metric, instance: Instance, response: Response) -> Score:
         score = metric.score(instance, response)
     except MedhelmError:
         raise
-    except (Exception, SystemExit) as e:  # the border to plugins: whatever they raise is theirs
+    except (Exception, SystemExit) as e:  # the boundary to plugins: whatever they raise is theirs
         raise _fault(metric, instance, f"raised {type(e).__name__}") from None
     if isinstance(score, Score) and score.outcome == "unparsed":
         floored = _floor(metric, instance, ended or "unparsed", score.reason)
@@ -95,7 +95,7 @@ def _floor(metric: Metric, instance: Instance, outcome: Outcome, reason: str = "
         score = metric.floor_score(instance, outcome, reason)
     except MedhelmError:
         raise
-    except (Exception, SystemExit) as e:  # the border to plugins
+    except (Exception, SystemExit) as e:  # the boundary to plugins
         raise _fault(metric, instance, f"raised {type(e).__name__} in floor_score") from None
     return _checked(metric, instance, score, (*FLOORED, "uninformative"))
 

@@ -142,7 +142,7 @@ def _is_importable(metric: Metric) -> bool:
 def _can_pickle(metric: Metric) -> bool:
     try:
         pickle.dumps(metric)
-    except Exception:  # the border to plugins: whatever their values raise
+    except Exception:  # the boundary to plugins: whatever their values raise
         return False
     return True
 

@@ -39,7 +39,7 @@ class Survey:
 
 
 def survey(dataset: Dataset) -> Survey:
-    """Return what one reading of all instances tells."""
+    """Return the facts from one reading of all instances."""
     found = Survey()
     digest = hashlib.sha256()
     for instance in dataset.instances(found.copies):

@@ -143,7 +143,7 @@ _PARAM_FIX = {
 
 @dataclass(frozen=True)
 class Access:
-    """The address of a server and the key, which no text of ours ever shows."""
+    """The address of a server and the key, which no printed text ever shows."""
 
     url: str
     key: str | None = field(repr=False)

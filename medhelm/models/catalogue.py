@@ -65,7 +65,7 @@ def _read_own(path: Path) -> ModelSpec:
 
 
 def make_openai_spec(model: str) -> ModelSpec:
-    """Return the spec of a model without a config file, with what OpenAI's names tell of it.
+    """Return the spec of a model without a config file, with the facts in OpenAI's names.
 
     The o series, and gpt-5 and later ones, think, take no temperature, and name the output budget differently.
     """

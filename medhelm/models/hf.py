@@ -152,7 +152,7 @@ class Batcher(Host):
         self._began = time.monotonic()
         try:
             return self._weights.generate(rows)
-        except Exception as error:  # a border: one bad batch must not end the run
+        except Exception as error:  # a boundary: one bad batch must not end the run
             # The text of the error may hold the prompt.
             failed = Generated(finish="error", error=f"{type(error).__name__} while generating")
             return [failed] * len(rows)

@@ -104,7 +104,7 @@ class Weights:
             self._load()
         except ModelError:
             raise
-        except Exception as error:  # a border: whatever a file or the hub makes the library raise
+        except Exception as error:  # a boundary: whatever a file or the hub makes the library raise
             first = str(error).strip().partition("\n")[0][:200]
             raise ModelError(
                 f"model {self._spec.name!r}: {self._spec.model} cannot be loaded"
@@ -227,7 +227,7 @@ class Weights:
 
         try:
             return render(request.messages)
-        except Exception:  # a border: a template is code of the model's, and may raise anything
+        except Exception:  # a boundary: a template is code of the model's, and may raise anything
             if not any(m.role == "system" for m in request.messages):
                 raise
         # Some templates know no system prompt: it is then put before the first turn.

@@ -275,7 +275,7 @@ def read_usage(usage: Any) -> Usage:
 def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ()) -> Failure:
     """Return what an HTTP status other than success means. The server's prose is not kept.
 
-    `sent_fields`: names of the body's fields, to tell a setting that the server does not take
+    `sent_fields`: names of the body's fields, to recognise a setting that the server does not take
     (wrong for every request) from a prompt that it does not take.
     """
     code, param, message = read_error(payload)

@@ -76,7 +76,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     id: Annotated[str, _told("a letter, then letters, digits, _", pattern=f"^{_ACTION.pattern}$")]
     """A letter, then letters, digits and underscores: `a1`."""
     text: Annotated[str, _told("one line of neutral words", minLength=1)]
-    """In neutral words, on one line: nothing that tells whether it is right."""
+    """In neutral words, on one line: nothing that reveals whether it is right."""
     category: Category
     ratings: Annotated[tuple[_Rating, ...], _told("of three raters or more", minItems=LEAST_RATERS)]
     """Of a panel, 1 to 9. Generated ones are of two specialists and one generalist."""

@@ -2,7 +2,7 @@
 
 A case that is there twice counts twice in every mean, and a model that learns from examples has
 seen one of them. Vignettes are compared by runs of three words, menus by what their actions say
-(`similar`): nothing here finds one story told in other words.
+(`similar`): nothing here finds one story in other words.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def load_embedder(model: str) -> Embed:
         source = str(place) if place.is_dir() else model
         encoder = _Encoder(AutoTokenizer.from_pretrained(source), AutoModel.from_pretrained(source))
         encoder(["A text to try it on."])
-    except Exception as e:  # the border to the library
+    except Exception as e:  # the boundary to the library
         said = str(e).strip().splitlines()
         raise ModelError(
             f"--embeddings {model} cannot be loaded ({said[0][:200] if said else type(e).__name__}); "

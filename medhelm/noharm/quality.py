@@ -5,7 +5,7 @@ or left out.
 
 Source: Krishna et al., MedAct, sections 4.1 and 4.2 with tables 1 and 2. The sixth check, of
 near-duplicates, is the one that its text uses and its table leaves out. Two are of all cases
-together: that no case repeats another (`copies`), that words alone tell little (`words`).
+together: that no case repeats another (`copies`), that words alone reveal little (`words`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 NAME = "medhelm-framework"
 OTHER = "medhelm"
-"""On the package index another project, a fork of HELM: it has the import name and command of ours.
+"""On the package index another project, a fork of HELM: it has the same import name and command.
 A checkout that was installed before ours was renamed bears it, too."""
 
 
@@ -20,7 +20,7 @@ def other_version() -> str | None:
 
 
 def version_text(own: str) -> str:
-    """Return what tells this medhelm from the other one: version, distribution and folder."""
+    """Return the marks of this medhelm against the other one: version, distribution and folder."""
     return f"medhelm {own} (distribution {NAME}, in {Path(__file__).parents[1]})"
 
 

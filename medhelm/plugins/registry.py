@@ -1,4 +1,4 @@
-"""Finds plugins and looks things up by name.
+"""Find plugins and look things up by name.
 
 A plugin is a module that implements hooks of `hookspecs`. Built-in and third-party plugins
 come the same way: an entry point of the group `medhelm` names a module, or a package whose
@@ -150,7 +150,7 @@ class _Loader:
         plugin = f"{_owner(point)} ({point.value})"
         try:
             added = self._add_module(point.load())
-        except BaseException as e:  # the border to plugins: what they raise is theirs
+        except BaseException as e:  # the boundary to plugins: what they raise is theirs
             if _is_built_in(point) or isinstance(e, KeyboardInterrupt):
                 raise
             reason = str(e) if isinstance(e, MedhelmError) else _describe(e)
@@ -173,7 +173,7 @@ class _Loader:
                 raise PluginError(f"plugin {path} adds nothing; {_ADD}")
         except (MedhelmError, KeyboardInterrupt):
             raise
-        except BaseException as e:  # the border to plugins
+        except BaseException as e:  # the boundary to plugins
             raise PluginError(f"plugin {path}: {_describe(e)}") from None
 
     def _add_module(self, module: ModuleType) -> list[str]:

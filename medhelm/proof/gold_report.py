@@ -116,7 +116,7 @@ def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None
     share, trials = float(values.mean()), float(len(values))
     if 1 < count < len(values):
         trials = effective_trials(values, clusters, CONFIDENCE)
-    elif count < len(values):  # all of one patient: no interval can be told
+    elif count < len(values):  # all of one patient: no interval can be given
         return share, None, None
     return share, *wilson(share, trials, CONFIDENCE)
 

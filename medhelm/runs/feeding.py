@@ -1,4 +1,4 @@
-"""Requests started one after the other as their endpoint has room: of runs and of their judges."""
+"""Start requests one after the other as their endpoint has room: of runs and of their judges."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
         error = sweep.lost.get(asyncio.current_task())
         if error is None and not sweep.stopped:
             raise
-    except Exception as e:  # the border of a run: the others go on
+    except Exception as e:  # the boundary of a run: the others go on
         error = _as_ours(run, e)
     broken = sweep.broken.get(run.path, {})
     if broken and (record is None or record.state == "partial"):

@@ -1,1 +1,1 @@
-"""The types that cross a border between rooms, by stage: data, model, episode, score, run."""
+"""The types that several packages share, by stage: data, model, episode, score, run."""

@@ -29,7 +29,7 @@ scored: an answer was read and scored. unparsed: text came, no answer could be r
 empty: no text came. refused: the endpoint said so. truncated: nothing could be read
 because the output budget ended. oversize: the prompt exceeds the model's window.
 error: infrastructure. unscored: the answer is there, but no score can be given (a jury
-below its quorum). uninformative: the gold of this instance cannot tell right from wrong,
+below its quorum). uninformative: the gold of this instance cannot separate right from wrong,
 whatever the model answers. It does not count against coverage.
 """
 

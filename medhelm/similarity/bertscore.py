@@ -158,7 +158,7 @@ class _Encoder:
         answers, golds = zip(*pairs, strict=True)
         try:
             found = self._scorer.score(list(answers), list(golds))
-        except Exception as e:  # the border to the library
+        except Exception as e:  # the boundary to the library
             raise PluginError(
                 f"metric {NAME}:{self._model} raised {type(e).__name__}; use another model"
             ) from None
@@ -194,7 +194,7 @@ def _load(model: str, layer: int | None) -> Any:
         with suppress(AttributeError):  # a tokenizer that knows no limit would overflow the model
             longest = int(config.max_position_embeddings)
             scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, longest)
-    except Exception as e:  # the border to the library
+    except Exception as e:  # the boundary to the library
         said = str(e).strip().splitlines()
         raise PluginError(
             f"metric {NAME}:{model} cannot be loaded ({said[0][:200] if said else type(e).__name__});"

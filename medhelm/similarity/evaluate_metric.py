@@ -67,7 +67,7 @@ class EvaluateMetric(Metric):
         references = list(instance.references) if takes_list else instance.references[0]
         try:
             result = module.compute(predictions=[answer], references=[references])
-        except Exception as e:  # the border to the library's scripts
+        except Exception as e:  # the boundary to the library's scripts
             raise PluginError(
                 f"metric {self.name!r} raised {type(e).__name__} for instance {instance.id!r}; it "
                 "must take one text and its references and need no further argument"
@@ -151,7 +151,7 @@ def _load(name: str, version: str) -> tuple[Any, bool]:
 
     try:
         module = evaluate.load(name, keep_in_memory=True)
-    except Exception as e:  # the border to the library's scripts
+    except Exception as e:  # the boundary to the library's scripts
         reason = str(e).splitlines()[0][:200] if str(e) else type(e).__name__
         needs = "install what it needs"
         if "sklearn" in reason:  # the one package that scripts of the library ask for by its module

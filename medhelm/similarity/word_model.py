@@ -1,4 +1,4 @@
-"""A classifier that knows nothing but words: whether texts of a test tell right from wrong."""
+"""A classifier that knows nothing but words: whether texts of a test separate right from wrong."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ NEAR_IDENTITY = 0.9
 """From here on agreement is commonly called excellent. (Koo and Li, J Chiropr Med 15, 2016)"""
 
 LEAST_ABOVE_CHANCE = 0.1
-"""Below this much of Se + Sp - 1 a judge tells too little for a rate to be corrected by it."""
+"""Below this much of Se + Sp - 1 a judge is too weak for a rate to be corrected by it."""
 
 _NO_SPREAD = 1e-6
 """An SD below this share of the largest value is none: the rest of rounding."""

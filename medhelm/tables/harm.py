@@ -242,7 +242,7 @@ class _Labelled:
 
 
 def _severe_per_error(study: Study, benchmark: str) -> dict[str, Estimate]:
-    """Return the share of severe errors, with the cases resampled: errors of one hang together."""
+    """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
     panel = study.panel(benchmark, _COUNTS)
     ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation="ratio")
 

@@ -111,7 +111,7 @@ def _mde_row(study: Study, benchmark: str) -> Row:
     gaps = gaps[~np.isnan(gaps)]
     if len(gaps):
         row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
-    if effects.max(initial=0.0) > TIE:  # without any spread nothing tells of power
+    if effects.max(initial=0.0) > TIE:  # without any spread power is unknown
         largest = (panel.metric.maximum - panel.metric.minimum) / whole
         row["pairs_above"] = int((gaps >= effects.mean() - TIE).sum())
         row |= _within(
