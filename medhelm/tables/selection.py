@@ -73,13 +73,9 @@ def choose_runs(
 ) -> ChosenRuns:
     """Return the runs that a table is made of, or raise UsageError where they do not fit together.
 
-        `data=None`: full runs where there is any, else those on bundled samples. `latest` takes the
-    <<<<<<< HEAD
-        newest of several runs of one cell; without it they are an error. `folders` are those of runs,
-        or of their gradings, to take where a cell has several.
-    =======
-        newest of several runs of one cell. Without it they are an error.
-    >>>>>>> theirs
+    `data=None`: full runs where there is any, else those on bundled samples. `latest` takes the
+    newest of several runs of one cell. Without it they are an error. `folders` are those of runs,
+    or of their gradings, to take where a cell has several.
     """
     notes: list[str] = []
     chosen = _named(runs, "benchmark", benchmarks, lambda r: r.benchmark)
