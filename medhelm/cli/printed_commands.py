@@ -16,12 +16,8 @@ from medhelm.tables.selection import choose_runs
 def tables_command(gradings: Sequence[Path], results: Path) -> str:
     """Return the shortest `medhelm tables` that shows these gradings.
 
-    <<<<<<< HEAD
-        A results folder may hold runs that cannot be shown beside them (of other settings, of older
-        data), and newer ones in place of which these are shown.
-    =======
-        A results folder may hold runs that cannot share a table with them: other settings, older data.
-    >>>>>>> theirs
+    A results folder may hold runs that cannot share a table with them (other settings, older data),
+    and newer ones in place of which these are shown.
     """
     folder = results.resolve()
     start = ["medhelm", "tables", "--results-dir", str(folder)]

@@ -229,16 +229,11 @@ def load_results(
 ) -> Results:
     """Return the results of a folder, ready for tables.
 
-        `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
-        several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
-    <<<<<<< HEAD
-        `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
-        take where a model has several on a benchmark. Raises UsageError where there is no run or where
-        runs cannot stand in one column, UnknownName for a name without runs.
-    =======
-        `models` name those to take; None is all. Raises UsageError where there is no run or where
-        runs cannot share one column, UnknownName for a name without runs.
-    >>>>>>> theirs
+    `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
+    several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
+    `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
+    take where a model has several on a benchmark. Raises UsageError where there is no run or where
+    runs cannot share one column, UnknownName for a name without runs.
     """
     folder = Path(results_dir)
     benchmarks, models = list(benchmarks or ()), list(models or ())
