@@ -27,6 +27,7 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
+from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
@@ -263,7 +264,10 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     ledger.check(paid_models(runs))
     if note := jury_note(jobs, runs, registry, os.environ):
         warnings.warn(note, stacklevel=3)
-    end = _in_own_loop(runs, ledger)
+    progress = _Silent()
+    end = _in_own_loop(runs, ledger, progress)
+    for line in progress.oversize.lines():
+        warnings.warn(line, stacklevel=3)
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
@@ -304,12 +308,12 @@ def _specs(model: str | ModelSpec, registry: Registry) -> list[ModelSpec]:
     return [find_model(name, registry.models) for name in names]
 
 
-def _in_own_loop(runs: Sequence[Run], ledger: Ledger) -> SweepEnd:
+def _in_own_loop(runs: Sequence[Run], ledger: Ledger, progress: _Silent) -> SweepEnd:
     """Run the sweep in a loop of its own, in a thread where the caller's loop is running."""
     sweeps: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[SweepEnd]]] = []
 
     async def work() -> SweepEnd:
-        sweep = asyncio.create_task(run_sweep(runs, ledger, _Silent(), ModelPool(os.environ)))
+        sweep = asyncio.create_task(run_sweep(runs, ledger, progress, ModelPool(os.environ)))
         sweeps.append((asyncio.get_running_loop(), sweep))
         return await sweep
 
@@ -342,13 +346,17 @@ def _keyboard_interrupts() -> Iterator[None]:
 
 
 class _Silent:
-    """A `runner.Progress` that shows nothing."""
+    """A `runner.Progress` that shows nothing, and counts what the caller is warned of."""
+
+    def __init__(self) -> None:
+        self.oversize = OversizeRequests()
 
     def planned(self, run: Run, total: int, answered: int) -> None:
         """Show nothing."""
 
     def advanced(self, run: Run, episode: Episode) -> None:
-        """Show nothing."""
+        """Count a request that does not fit."""
+        self.oversize.count(run, episode)
 
     def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
         """Show nothing."""

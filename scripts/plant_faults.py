@@ -23,7 +23,11 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parent.parent
-_PACKAGES = {"benchmarks": "medhelm_benchmarks", "metrics": "medhelm_metrics"}
+_PACKAGES = {
+    "benchmarks": "medhelm_benchmarks",
+    "leaderboard": "medhelm_leaderboard",
+    "metrics": "medhelm_metrics",
+}
 """Folders that are installed under another name."""
 _TIMEOUT_S = 300
 

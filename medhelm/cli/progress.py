@@ -7,6 +7,7 @@ of runs. The model's name is shortened in its middle.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,12 +23,14 @@ from rich.text import Text
 from medhelm.errors import MedhelmError
 from medhelm.models.costs import cost
 from medhelm.models.hf import LOADING
+from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.tables.grid import shorten
 
 _PLAIN_EVERY_S = 10.0
+_STATUS_EVERY_S = 0.25
 _BAR = 24
 _LEAST_NAME = 12
 
@@ -62,8 +65,10 @@ class Display:
         self._answered = self._began
         """When the latest answer came; `_began` is when the weights were loaded."""
         self._new = 0
-        self._oversize: dict[str, Counter[str]] = {}
-        """Reasons by benchmark and model."""
+        self._oversize = OversizeRequests()
+        self._has_ended = threading.Event()
+        self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
+        """Prints where there is no terminal what `_live` shows on one."""
         self._live = Live(
             console=self._console,
             get_renderable=self._render,
@@ -76,11 +81,16 @@ class Display:
     def __enter__(self) -> Self:
         if self._console.is_terminal:
             self._live.start()
+        else:
+            self._announcer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._live.stop()
+        else:
+            self._has_ended.set()
+            self._announcer.join()
         print(self._summary(), file=sys.stderr)
 
     def planned(self, run: Run, total: int, answered: int) -> None:
@@ -99,9 +109,7 @@ class Display:
         line.finishes[response.finish] += 1
         if response.finish == "error":
             line.errors[response.error or "unknown"] += 1
-        if response.finish == "oversize":
-            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
-            self._oversize.setdefault(cell, Counter())[response.error or "http 413"] += 1
+        self._oversize.count(run, episode)
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if episode.messages and line.usd is not None:
@@ -131,12 +139,16 @@ class Display:
 
     def oversize(self) -> list[str]:
         """Return a line for each run of which requests do not fit the model's window, and why."""
-        return [
-            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
-            f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
-            "model.max_output_tokens, or take a model with a larger window"
-            for cell, reasons in self._oversize.items()
-        ]
+        return self._oversize.lines()
+
+    def _announce_loading(self) -> None:
+        """Print once for each set of local weights that it is being loaded, until the run ends."""
+        announced: set[str] = set()
+        while not self._has_ended.wait(_STATUS_EVERY_S):
+            for status in self._statuses():
+                if LOADING in status and status not in announced:
+                    announced.add(status)
+                    print(status, file=sys.stderr, flush=True)
 
     def _render(self) -> Group:
         width = self._console.width
