@@ -308,6 +308,14 @@ def test_failed_answers_are_in_the_results_and_asked_again(here: Path) -> None:
         assert server.requests == 21
 
 
+def test_requests_beyond_the_window_are_a_warning_with_the_reason(here: Path) -> None:
+    with serve_in_thread(letter) as server:
+        model = server_model(server.base_url, context_window=100)
+        with pytest.warns(UserWarning, match=r"x openai/test: 3 request\(s\) do not fit .*of 100"):
+            medhelm.evaluate(model, "headqa", data="sample", max_instances=3)
+        assert not server.requests
+
+
 def test_load_results_names_what_is_not_there(here: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         medhelm.load_results("nowhere")

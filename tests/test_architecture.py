@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "medhelm"
@@ -188,3 +189,26 @@ def test_modules_and_functions_stay_readable() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 assert node.end_lineno - node.lineno < 60, f"{path}: {node.name} is over 60 lines"
+
+
+def test_planted_faults_are_where_the_list_says_and_reach_their_tests() -> None:
+    entries = yaml.safe_load((ROOT / "scripts" / "planted_faults.yaml").read_text("utf-8"))
+    lost = [(e["file"], e["text"]) for e in entries if text_of(e["file"]).count(e["text"]) != 1]
+    assert len(entries) > 100 and not lost
+    paths = {test.partition("::")[0] for e in entries for test in e["tests"]}
+    assert not [path for path in paths if not (ROOT / path).is_file()]
+    # A folder that is imported under another name is otherwise tested without its fault.
+    script = text_of("scripts/plant_faults.py")
+    tree = next(
+        n
+        for n in ast.parse(script).body
+        if isinstance(n, ast.Assign) and "medhelm_" in ast.unparse(n)
+    )
+    folders = ast.literal_eval(tree.value)
+    outside = {e["file"].partition("/")[0] for e in entries} - {"medhelm"}
+    assert outside and outside <= set(folders)
+
+
+@cache
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""

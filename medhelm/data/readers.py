@@ -22,11 +22,19 @@ from medhelm.errors import DataError
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]
 _BOM = codecs.BOM_UTF8
 _MAX_CELL = 2**31 - 1
-_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
-"""Separates the cells of tables that spreadsheets write."""
 """The csv module's own limit of 131,072 characters is below the size of a long note."""
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+"""The marks between the cells of tables that spreadsheets write."""
 _NUL = "holds a NUL character; save the file as UTF-8"
 """UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""
+
+
+class OtherSeparator(DataError):
+    """A table of another separator; `header` has its first line's cells, which may be data."""
+
+    def __init__(self, message: str, header: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.header = header
 
 
 def read_file(path: Path) -> _Rows:
@@ -84,18 +92,20 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
 
 
 def _refuse_other_separator(path: Path, header: list[str], separator: str) -> None:
-    """Raise DataError for a header of one column that another separator would part.
+    """Raise OtherSeparator for a header of one column that another separator would part.
 
-    Its names are not repeated: where the header is missing they are data.
+    Its names are not in the message: where the header is missing they are data.
     """
     if len(header) != 1:
         return
     other = max((mark for mark in _SEPARATORS if mark != separator), key=header[0].count)
     if count := header[0].count(other):
         own = _SEPARATORS[separator]
-        raise DataError(
+        (cells,) = csv.reader([header[0]], delimiter=other)
+        raise OtherSeparator(
             f"{path.name}, header: 1 column by {own}, {count + 1} by {_SEPARATORS[other]} "
-            f"({other!r}): save the file with a {own} between its columns"
+            f"({other!r}): save the file with a {own} between its columns",
+            tuple(cell.strip() for cell in cells),
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.cli.other_tools import _NAMES, meant_key
 from medhelm.config import Job, field_names
+from medhelm.data.dataset import open_dataset
 from medhelm.data.readers import read_csv
 from medhelm.data.rubrics import load_rubric
 from medhelm.data.table_layout import TableLayout
@@ -98,6 +99,22 @@ def test_a_table_of_another_delimiter_is_named(tmp_path: Path, text: str, said: 
         list(read_csv(tmp_path / "own.csv"))
     assert said in str(caught.value) and "own.csv" in str(caught.value)
     assert "note" not in str(caught.value)  # a header may be missing: what is there may be data
+
+
+def test_declared_columns_of_another_delimiter_are_named_and_no_other_cell(tmp_path: Path) -> None:
+    benchmark = load_registry().benchmark("adhd_behavior")
+    (tmp_path / "adhd_behavior").mkdir()
+    path = tmp_path / "adhd_behavior" / "adhd_behavior.csv"
+    path.write_text("Jane Doe;text;label\n1;a, b, c;yes\n")
+    with pytest.raises(DataError) as caught:
+        list(open_dataset(benchmark, "full", root=tmp_path).instances())
+    assert "3 by semicolon (';')" in str(caught.value)
+    assert str(caught.value).endswith("; declared columns in it: text, label")
+    assert "Jane" not in str(caught.value)
+    path.write_text("Jane Doe;1;yes\n")
+    with pytest.raises(DataError) as caught:
+        list(open_dataset(benchmark, "full", root=tmp_path).instances())
+    assert str(caught.value).endswith("save the file with a comma between its columns")
 
 
 def test_a_table_of_one_column_is_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,3 +107,22 @@ def test_parts_that_do_not_fit_are_left_out_whole() -> None:
     assert join_fitting(["12,345 tokens", "0.50 USD"], 5) == ""
     short = join_fitting([f"{LONG}: writing", "9 tokens"], 30)
     assert short == "an-organis…2024-05-13: writing" and len(short) == 30
+
+
+def test_loading_weights_is_printed_once_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medhelm.cli.progress._STATUS_EVERY_S", 0.001)
+    states = iter([[], *[["hf/m: loading weights"]] * 3, ["hf/m: writing, 9 tokens"]])
+    has_written = threading.Event()
+
+    def statuses() -> list[str]:
+        if (state := next(states, None)) is None:
+            has_written.set()
+        return state or []
+
+    with Display([run_of("hf/m")], statuses):
+        assert has_written.wait(10)
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first == "hf/m: loading weights"
+    assert len(rest) == 1 and rest[0].startswith("0 of 0 answered")
