@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm.cli.elsewhere import _at_once as at_once
+from medhelm.cli.other_processes import _at_once as at_once
 from medhelm.errors import UsageError
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_gradings, find_runs, read_record
