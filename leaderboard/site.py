@@ -68,15 +68,15 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
         site.begin()
         for name, content in files.items():
             site.put(name, content)
-        crew = WorkerPool(site, wanted.results)
+        workers = WorkerPool(site, wanted.results)
         try:
-            crew.start(_changed_groups(site, found, made, secret))
+            workers.start(_changed_groups(site, found, made, secret))
             for scoring, cells in found.cells.items():
                 write_scoring(site, scoring, cells, registry, options.settings, made)
-            for group, problems in crew.finish().items():
+            for group, problems in workers.finish().items():
                 made.groups[group] = msgspec.structs.replace(made.groups[group], problems=problems)
         finally:
-            crew.close()
+            workers.close()
         made.problems += [p for group in made.groups.values() for p in group.problems]
         removed = write_first_page(site, found, registry, options, made, inputs)
     elif site.before is not None:

@@ -125,7 +125,7 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
     script = (
         "import sys; sys.path.remove('') if '' in sys.path else None\n"
         "from pathlib import Path\n"
-        "import medhelm_leaderboard.worker_pool as crew\n"
+        "import medhelm_leaderboard.worker_pool as worker_pool\n"
         "from tests.leaderboard.casting import build\n"
         "worker_pool._FEW = 0\n"
         "worker_pool.os.cpu_count = lambda: 3\n"
@@ -145,6 +145,7 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
 
     with start() as killed:
         while not (place / "my site" / "data").exists():
+            assert killed.poll() is None, "the build ended before it wrote anything"
             time.sleep(0.005)
         killed.send_signal(signal.SIGKILL)
     for _ in range(100):  # workers that outlive it hold the site until they are done
