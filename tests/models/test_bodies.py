@@ -31,7 +31,7 @@ Send = Callable[[bytes], None]
 
 
 def whole(body: bytes, headers: str = "", status: str = "200 OK") -> Callable[[Send], None]:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n{headers}"
     return lambda send: send(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
 

@@ -234,7 +234,8 @@ def harm_row(results: Path) -> dict[str, Any]:
 def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_path: Path) -> None:
     with serve_in_thread(all_right) as server:
         model = msgspec.structs.replace(MODEL, base_url=server.base_url, context_window=12_288)
-        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+        with pytest.warns(UserWarning, match=r"12 request\(s\) do not fit the model's window"):
+            evaluate(model, "noharm", data="sample", results_dir=tmp_path)
         assert server.requests == 0
     row = harm_row(tmp_path)
     assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 0, "12 oversize")
@@ -255,7 +256,8 @@ def test_the_others_are_asked_and_the_means_are_theirs(tmp_path: Path, is_held: 
         model = msgspec.structs.replace(
             MODEL, base_url=server.base_url, context_window=window, json_schema=is_held
         )
-        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+        with pytest.warns(UserWarning, match=rf"{12 - n} request\(s\) do not fit"):
+            evaluate(model, "noharm", data="sample", results_dir=tmp_path)
         assert server.requests == n
     row = harm_row(tmp_path)
     assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, n, f"{12 - n} oversize")
@@ -286,9 +288,10 @@ def test_a_server_that_cuts_the_menu_without_a_word_is_found_out(tmp_path: Path)
     (data / "cases.jsonl").write_text(json.dumps(case) + "\n")
     with serve_in_thread(cut) as server:
         model = msgspec.structs.replace(MODEL, base_url=server.base_url)
-        evaluate(
-            model, "noharm", data="full", data_dir=tmp_path / "data", results_dir=tmp_path / "r"
-        )
+        with pytest.warns(UserWarning, match="1 request"):
+            evaluate(
+                model, "noharm", data="full", data_dir=tmp_path / "data", results_dir=tmp_path / "r"
+            )
         assert server.requests == 1
         assert len(server.bodies[0]["messages"][0]["content"]) > 12 * 4096
     row = harm_row(tmp_path / "r")
