@@ -73,7 +73,12 @@ def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_onc
 ) -> None:
     write_quiz(tmp_path, 200)
     with serve_in_thread(faults=Faults(kinds=("429",), first=1)) as server:
-        argv = arguments(tmp_path, server.base_url, budget_tokens=4000, model__max_concurrency=8)
+        argv = arguments(
+            *(tmp_path, server.base_url),
+            budget_tokens=900,  # ten are set aside at once, and eight have a slot
+            model__max_output_tokens=30,
+            model__max_concurrency=8,
+        )
         done = subprocess.run(
             command(*argv), capture_output=True, text=True, timeout=120, env=environment()
         )
