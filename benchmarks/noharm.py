@@ -8,10 +8,12 @@ from medhelm import (
     FileDataset,
     Instance,
     Phrasing,
+    Protocol,
     SourceFile,
     case_instance,
     hookimpl,
 )
+from medhelm.protocols.action_labels import ACTION_LABELS
 
 
 def phrasings(instance: Instance) -> Iterator[Phrasing]:
@@ -57,6 +59,12 @@ def phrasings(instance: Instance) -> Iterator[Phrasing]:
 
 
 @hookimpl
+def medhelm_protocols() -> list[Protocol]:
+    """Return the protocol of labelled actions."""
+    return [ACTION_LABELS]
+
+
+@hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
     return [
@@ -74,6 +82,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="cases of one's own; the bundled ones are synthetic",
             ),
             to_instance=case_instance,
+            protocol="action_labels",
             prompt="plain",
             instruction=(
                 "A colleague asks for advice on a patient. Below are the case, the question and a "

@@ -146,7 +146,7 @@ def _answer(
     prompt: tuple[tuple[str, str], ...] | None,
 ) -> AnswerLine:
     response = episode.response
-    key = judgement_key(episode.instance, response) if judged else 0
+    key = judgement_key(episode) if judged else 0
     return AnswerLine(
         text=response.text,
         finish=response.finish,

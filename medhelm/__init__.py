@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from medhelm.noharm.menu import has_strong_action as has_strong_action
     from medhelm.noharm.menu import label_case as label_case
     from medhelm.plugins.hookspecs import hookimpl as hookimpl
+    from medhelm.protocols.protocol import Answer as Answer
+    from medhelm.protocols.protocol import Ask as Ask
+    from medhelm.protocols.protocol import Forecast as Forecast
+    from medhelm.protocols.protocol import Protocol as Protocol
+    from medhelm.protocols.protocol import Terms as Terms
+    from medhelm.protocols.strategy import AskRole as AskRole
+    from medhelm.protocols.strategy import Strategy as Strategy
     from medhelm.schema.data import Benchmark as Benchmark
     from medhelm.schema.data import Criterion as Criterion
     from medhelm.schema.data import FileDataset as FileDataset
@@ -54,6 +61,10 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
     from medhelm.schema.data import SourceFile as SourceFile
+    from medhelm.schema.episode import Call as Call
+    from medhelm.schema.episode import Episode as Episode
+    from medhelm.schema.episode import Message as Message
+    from medhelm.schema.episode import Request as Request
     from medhelm.schema.episode import Response as Response
     from medhelm.schema.episode import Sampling as Sampling
     from medhelm.schema.model import ModelSpec as ModelSpec
@@ -111,7 +122,13 @@ _HOMES = {
         "Row",
         "SourceFile",
     ),
+    "protocols.protocol": ("Answer", "Ask", "Forecast", "Protocol", "Terms"),
+    "protocols.strategy": ("AskRole", "Strategy"),
     "schema.episode": (
+        "Call",
+        "Episode",
+        "Message",
+        "Request",
         "Response",
         "Sampling",
     ),

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +51,8 @@ def evaluate(
     seed: int = 0,
     scoring: Scoring = "fixed",
     jury: str | JurySpec | None = None,
+    cast: Mapping[str, str | ModelSpec] | None = None,
+    protocol: Mapping[str, Any] | None = None,
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
@@ -60,7 +62,8 @@ def evaluate(
 
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
-    name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. Raises
+    name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. `cast` says which model
+    plays which other role of a protocol, `protocol` holds its settings. Raises
     MedhelmError: before any request where something is missing or refused, after all runs where
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
@@ -79,6 +82,8 @@ def evaluate(
         seed=seed,
         scoring=scoring,
         jury=jury,
+        cast=cast,
+        protocol=protocol,
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         privacy=privacy,
@@ -98,6 +103,8 @@ def estimate(
     repeats: int = 1,
     seed: int = 0,
     jury: str | JurySpec | None = None,
+    cast: Mapping[str, str | ModelSpec] | None = None,
+    protocol: Mapping[str, Any] | None = None,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.
@@ -118,6 +125,8 @@ def estimate(
         repeats=repeats,
         seed=seed,
         jury=jury,
+        cast=cast,
+        protocol=protocol,
     )
     refused: list[PrivacyRefused] = []
     environ = without_keys(os.environ, jobs, registry.models)
@@ -227,6 +236,8 @@ def _jobs(
     data_dir: str | Path | None,
     results_dir: str | Path,
     jury: str | JurySpec | None,
+    cast: Mapping[str, str | ModelSpec] | None,
+    protocol: Mapping[str, Any] | None,
     privacy: PrivacyPolicy | None = None,
     **settings: Any,
 ) -> list[Job]:
@@ -237,6 +248,8 @@ def _jobs(
         "data_dir": None if data_dir is None else str(data_dir),
         "results_dir": str(results_dir),
         "jury": _jury(jury),
+        "cast": msgspec.to_builtins(cast or {}),
+        "protocol": dict(protocol or {}),
         "privacy": privacy or {},
     }
     jobs: list[Job] = [

@@ -72,6 +72,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget_tokens: Positive | None = None
     jury: JuryChoice | None = None
     """None: the default jury where all its keys are and the data are full, else offline."""
+    cast: dict[str, str | dict[str, Any]] = {}
+    """The models of a protocol's other roles, by role: a name, or `name` with keys of a model."""
+    protocol: dict[str, Any] = {}
+    """Settings of the protocol, in place of its defaults."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

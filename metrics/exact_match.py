@@ -5,9 +5,9 @@ from typing import Literal
 
 from medhelm import (
     DataError,
+    Episode,
     Instance,
     Metric,
-    Response,
     Score,
     hookimpl,
     read_answer,
@@ -33,15 +33,15 @@ class ExactMatch(Metric):
     version: str = "2"
     source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` with the reason why no single answer is read."""
-        is_cut = response.finish == "length"
+        is_cut = episode.finish == "length"
         if instance.choices:
             golds = set(_letters(instance))
-            reading = read_choice(response.text, instance.choices, is_cut=is_cut)
+            reading = read_choice(episode.text, instance.choices, is_cut=is_cut)
         else:
             golds = {_plain(r) for r in _references(instance)} - {""}
-            reading = read_answer(response.text, is_cut=is_cut)
+            reading = read_answer(episode.text, is_cut=is_cut)
         if reading.value is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         answer = reading.value if instance.choices else _plain(reading.value)
@@ -56,9 +56,9 @@ class PublishedExactMatch(ExactMatch):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, basic_metrics exact_match on multiple choice"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1. A completion that is not a bare letter of an option is `unparsed`."""
-        text = response.text.strip()
+        text = episode.text.strip()
         if not instance.choices:
             is_right = text in {r.strip() for r in _references(instance)}
             return Score(value=float(is_right), extracted=text[:_SHOWN])

@@ -17,11 +17,11 @@ from typing import Literal
 
 from medhelm import (
     DataError,
+    Episode,
     Instance,
     Metric,
     Outcome,
     Reading,
-    Response,
     Score,
     hookimpl,
     is_code,
@@ -65,10 +65,10 @@ class LabelSetMetric(Metric):
     statistic: Callable[[Counts], float]
     source: str = "Sokolova and Lapalme 2009, doi 10.1016/j.ipm.2009.03.002"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the note's statistic and the counts, or `unparsed` where no label is listed."""
         gold = _gold(instance)
-        reading = _predicted(instance, response)
+        reading = _predicted(instance, episode)
         if reading.value is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         found = frozenset(map(_key, reading.value))
@@ -116,13 +116,13 @@ class PublishedLabelSetMetric(LabelSetMetric):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, mimiciv_billing_code_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the note's statistic. An answer without codes counts as an empty prediction."""
         if not _has_codes(instance):
             return _NOT_CODES
         golds = map(_published_form, instance.references)
         gold = frozenset(code for g in golds for code in _published_codes(g))
-        found = _published_codes(response.text)
+        found = _published_codes(episode.text)
         value = self.statistic(_count(gold, found)) if gold or found else 0.0
         return Score(value=value, extracted=", ".join(sorted(found)[:_SHOWN]))
 
@@ -208,12 +208,12 @@ def _asks_for_codes(instance: Instance) -> bool:
     return bool(instance.references) and all(is_code(r.upper()) for r in instance.references)
 
 
-def _predicted(instance: Instance, response: Response) -> Reading[tuple[str, ...]]:
+def _predicted(instance: Instance, episode: Episode) -> Reading[tuple[str, ...]]:
     labels = _labels(instance)
-    is_cut = response.finish == "length"
+    is_cut = episode.finish == "length"
     if not labels and _asks_for_codes(instance):
-        return read_codes(response.text, is_cut=is_cut)
-    return read_labels(response.text, labels or None, is_cut=is_cut)
+        return read_codes(episode.text, is_cut=is_cut)
+    return read_labels(episode.text, labels or None, is_cut=is_cut)
 
 
 def _has_codes(instance: Instance) -> bool:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from medhelm import (
     DataError,
+    Episode,
     Glossary,
     Instance,
     Metric,
     Quantity,
-    Response,
     Score,
     extract_date,
     extract_weeks_days,
@@ -210,7 +210,7 @@ class MedCalcAccuracy(Metric):
     version: str = "3"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed`, with the reason, where the reply commits to no value."""
         gold = _gold(instance)
         category = instance.answer_key.get("category", "")
@@ -219,7 +219,7 @@ class MedCalcAccuracy(Metric):
                 f"instance {instance.id!r} has the unknown category {category!r}; known are "
                 f"{', '.join(sorted(_CATEGORIES))}"
             )
-        text, is_cut = response.text, response.finish == "length"
+        text, is_cut = episode.text, episode.finish == "length"
         asked = GLOSSARY.asked_by(instance.question)
         if (duration := extract_weeks_days(gold)) is not None:
             pair = read_weeks_days(text, is_cut=is_cut, asked=asked)
@@ -252,9 +252,9 @@ class PublishedMedCalcAccuracy(Metric):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medcalc_bench_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1; what the published parsers refuse is `unparsed` and counts 0."""
-        text, gold = response.text.strip(), _gold(instance)
+        text, gold = episode.text.strip(), _gold(instance)
         category = _need(instance, "category")
         if category in ("risk", "severity", "diagnosis"):
             return Score(value=float(text == gold), extracted=text[:_SHOWN])

@@ -8,11 +8,11 @@ from typing import Literal
 
 from medhelm import (
     DataError,
+    Episode,
     Instance,
     Metric,
     Outcome,
     Reading,
-    Response,
     Score,
     hookimpl,
     marked_answers,
@@ -115,10 +115,10 @@ class FlagAccuracy(Metric):
     version: str = "3"
     source: str = _SOURCE
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         has_error = _has_error(instance)
-        reading = _read(response)
+        reading = _read(episode)
         if (claim := reading.value) is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         return Score(value=float(claim.has_error == has_error), extracted=str(claim))
@@ -135,10 +135,10 @@ class SentenceAccuracy(Metric):
     version: str = "3"
     source: str = _SOURCE
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         gold = _sentence(instance) if _has_error(instance) else None
-        reading = _read(response)
+        reading = _read(episode)
         if (claim := reading.value) is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         is_right = claim.has_error == (gold is not None) and claim.sentence == gold
@@ -156,9 +156,9 @@ class PublishedFlagAccuracy(Metric):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medec_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1."""
-        says_error = response.text.strip() != _CORRECT
+        says_error = episode.text.strip() != _CORRECT
         shown = _ERROR if says_error else _CORRECT
         return Score(value=float(says_error == _has_error(instance)), extracted=shown)
 
@@ -178,9 +178,9 @@ class PublishedSentenceAccuracy(Metric):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, medec_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1."""
-        is_right = response.text.strip() == _CORRECT and not _has_error(instance)
+        is_right = episode.text.strip() == _CORRECT and not _has_error(instance)
         return Score(value=float(is_right))
 
 
@@ -188,14 +188,14 @@ _ASKED = re.compile(rf"[^\n.]{{0,200}}\b{_CORRECT},?\s+(?:if|when|where|unless)\
 """The task repeated: what to reply, and when."""
 
 
-def _read(response: Response) -> Reading[_Claim]:
+def _read(episode: Episode) -> Reading[_Claim]:
     """Return what a completion claims; nothing, or two things, are not a claim.
 
     Whole lines count first (CORRECT, or a sentence number that leads the line), then prose. Of a
     reply that the budget cut, only whole lines that end before the cut count.
     """
-    own = own_text(response.text)[:_LONGEST]
-    is_cut = response.finish == "length"
+    own = own_text(episode.text)[:_LONGEST]
+    is_cut = episode.finish == "length"
     claims: set[_Claim] = set()
     for part in marked_answers(own) or (own,):
         is_part_cut = is_cut and own.endswith(part)

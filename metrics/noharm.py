@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from medhelm import (
+    Episode,
     Instance,
     Labelled,
     Metric,
     Outcome,
-    Response,
     Score,
     has_strong_action,
     hookimpl,
@@ -56,9 +56,9 @@ class _OfLabels(Metric):
     floor: float | None = None
     is_strict: bool = False
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the case's score; `unparsed` where no labels can be read."""
-        found = label_case(instance, response)
+        found = label_case(instance, episode)
         if found is None:
             return Score(value=None, outcome="unparsed", reason="no labels")
         if not found.is_read:

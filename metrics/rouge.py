@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Outcome, Response, Score, hookimpl, rouge_scores, visible_text
+from medhelm import Episode, Instance, Metric, Outcome, Score, hookimpl, rouge_scores, visible_text
 
 _NO_REFERENCE = Score(value=None, outcome="uninformative", reason="there is no reference")
 
@@ -17,12 +17,12 @@ class Rouge(Metric):
     is_as_published: bool = True
     source: str = "Lin 2004, ROUGE; implementation rouge-score, use_stemmer=True"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the best F-measure over the references. Without one the gold says nothing."""
         golds = [r for r in instance.references if r.strip()]
         if not golds:
             return _NO_REFERENCE
-        if not (answer := visible_text(response.text)):
+        if not (answer := visible_text(episode.text)):
             return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         return Score(value=max(rouge_scores(gold, answer)[self.kind] for gold in golds))
 

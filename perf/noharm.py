@@ -41,7 +41,7 @@ for _ in range(3):
     menu._label.cache_clear()
     began = time.perf_counter()
     scores = [
-        grade(metric, episode.instance, episode.response)
+        grade(metric, episode)
         for path, plan in runs
         for episode in read_episodes(path, plan)
         for metric in metrics
@@ -62,7 +62,7 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
     """Write the cases, and for each model a run folder that holds a reply to each of them."""
     from medhelm.config import BenchmarkChoice, Job
     from medhelm.plugins.registry import load_registry
-    from medhelm.protocols import build_request
+    from medhelm.prompts.messages import render_prompt
     from medhelm.runs.planning import plan_runs
     from medhelm.schema.episode import Episode, Response, Usage
     from medhelm.schema.model import ModelSpec
@@ -89,14 +89,14 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
         log = RunFolder(run.path)
         log.open()
         for instance in run.dataset.instances():
-            request = build_request(run.benchmark, run.spec, instance, 0)
+            messages = render_prompt(run.benchmark, instance)
             response = Response(
                 instance_id=instance.id,
                 text=drawn_reply(made[instance.id], n),
                 usage=Usage(input_tokens=2000, output_tokens=400),
                 served_model="m",
             )
-            log.append(Episode(instance=instance, messages=request.messages, response=response))
+            log.append(Episode(instance=instance, messages=messages, response=response))
         log.close()
         plan = Plan(spec=run.spec, request_hash=run.request_hash, instances=cases)
         write_struct(run.path / "spec.json", plan)

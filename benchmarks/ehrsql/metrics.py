@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from medhelm import (
     DataError,
+    Episode,
     Instance,
     Metric,
     Outcome,
-    Response,
     Score,
     hookimpl,
     visible_text,
@@ -205,12 +205,12 @@ class ExecutionAccuracy(_OnDatabase):
 
     name: str = "ehrsql_execution_accuracy"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, `unparsed`, or `uninformative` whatever the answer is."""
         gold = self._gold(instance)
         if isinstance(gold, str):
             return _uninformative(gold)
-        answer = read_answer(response.text)
+        answer = read_answer(episode.text)
         if answer is None:
             return _unread()
         if gold is None or answer == ABSTENTION:
@@ -251,10 +251,10 @@ class PublishedExecutionAccuracy(_OnDatabase):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, ehr_sql_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1."""
-        sql = _published_query(response.text)
-        if sql == ABSTENTION or not response.text.strip():
+        sql = _published_query(episode.text)
+        if sql == ABSTENTION or not episode.text.strip():
             return _score(self._is_right_when_empty(instance), sql)
         gold = self._gold(instance)
         found = _run(self._sandbox(instance), sql)
@@ -283,11 +283,11 @@ class QueryValidity(_OnDatabase):
 
     name: str = "ehrsql_query_validity"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1; unanswerable questions have no query that could be valid."""
         if not _is_answerable(instance):
             return _uninformative("an unanswerable question has no query")
-        answer = read_answer(response.text)
+        answer = read_answer(episode.text)
         if answer is None:
             return _unread()
         if answer == ABSTENTION:
@@ -315,9 +315,9 @@ class PublishedQueryValidity(_OnDatabase):
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, ehr_sql_metrics"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1."""
-        sql = _published_query(response.text)
+        sql = _published_query(episode.text)
         if sql in ("", ABSTENTION):
             return _score(False, sql, "no query")
         if not _TOKEN.sub(lambda m: "" if m["comment"] else m[0], sql).strip(" ;\n"):
@@ -334,9 +334,9 @@ class AbstentionAccuracy(Metric):
     version: str = "2"
     source: str = _SOURCE
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(response.text)
+        answer = read_answer(episode.text)
         if answer is None:
             return _unread()
         return _score((answer == ABSTENTION) != _is_answerable(instance), answer)
@@ -355,9 +355,9 @@ class CanonicalMatch(Metric):
     source: str = "sqlglot"
     is_slow: bool = True
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(response.text)
+        answer = read_answer(episode.text)
         if answer is None:
             return _unread()
         if ABSTENTION in (answer, instance.references[0]):

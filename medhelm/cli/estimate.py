@@ -13,6 +13,7 @@ from medhelm.errors import PrivacyRefused
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
     JudgeEstimate,
+    RoleEstimate,
     RunEstimate,
     Totals,
     add_up,
@@ -75,6 +76,8 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     }
     leaving = ("n", "in", "out max", "out exp.", "to ask")
     print_rows(columns, numbers=tuple(columns)[2:], leaving=leaving)
+    if any(e.cast for e in estimates):
+        _print_cast(estimates)
     if totals.judge_calls:
         _print_judges(estimates, totals)
     if any(e.jury is not None and not e.judges for e in estimates):
@@ -98,6 +101,34 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
             f"Price unknown: {names}; set model.price (input, output, date). All others: "
             f"{_usd(expected)} USD expected, {_usd(limit)} at most."
         )
+
+
+def _print_cast(estimates: Sequence[RunEstimate]) -> None:
+    """Print one row per role and model, summed over the runs."""
+    cast = [role for e in estimates for role in e.cast]
+    names = [*dict.fromkeys((r.role, r.model) for r in cast)]
+    rows = [_role_numbers([r for r in cast if (r.role, r.model) == name]) for name in names]
+    headings = ("calls exp.", "calls max", "in exp.", "out exp.", "out max", "USD exp.", "USD max")
+    columns = {
+        "role": [role for role, _ in names],
+        "model": [model for _, model in names],
+        **_by_heading(headings, rows),
+    }
+    print()
+    leaving = ("calls max", "in exp.", "out exp.", "out max", "calls exp.")
+    print_rows(columns, numbers=headings, leaving=leaving)
+
+
+def _role_numbers(roles: Sequence[RoleEstimate]) -> list[str]:
+    return [
+        f"{sum(r.calls_expected for r in roles):,}",
+        f"{sum(r.calls_limit for r in roles):,}",
+        f"{sum(r.input_tokens_expected for r in roles):,}",
+        f"{sum(r.output_tokens_expected for r in roles):,}",
+        f"{sum(r.output_tokens_limit for r in roles):,}",
+        _usd(add_up(r.usd_expected for r in roles)),
+        _usd(add_up(r.usd_limit for r in roles)),
+    ]
 
 
 def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:

@@ -56,7 +56,7 @@ _METRIC = '''"""@NAME@: say here what is measured, and the paper that defines it
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Response, Score, hookimpl, read_answer, read_choice
+from medhelm import Episode, Instance, Metric, Score, hookimpl, read_answer, read_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +65,13 @@ class @CLASS@(Metric):
 
     name: str = "@NAME@"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the score; a value of None with outcome "unparsed" where no answer can be read."""
-        is_cut = response.finish == "length"
+        is_cut = episode.finish == "length"
         if instance.choices:
-            reading = read_choice(response.text, instance.choices, is_cut=is_cut)
+            reading = read_choice(episode.text, instance.choices, is_cut=is_cut)
         else:
-            reading = read_answer(response.text, is_cut=is_cut)
+            reading = read_answer(episode.text, is_cut=is_cut)
         if reading.value is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         answer = " ".join(reading.value.casefold().split())

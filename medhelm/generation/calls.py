@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,16 @@ from medhelm.generation.prompts import fenced
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import as_spelt, identity
-from medhelm.protocols import completion
-from medhelm.runs.feeding import Seat
-from medhelm.schema.data import Instance
+from medhelm.runs import ask
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
-from medhelm.store.runlog import (
-    ANSWERED,
+from medhelm.store.appendlog import (
     AppendLog,
     mend_log,
     with_checksum,
     without_checksum,
 )
+from medhelm.store.runlog import ANSWERED
 
 CALLS = "calls.jsonl"
 _SYNC_S = 0.5
@@ -139,18 +136,19 @@ class Caller:
     """Asks models for all cases of a folder, within one budget."""
 
     def __init__(self, log: CallLog, pool: ModelPool, ledger: Ledger, guideline: Guideline) -> None:
-        self._log, self._pool, self._ledger, self._guideline = log, pool, ledger, guideline
+        self._log, self._pool, self._guideline = log, pool, guideline
+        self._desk = ask.Desk(ledger)
         self._opening = fenced("guideline", guideline.text).partition("\n")[0] + "\n"
         self._models: dict[str, Model] = {}
-        self._waiting: set[asyncio.Task[Any]] = set()
-        self.stopped: MedhelmError | None = None
-        """Gives the reason why nothing more is sent, and None while the work goes on."""
+
+    @property
+    def stopped(self) -> MedhelmError | None:
+        """Return the reason why nothing more is sent, and None while the work goes on."""
+        return self._desk.stopped
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
-        self.stopped = self.stopped or reason
-        for task in self._waiting:
-            task.cancel()
+        self._desk.stop(reason)
 
     async def ask(
         self,
@@ -193,36 +191,10 @@ class Caller:
         return response
 
     async def _send(self, spec: ModelSpec, request: Request) -> Response:
-        seat, reservation = Seat(self._open(spec)), None
         try:
-            with self._stoppable():
-                reservation = await completion.reserve(self._ledger, spec, request)
-                await seat.acquire()
-            if self.stopped:
-                raise Stopped
-            episode = await completion.conduct(
-                seat, Instance(id=request.instance_id), request, reservation
-            )
-        finally:
-            if reservation is not None:
-                reservation.cancel()  # nothing, where it was settled
-            seat.release()
-        return episode.response
-
-    @contextmanager
-    def _stoppable(self) -> Iterator[None]:
-        """Wait no longer once the work has stopped: an endpoint may have asked for minutes."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._waiting.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            if self.stopped is None:
-                raise
-            raise Stopped from None
-        finally:
-            self._waiting.discard(task)
+            return await self._desk.send(self._open(spec), request)
+        except ask.Stopped as e:
+            raise e.reason from None
 
     def _open(self, spec: ModelSpec) -> Model:
         if spec.name not in self._models:

@@ -1,4 +1,4 @@
-"""Instance and response -> score: the rules that hold for every metric.
+"""Episode -> score: the rules that hold for every metric.
 
 Missing is never a score: `error` and `oversize` have no value; `refused`, `empty`, `truncated`
 and `unparsed` count with the metric's floor and keep their names, or have no value where it has none.
@@ -14,7 +14,7 @@ import msgspec
 
 from medhelm.errors import DataError, MedhelmError, PluginError
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import FLOORED, Metric, Outcome, Score
 
@@ -26,22 +26,23 @@ _ROUNDING = 1e-9
 """Limits rounding outside the range. The value is then set to the border."""
 
 
-def grade(metric: Metric, instance: Instance, response: Response) -> Score:
-    """Return what `metric` says of a response, its outcome settled and its statistics filled.
+def grade(metric: Metric, episode: Episode) -> Score:
+    """Return what `metric` says of an episode, its outcome settled and its statistics filled.
 
     Raises PluginError where the metric fails, or gives a value that is not finite or not in its
     range. A MedhelmError of the metric itself (an instance that it cannot use) passes through.
     """
-    if response.finish in ("error", "oversize"):
-        outcome: Outcome = "error" if response.finish == "error" else "oversize"
-        return Score(value=None, outcome=outcome, reason=response.error)
-    if response.finish == "refusal":
+    instance = episode.instance
+    if episode.finish in ("error", "oversize"):
+        outcome: Outcome = "error" if episode.finish == "error" else "oversize"
+        return Score(value=None, outcome=outcome, reason=episode.error)
+    if episode.finish == "refusal":
         return _floor(metric, instance, "refused")
-    ended: Outcome | None = "truncated" if response.finish == "length" else None
-    if not response.text.strip():
+    ended: Outcome | None = "truncated" if episode.finish == "length" else None
+    if not episode.text.strip():
         return _floor(metric, instance, ended or "empty")
     try:
-        score = metric.score(instance, response)
+        score = metric.score(episode.instance, episode)
     except MedhelmError:
         raise
     except (Exception, SystemExit) as e:  # the boundary to plugins: whatever they raise is theirs

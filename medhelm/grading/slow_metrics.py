@@ -24,7 +24,7 @@ import msgspec
 
 from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode, Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
 
 ENOUGH = 500
@@ -36,7 +36,7 @@ _AHEAD = 3
 _TURN = threading.Lock()
 """One grading at a time has the processes. They fill the machine."""
 
-Pair = tuple[Instance, Response]
+Pair = tuple[Instance, Episode]
 _Batch = Sequence[Episode]
 _encode = msgspec.msgpack.Encoder().encode
 _decode_scores = msgspec.msgpack.Decoder(list[list[Score]] | None).decode
@@ -104,14 +104,14 @@ def _finish(
     """Yield a batch with its scores: those of other processes at their places, all else made here."""
     for metric in metrics:
         if isinstance(metric, Batched):
-            metric.look_ahead([(e.instance, e.response) for e in batch])
+            metric.look_ahead([(e.instance, e) for e in batch])
     for n, episode in enumerate(batch):
         yield (
             episode,
             [
                 scores[n][places[i]]
                 if scores is not None and i in places
-                else grade(metric, episode.instance, episode.response)
+                else grade(metric, episode)
                 for i, metric in enumerate(metrics)
             ],
         )
@@ -184,7 +184,7 @@ class _Crew:
             nothing: Future[list[list[Score]] | None] = Future()
             nothing.set_result(None)
             return nothing
-        return self._threads.submit(self._work, _encode([(e.instance, e.response) for e in batch]))
+        return self._threads.submit(self._work, _encode(batch))
 
     def _work(self, body: bytes) -> list[list[Score]] | None:
         worker = self._idle.get()
@@ -267,13 +267,13 @@ def work() -> None:
             return
         # the parent's own objects, through a pipe that nobody else writes to; back comes no pickle
         metrics: tuple[Metric, ...] = pickle.loads(sent)
-        decode = msgspec.msgpack.Decoder(list[Pair]).decode
+        decode = msgspec.msgpack.Decoder(list[Episode]).decode
         while (body := _receive(requests)) is not None:
             _send(replies, _reply(metrics, decode(body)))
 
 
-def _reply(metrics: Sequence[Metric], pairs: Iterable[Pair]) -> bytes:
+def _reply(metrics: Sequence[Metric], episodes: Iterable[Episode]) -> bytes:
     try:
-        return _encode([[grade(m, *pair) for m in metrics] for pair in pairs])
+        return _encode([[grade(m, episode) for m in metrics] for episode in episodes])
     except Exception:  # raised again, with its own words, where the batch came from
         return _encode(None)

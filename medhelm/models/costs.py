@@ -5,6 +5,7 @@ A cost that is not known is None, never 0.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterable, Sequence
 
@@ -127,6 +128,7 @@ class Ledger:
         self.reserved_usd, self.reserved_tokens = 0.0, 0
         self.open = 0
         """Reservations not settled yet; while there are any, a refused request may fit later."""
+        self._turns: list[asyncio.Event] = []
 
     def check(self, specs: Iterable[ModelSpec]) -> None:
         """Refuse a cap in USD where the price of a model is not known."""
@@ -166,7 +168,42 @@ class Ledger:
         self.open += 1
         return held
 
+    async def wait(
+        self, price: Price | None, input_estimate: int, max_output_tokens: int
+    ) -> Reservation:
+        """Set the upper bound of one request aside once it fits. Those who wait are served in order.
+
+        What is in flight may cost less than was set aside for it. Call it without holding a slot:
+        requests in flight need slots to end. Raises BudgetReached once nothing is in flight and the
+        request still does not fit.
+        """
+        if not self._turns:
+            try:
+                return self.reserve(price, input_estimate, max_output_tokens)
+            except BudgetReached:
+                if not self.open:
+                    raise
+        turn = asyncio.Event()
+        self._turns.append(turn)
+        try:
+            while True:
+                await turn.wait()
+                try:
+                    return self.reserve(price, input_estimate, max_output_tokens)
+                except BudgetReached:
+                    if not self.open:
+                        raise
+                turn.clear()
+        finally:
+            self._turns.remove(turn)
+            self._wake_first()
+
+    def _wake_first(self) -> None:
+        if self._turns:
+            self._turns[0].set()
+
     def _book(self, held: Reservation, tokens: int, usd: float) -> None:
+        self._wake_first()
         self.open -= 1
         self.reserved_tokens -= held.tokens
         self.reserved_usd = self.reserved_usd - held.usd if self.open else 0.0

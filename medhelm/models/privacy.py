@@ -28,12 +28,13 @@ def check(
     policy: Policy | None = None,
     *,
     jury: str = "",
+    role: str = "",
 ) -> None:
     """Refuse to send a benchmark's data to an endpoint that may not have it.
 
     `policy` is the user's setting `privacy`: what it says of a data class holds in place of
-    `POLICY`, wider or narrower. `jury`: the one of which the model is a judge. Raises `PrivacyRefused`, and `UnknownName` for a class that
-    does not exist.
+    `POLICY`, wider or narrower. `jury`: the one of which the model is a judge; `role`: the one that it plays
+    in a cast. Raises `PrivacyRefused`, and `UnknownName` for a class that does not exist.
     """
     allowed = _read(policy or {}).get(data_class, POLICY[data_class])
     if endpoint_class in allowed:
@@ -42,6 +43,9 @@ def check(
     fix = f"declare {declare} if that is what it is, or " if allowed else ""
     wider = ",".join([*allowed, endpoint_class])
     who = f"model {model!r}"
+    if role:
+        who = f"{who} in the role {role!r}"
+        fix = fix.replace("model.", f"cast.{role}.")
     if jury:
         who = f"judge {model!r} of jury={jury}"
         here = f"name a jury whose judges' endpoint_class is {' or '.join(allowed)}, or "

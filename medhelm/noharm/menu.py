@@ -17,7 +17,7 @@ from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.noharm.labels import Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
 from medhelm.schema.data import MADE_BY, VALIDATION, Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 
 _KEY = "case"
 
@@ -93,9 +93,9 @@ class Labelled:
         return valid, len(own.missing) + len(own.invalid)
 
 
-def label_case(instance: Instance, response: Response) -> Labelled | None:
+def label_case(instance: Instance, episode: Episode | Response) -> Labelled | None:
     """Return what a reply labels and scores; None where no labels can be read out of it."""
-    return _label(instance.answer_key[_KEY], response.text, response.finish == "length")
+    return _label(instance.answer_key[_KEY], episode.text, episode.finish == "length")
 
 
 @lru_cache(maxsize=8)  # the metrics of one reply ask one after the other

@@ -10,6 +10,7 @@ from medhelm.errors import PluginError, UnknownName
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.prompts.messages import resolve_prompt
+from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Benchmark, HubDataset
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import is_bertscore
@@ -59,6 +60,15 @@ def check_metrics(benchmark: Benchmark, names: set[str]) -> None:
                 f"benchmark {benchmark.name!r} in {benchmark.origin}: "
                 f"{UnknownName('metric', metric, names)}"
             )
+
+
+def check_protocol(benchmark: Benchmark, protocols: Mapping[str, tuple[Protocol, str]]) -> None:
+    """Refuse a benchmark whose protocol is not among these; raises PluginError."""
+    if benchmark.protocol not in protocols:
+        raise PluginError(
+            f"benchmark {benchmark.name!r} in {benchmark.origin}: "
+            f"{UnknownName('protocol', benchmark.protocol, protocols)}"
+        )
 
 
 def check_published(

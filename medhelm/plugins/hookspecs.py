@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pluggy
 
+from medhelm.protocols.protocol import Protocol
+from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Metric
@@ -27,4 +29,16 @@ def medhelm_metrics() -> list[Metric]:
 @hookspec
 def medhelm_models() -> list[ModelSpec]:
     """Return the models that this plugin adds; `provider` names who serves them."""
+    return []
+
+
+@hookspec
+def medhelm_protocols() -> list[Protocol]:
+    """Return the protocols that this plugin adds; a benchmark names the one that it goes by."""
+    return []
+
+
+@hookspec
+def medhelm_strategies() -> list[Strategy]:
+    """Return the strategies that this plugin adds; `model.strategy` or a cast entry names one."""
     return []

@@ -31,17 +31,31 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
 from medhelm.models.catalogue import load_models
 from medhelm.plugins import hookspecs
-from medhelm.plugins.benchmark_checks import check_benchmark, check_metrics, check_published
+from medhelm.plugins.benchmark_checks import (
+    check_benchmark,
+    check_metrics,
+    check_protocol,
+    check_published,
+)
 from medhelm.plugins.distribution import NAME, OTHER
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
+from medhelm.protocols.completion import COMPLETION
+from medhelm.protocols.protocol import Protocol
+from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
 
 GROUP = "medhelm"
-_HOOKS = ("medhelm_benchmarks", "medhelm_metrics", "medhelm_models")
+_HOOKS = (
+    "medhelm_benchmarks",
+    "medhelm_metrics",
+    "medhelm_models",
+    "medhelm_protocols",
+    "medhelm_strategies",
+)
 _ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(_HOOKS)}"
 
 
@@ -61,6 +75,8 @@ class Registry:
     benchmarks: Mapping[str, Benchmark]
     metrics: Mapping[tuple[str, Scoring], Metric]
     models: Mapping[str, ModelSpec]
+    protocols: Mapping[str, Protocol]
+    strategies: Mapping[str, Strategy]
     broken: tuple[Broken, ...] = ()
 
     def benchmark(self, name: str) -> Benchmark:
@@ -71,6 +87,20 @@ class Registry:
             raise UnknownName(
                 "benchmark", name, self.benchmarks, "`medhelm list benchmarks` shows all."
             ) from None
+
+    def protocol(self, name: str) -> Protocol:
+        """Return a protocol by name; raises UnknownName."""
+        if name not in self.protocols:
+            known = ", ".join(self.protocols)
+            raise UnknownName("protocol", name, self.protocols, f"The protocols are {known}.")
+        return self.protocols[name]
+
+    def strategy(self, name: str) -> Strategy:
+        """Return a strategy by name; raises UnknownName."""
+        if name not in self.strategies:
+            known = f"are {', '.join(self.strategies)}" if self.strategies else "come with plugins"
+            raise UnknownName("strategy", name, self.strategies, f"Strategies {known}.")
+        return self.strategies[name]
 
     def metric(self, name: str, scoring: Scoring = "fixed") -> Metric:
         """Return a metric as it is scored: without a published form as 'fixed' under 'helm', too.
@@ -142,6 +172,10 @@ class _Loader:
         self._models: dict[str, tuple[ModelSpec, str]] = {
             name: (spec, "conf/model") for name, spec in load_models().items()
         }
+        self._protocols: dict[str, tuple[Protocol, str]] = {
+            COMPLETION.name: (COMPLETION, "medhelm.protocols")
+        }
+        self._strategies: dict[str, tuple[Strategy, str]] = {}
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
 
@@ -193,6 +227,8 @@ class _Loader:
         benchmarks = dict(self._benchmarks)
         metrics = dict(self._metrics)
         models = dict(self._models)
+        protocols = dict(self._protocols)
+        strategies = dict(self._strategies)
         for benchmark in found.benchmarks:
             check_benchmark(benchmark, self._taxonomy)
             _refuse_second("benchmark", benchmark.name, benchmark.origin, benchmarks, _origin)
@@ -205,7 +241,14 @@ class _Loader:
         for model, origin in found.models:
             _refuse_second("model", model.name, origin, models, _second)
             models[model.name] = (model, origin)
+        for protocol, origin in found.protocols:
+            _refuse_second("protocol", protocol.name, origin, protocols, _second)
+            protocols[protocol.name] = (protocol, origin)
+        for strategy, origin in found.strategies:
+            _refuse_second("strategy", strategy.name, origin, strategies, _second)
+            strategies[strategy.name] = (strategy, origin)
         self._benchmarks, self._metrics, self._models = benchmarks, metrics, models
+        self._protocols, self._strategies = protocols, strategies
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
@@ -213,6 +256,7 @@ class _Loader:
         for benchmark in list(self._benchmarks.values()):
             try:
                 check_metrics(benchmark, names)
+                check_protocol(benchmark, self._protocols)
                 check_published(benchmark, self._metrics)
             except PluginError as e:
                 if benchmark.name not in self._third_party:
@@ -224,6 +268,8 @@ class _Loader:
             benchmarks=dict(sorted(self._benchmarks.items())),
             metrics={k: m for k, (m, _) in sorted(self._metrics.items())},
             models={k: m for k, (m, _) in sorted(self._models.items())},
+            protocols={k: p for k, (p, _) in sorted(self._protocols.items())},
+            strategies={k: s for k, (s, _) in sorted(self._strategies.items())},
             broken=tuple(self._broken),
         )
 
@@ -233,14 +279,18 @@ class _Found:
     benchmarks: list[Benchmark] = dataclasses.field(default_factory=list)
     metrics: list[tuple[Metric, str]] = dataclasses.field(default_factory=list)
     models: list[tuple[ModelSpec, str]] = dataclasses.field(default_factory=list)
+    protocols: list[tuple[Protocol, str]] = dataclasses.field(default_factory=list)
+    strategies: list[tuple[Strategy, str]] = dataclasses.field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.benchmarks or self.metrics or self.models)
+        return any(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def extend(self, other: _Found) -> None:
         self.benchmarks += other.benchmarks
         self.metrics += other.metrics
         self.models += other.models
+        self.protocols += other.protocols
+        self.strategies += other.strategies
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
@@ -293,7 +343,10 @@ def _call_hooks(module: ModuleType, origin: str) -> _Found:
     for benchmark in _values(manager.hook.medhelm_benchmarks(), Benchmark, origin):
         found.benchmarks.append(_with_origin(benchmark, origin))
     found.metrics += [(m, origin) for m in _values(manager.hook.medhelm_metrics(), Metric, origin)]
-    found.models += [(m, origin) for m in _values(manager.hook.medhelm_models(), ModelSpec, origin)]
+    hook = manager.hook
+    found.models += [(m, origin) for m in _values(hook.medhelm_models(), ModelSpec, origin)]
+    found.protocols += [(p, origin) for p in _values(hook.medhelm_protocols(), Protocol, origin)]
+    found.strategies += [(s, origin) for s in _values(hook.medhelm_strategies(), Strategy, origin)]
     return found
 
 

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ import msgspec
 
 from medhelm.data.dataset import Dataset
 from medhelm.errors import (
-    BudgetReached,
     DataError,
     MedhelmError,
     PrivacyRefused,
@@ -36,10 +35,9 @@ from medhelm.grading.jury.gradelog import GradeLog, Judgement, judgement_key, re
 from medhelm.grading.jury.prompt import judge_messages
 from medhelm.models import ModelPool, check_model, is_instance_model, privacy
 from medhelm.models.baselines import open_baseline
-from medhelm.models.costs import Ledger, Reservation
+from medhelm.models.costs import Ledger
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols import completion
-from medhelm.runs.feeding import Seat, give_back
+from medhelm.runs.ask import Desk, Live, Start, feed
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
@@ -97,7 +95,7 @@ class Gold:
     @property
     def key(self) -> int:
         """The key of its judgement."""
-        return judgement_key(self.episode.instance, self.episode.response)
+        return judgement_key(self.episode)
 
 
 @dataclass(frozen=True)
@@ -209,50 +207,33 @@ class GoldReview:
             try:
                 async with asyncio.TaskGroup() as group:
                     syncer = group.create_task(_keep_synced(log))
-                    await self._feed(model, log, final, ledger)
+                    await self._judge_all(model, log, final, ledger)
                     syncer.cancel()
             except BaseExceptionGroup as errors:
                 raise _first(errors) from None
             finally:
                 log.close()
 
-    async def _feed(self, model: Model, log: GradeLog, final: set[int], ledger: Ledger) -> None:
-        stopped: list[BudgetReached] = []
+    async def _judge_all(
+        self, model: Model, log: GradeLog, final: set[int], ledger: Ledger
+    ) -> None:
+        desk, judge = Desk(ledger), model.spec
 
-        async def judge(
-            gold: Gold, request: Request, model: Model, reservation: Reservation
-        ) -> None:
-            try:
-                log.append(
-                    await judging.conduct(
-                        model, self._terms, gold.episode, request, reservation, ledger
-                    )
-                )
-            except judging.RepairRefused as e:
-                log.append(e.judgement)
-                stopped.append(e.reason)
+        async def one(gold: Gold, live: Live) -> None:
+            request = gold_request(judge, self._terms, gold.episode)
+            send = partial(desk.send, model, live=live)
+            with desk.border():
+                await judging.conduct(judge, self._terms, gold.episode, request, send, log.append)
+
+        async def golds() -> AsyncIterator[Start]:
+            for gold in self.golds():
+                if gold.key not in final:
+                    yield partial(one, gold)
 
         async with asyncio.TaskGroup() as group:
-            for gold in self.golds():
-                if gold.key in final:
-                    continue
-                request = gold_request(model.spec, self._terms, gold.episode)
-                try:
-                    reservation = await completion.reserve(ledger, model.spec, request)
-                except BudgetReached as e:
-                    stopped.append(e)
-                if stopped:
-                    break
-                seat = Seat(model)
-                try:
-                    await seat.acquire()
-                except BaseException:
-                    reservation.cancel()
-                    raise
-                task = group.create_task(judge(gold, request, seat, reservation))
-                task.add_done_callback(partial(give_back, seat, reservation))
-        if stopped:
-            raise stopped[0]
+            group.create_task(feed(desk, golds(), group))
+        if desk.stopped:
+            raise desk.stopped
 
     def verdicts(self) -> Verdicts:
         """Return what the log says of the chosen golds."""

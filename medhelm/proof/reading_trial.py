@@ -11,7 +11,7 @@ from medhelm.proof.checks import Findings, shown_text
 from medhelm.proof.manifest import Readings
 from medhelm.proof.phrasings import phrasings_of
 from medhelm.schema.data import Benchmark, Instance, Phrasing
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import FLOORED, Metric, Score
 from medhelm.store.records import instance_key
 
@@ -102,7 +102,7 @@ class ReadingTrial:
 def _score(metric: Metric, instance: Instance, response: Response) -> Score | None:
     """Return what a metric says; None where it fails, which is a finding of another check."""
     try:
-        return grade(metric, instance, response)
+        return grade(metric, Episode(instance=instance, response=response))
     except MedhelmError:
         return None
 

@@ -46,7 +46,7 @@ from medhelm.proof.checks import (
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Metric, Score, Scoring
 from medhelm.stats.aggregation import AGGREGATIONS
 
@@ -302,7 +302,7 @@ class _Grader:
     def _grade(self, tally: _Tally, answer: str, instance: Instance, response: Response) -> None:
         metric = tally.metric
         try:
-            score = grade(metric, instance, response)
+            score = grade(metric, Episode(instance=instance, response=response))
             score = in_parts(score, tally.aggregation, instance, self._benchmark.parts)
         except MedhelmError as e:
             message = f"the answer '{answer}' cannot be graded: {e}"

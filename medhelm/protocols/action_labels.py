@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
+from medhelm.models.costs import request_tokens
 from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
-from medhelm.protocols.completion import build_request as plain_request
+from medhelm.prompts.messages import render_prompt
+from medhelm.protocols.protocol import MODEL, Answer, Ask, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request
-from medhelm.schema.run import RunSpec
 
 
-def build_request(benchmark: Benchmark, spec: RunSpec, instance: Instance, repeat: int) -> Request:
+def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
     """Return what is sent for one case, zero-shot: its whole menu in one prompt.
 
     It carries the JSON Schema of this very menu where the model's endpoint holds answers to one.
     """
-    request = plain_request(benchmark, spec, instance, repeat)
-    if not spec.model.json_schema:
-        return request
-    return msgspec.structs.replace(request, json_schema=label_schema(instance.menu))
+    messages = render_prompt(benchmark, instance)
+    return terms.request(instance, MODEL, messages, label_schema(instance.menu))
+
+
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> Answer:
+    """Return the reply to the case and its menu."""
+    response = await ask(MODEL, menu_request(benchmark, instance, terms), step="labels")
+    return Answer(text=response.text, finish=response.finish, error=response.error)
+
+
+def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
+    """Yield the one request."""
+    yield Forecast.of_one(MODEL, request_tokens(menu_request(benchmark, instance, terms)))
 
 
 def label_schema(actions: Iterable[str]) -> dict[str, Any]:
@@ -39,3 +47,12 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
         "required": [*properties],
         "additionalProperties": False,
     }
+
+
+ACTION_LABELS = Protocol(
+    name="action_labels",
+    conduct=conduct,
+    forecast=forecast,
+    is_one_call=True,
+    sends_schema=True,
+)

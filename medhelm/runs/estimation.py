@@ -32,8 +32,8 @@ from medhelm.grading.jury.panel import judge_folder
 from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import estimate_tokens, request_tokens, upper_bound
-from medhelm.protocols import build_request
+from medhelm.models.costs import estimate_tokens, upper_bound
+from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -71,10 +71,28 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     usd_limit: float | None
     """None where the price is unknown."""
     usd_expected: float | None
+    cast: tuple[RoleEstimate, ...] = ()
+    """Adds the cost of each other role of the protocol."""
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
     """Adds the cost of each judge. It is empty where no model judges."""
+
+
+class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """One model in another role than that under test, over the episodes of one run."""
+
+    role: str
+    model: str
+    calls_expected: int
+    calls_limit: int
+    input_tokens_expected: int
+    input_tokens_limit: int
+    output_tokens_expected: int
+    output_tokens_limit: int
+    usd_expected: float | None
+    """None where the price is unknown."""
+    usd_limit: float | None
 
 
 class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,11 +129,14 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     jury_output_tokens_limit: int
     jury_usd_limit: float | None
     jury_usd_expected: float | None
+    cast_usd_limit: float | None
+    """All other roles together."""
+    cast_usd_expected: float | None
     total_usd_limit: float | None
-    """Models and judges together."""
+    """Models, other roles and judges together."""
     total_usd_expected: float | None
     unpriced: tuple[str, ...]
-    """Models and judges without a price that have something left to ask."""
+    """Models, roles and judges without a price that have something left to ask."""
 
 
 def without_keys(
@@ -154,6 +175,8 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     judged = [j for e in estimates for j in e.judges if j.calls]
     models = dict.fromkeys(e.model for e in asked if e.usd_limit is None)
     judges = dict.fromkeys(j.judge for j in judged if j.usd_limit is None)
+    cast = [role for e in asked for role in e.cast]
+    players = dict.fromkeys(role.model for role in cast if role.usd_limit is None)
     usd_limit, usd_expected = (
         add_up(e.usd_limit for e in asked),
         add_up(e.usd_expected for e in asked),
@@ -161,6 +184,10 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     jury_limit, jury_expected = (
         add_up(j.usd_limit for j in judged),
         add_up(j.usd_expected for j in judged),
+    )
+    cast_limit, cast_expected = (
+        add_up(role.usd_limit for role in cast),
+        add_up(role.usd_expected for role in cast),
     )
     return Totals(
         to_ask=sum(e.to_ask for e in asked),
@@ -177,9 +204,11 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
         jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
         jury_usd_limit=jury_limit,
         jury_usd_expected=jury_expected,
-        total_usd_limit=add_up([usd_limit, jury_limit]),
-        total_usd_expected=add_up([usd_expected, jury_expected]),
-        unpriced=tuple(models | judges),
+        cast_usd_limit=cast_limit,
+        cast_usd_expected=cast_expected,
+        total_usd_limit=add_up([usd_limit, jury_limit, cast_limit]),
+        total_usd_expected=add_up([usd_expected, jury_expected, cast_expected]),
+        unpriced=tuple(models | players | judges),
     )
 
 
@@ -255,7 +284,7 @@ class _Judge:
 
     def is_judged(self, episode: Episode) -> bool:
         """Return whether the judge's verdict on a stored answer is kept."""
-        return judgement_key(episode.instance, episode.response) in self._judged
+        return judgement_key(episode) in self._judged
 
     def add(self, instance: Instance, times: int, prompt: float, prompt_limit: float) -> None:
         """Count so many answers to an instance, given the tokens of the judge's prompt."""
@@ -335,13 +364,76 @@ class _Judges:
         return tuple(judge.estimate() for judge in self._judges)
 
 
+class _Role:
+    """Sums what the episodes that are left are foretold to need of one role."""
+
+    def __init__(self, run: Run, role: str, seen: _Length | None) -> None:
+        self._role, self._spec = role, run.players[role]
+        self._seen = seen
+        self.is_embedded = self._spec.provider == "baseline"
+        strategy = run.strategies.get(role)
+        self._times = strategy.calls if strategy else 1
+        self._budget = terms_of(run.protocol, run.spec, 0).roles[role].max_output_tokens
+        self.calls = self.tokens_in = self.tokens_out = 0.0
+        self.calls_limit = self.tokens_in_limit = self.limit = 0
+
+    def add(self, forecast: Forecast, times: int, rule: float) -> None:
+        """Count so many episodes; `rule`: output tokens of an answer of which nothing is stored."""
+        times *= self._times
+        self.calls += times * forecast.calls
+        self.calls_limit += times * forecast.calls_limit
+        if self.is_embedded:
+            return
+        self.tokens_in += times * forecast.input_tokens
+        self.tokens_in_limit += times * forecast.input_tokens_limit
+        own = self._seen.tokens if self._seen else rule
+        expected = (
+            forecast.calls * own if forecast.output_tokens is None else forecast.output_tokens
+        )
+        self.tokens_out += times * min(expected, forecast.calls_limit * self._budget)
+        self.limit += times * forecast.calls_limit * self._budget
+
+    @property
+    def expected(self) -> int:
+        """Return the expected output tokens."""
+        return min(round(self.tokens_out), self.limit)
+
+    def usd(self) -> tuple[float | None, float | None]:
+        """Return the USD at most, and as expected."""
+        if self.is_embedded:
+            return 0.0, 0.0
+        price = self._spec.price
+        return (
+            upper_bound(self.tokens_in_limit, self.limit, price),
+            upper_bound(round(self.tokens_in), self.expected, price),
+        )
+
+    def estimate(self) -> RoleEstimate:
+        """Return the sums."""
+        usd_limit, usd_expected = self.usd()
+        return RoleEstimate(
+            role=self._role,
+            model=self._spec.name,
+            calls_expected=round(self.calls),
+            calls_limit=self.calls_limit,
+            input_tokens_expected=round(self.tokens_in),
+            input_tokens_limit=self.tokens_in_limit,
+            output_tokens_expected=self.expected,
+            output_tokens_limit=self.limit,
+            usd_expected=usd_expected,
+            usd_limit=usd_limit,
+        )
+
+
 def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimate:
     spec, judges = run.spec, _Judges(run, observed)
     answered = _answered(run, selection, judges)
-    is_embedded = spec.model.provider == "baseline"
-    seen = observed.mean(spec.benchmark, spec.model)
-    to_ask = tokens_in = 0
-    tokens_out = 0.0
+    seen = None if spec.model.provider == "baseline" else observed.mean(spec.benchmark, spec.model)
+    first, *others = run.players
+    roles = {first: _Role(run, first, seen[0] if seen else None)}
+    roles |= {role: _Role(run, role, None) for role in others}
+    terms = terms_of(run.protocol, spec, 0)
+    to_ask = 0
     for instance in run.dataset.instances():
         if selection.cut is not None and order_key(spec.seed, instance.id) > selection.cut:
             continue
@@ -349,15 +441,13 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
         to_ask += left
         if not left:
             continue
-        length = seen[0] if seen and not is_embedded else _expected(instance, spec)
+        rule = _expected(instance, spec)
+        length = seen[0] if seen else rule
         judges.coming(instance, left, length.text, spec.max_output_tokens)
-        if not is_embedded:
-            request = build_request(run.benchmark, spec, instance, 0)
-            tokens_in += left * request_tokens(request)
-            tokens_out += left * length.tokens
-    limit = 0 if is_embedded else to_ask * spec.max_output_tokens
-    expected = min(round(tokens_out), limit)
-    free = 0.0 if is_embedded else None
+        for forecast in run.protocol.forecast(run.benchmark, instance, terms):
+            roles[forecast.role].add(forecast, left, rule.tokens)
+    own = roles.pop(first)
+    usd_limit, usd_expected = own.usd()
     return RunEstimate(
         model=spec.model.name,
         benchmark=spec.benchmark,
@@ -367,12 +457,13 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
         repeats=spec.repeats,
         answered=selection.instances * spec.repeats - to_ask,
         to_ask=to_ask,
-        input_tokens=tokens_in,
-        output_tokens_limit=limit,
-        output_tokens_expected=expected,
-        basis="embedded" if is_embedded else seen[1] if seen else "rule",
-        usd_limit=upper_bound(tokens_in, limit, spec.model.price) if free is None else free,
-        usd_expected=upper_bound(tokens_in, expected, spec.model.price) if free is None else free,
+        input_tokens=round(own.tokens_in),
+        output_tokens_limit=own.limit,
+        output_tokens_expected=own.expected,
+        basis="embedded" if own.is_embedded else seen[1] if seen else "rule",
+        usd_limit=usd_limit,
+        usd_expected=usd_expected,
+        cast=tuple(role.estimate() for role in roles.values()),
         jury=run.grading.jury.jury.name if run.grading.jury else None,
         judges=judges.estimates(),
     )

@@ -10,20 +10,32 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
 
-from medhelm.errors import ModelError
+from medhelm.errors import MedhelmError, ModelError
 from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, judgement_key
 from medhelm.grading.jury.panel import judge_folder
-from medhelm.models import is_instance_model
-from medhelm.models.costs import Reservation
-from medhelm.runs.feeding import Sweep, Work, feed, opened, start_feeder
+from medhelm.models import ModelPool, is_instance_model
+from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
-from medhelm.schema.episode import Episode, Request
+from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.schema.run import JuryTerms
 from medhelm.store.records import Plan
 from medhelm.store.runlog import read_episodes
+
+
+class Sweep(Protocol):
+    """The parts of a sweep that its judges need."""
+
+    pool: ModelPool
+    desk: Desk
+    logs: dict[Log, asyncio.Task[Any] | None]
+    broken: dict[Path, dict[str, MedhelmError]]
+
 
 _BATCH = 32
 """Answers that are read from the run's log at a time."""
@@ -57,26 +69,19 @@ class _Judge:
         self._is_gone = True
         self._room.release()
 
-    async def requests(self, terms: JuryTerms, sweep: Sweep) -> AsyncIterator[Work]:
-        """Yield what the judge is asked."""
+    async def judgements(self, terms: JuryTerms, desk: Desk) -> AsyncIterator[Start]:
+        """Yield the judgements that are still to be made."""
+        judge = self.model.spec
 
-        async def ask(
-            episode: Episode, request: Request, model: Model, reservation: Reservation
-        ) -> None:
-            try:
-                judgement = await judging.conduct(
-                    model, terms, episode, request, reservation, sweep.ledger
-                )
-            except judging.RepairRefused as e:
-                self.log.append(e.judgement)
-                sweep.stop(e.reason)
-                return
-            self.log.append(judgement)
+        async def one(episode: Episode, live: Live) -> None:
+            request = judging.judge_request(judge, terms, episode)
+            send = partial(desk.send, self.model, live=live)
+            with desk.border():
+                await judging.conduct(judge, terms, episode, request, send, self.log.append)
 
         while (episode := await self._coming.get()) is not None:
             self._room.release()
-            request = judging.judge_request(self.model.spec, terms, episode)
-            yield request, partial(ask, episode, request)
+            yield partial(one, episode)
 
 
 async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
@@ -86,7 +91,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     Raises what stops the run. A budget that is reached stops the sweep.
     """
     terms = run.grading.jury
-    if terms is None or not terms.jury.judges or sweep.stopped:
+    if terms is None or not terms.jury.judges or sweep.desk.stopped:
         return
     with ExitStack() as logs:
         judges = []
@@ -95,10 +100,10 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
                 judges.append(await _open(run, terms, place, sweep, logs))
             except ModelError as e:
                 _note(run, terms.jury.judges[place].name, e, sweep)
-        if sweep.stopped:
+        if sweep.desk.stopped:
             return
         async with asyncio.TaskGroup() as group:
-            start_feeder(sweep, group, _share_out(run, plan, judges, sweep))
+            group.create_task(_share_out(run, plan, judges, sweep.desk))
             for judge in judges:
                 group.create_task(_judge(run, terms, judge, sweep))
 
@@ -118,18 +123,16 @@ def _note(run: Run, judge: str, error: ModelError, sweep: Sweep) -> None:
     sweep.broken.setdefault(run.path, {})[judge] = error
 
 
-async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], sweep: Sweep) -> None:
+async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], desk: Desk) -> None:
     """Read the answers once, in a thread, and hand each to the judges that have not rated it."""
     try:
-        episodes = read_episodes(run.path, plan)
-        while batch := await asyncio.to_thread(_keyed, episodes):
-            for episode, key in batch:
-                for judge in judges:
-                    if key is not None and key not in judge.final:
-                        await judge.put(episode)
-    except asyncio.CancelledError:
-        if not sweep.stopped:
-            raise
+        with desk.border(), desk.stoppable():
+            episodes = read_episodes(run.path, plan)
+            while batch := await asyncio.to_thread(_keyed, episodes):
+                for episode, key in batch:
+                    for judge in judges:
+                        if key is not None and key not in judge.final:
+                            await judge.put(episode)
     finally:
         for judge in judges:
             judge.end()
@@ -138,19 +141,20 @@ async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], sweep: Sw
 def _keyed(episodes: Iterator[Episode]) -> list[tuple[Episode, int | None]]:
     """Return the next episodes with the keys of their judgements; None: nothing to rate."""
     return [
-        (e, judgement_key(e.instance, e.response) if judging.is_judged(e.response) else None)
+        (e, judgement_key(e) if judging.is_judged(e.response) else None)
         for e in islice(episodes, _BATCH)
     ]
 
 
 async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> None:
     """Let one judge rate all answers that come to it."""
-    if sweep.stopped:  # before its first step, and so perhaps before that of who hands out answers
+    if (
+        sweep.desk.stopped
+    ):  # before its first step, and so perhaps before that of who hands out answers
         return
     try:
         async with asyncio.TaskGroup() as group:
-            work = judge.requests(terms, sweep)
-            start_feeder(sweep, group, feed(sweep, judge.model, work, group))
+            group.create_task(feed(sweep.desk, judge.judgements(terms, sweep.desk), group))
     except* ModelError as failed:
         error: BaseException = failed
         while isinstance(error, BaseExceptionGroup):

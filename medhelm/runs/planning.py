@@ -27,7 +27,14 @@ from medhelm.grading.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
-from medhelm.protocols import as_asked
+from medhelm.protocols.protocol import Protocol, as_asked
+from medhelm.protocols.strategy import Strategy
+from medhelm.runs.casting import (
+    choose_cast,
+    chosen_settings,
+    named_by_strategy,
+    refuse_unused,
+)
 from medhelm.schema.data import MADE_BY, Benchmark, FileDataset, HubDataset
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, JuryTerms, RunSpec
@@ -44,12 +51,20 @@ class Run:
     """One run with all that it needs, nothing of it opened yet."""
 
     benchmark: Benchmark
+    protocol: Protocol
     dataset: Dataset
     spec: RunSpec
+    strategies: Mapping[str, Strategy]
+    """The strategy of each role that has one."""
     metrics: tuple[Metric, ...]
     grading: GradingSpec
     card: BenchmarkCard
     path: Path
+
+    @property
+    def players(self) -> dict[str, ModelSpec]:
+        """Return the model of each role, the model under test first."""
+        return {self.protocol.roles[0]: self.spec.model, **self.spec.cast}
 
     @property
     def request_hash(self) -> str:
@@ -94,6 +109,7 @@ def plan_runs(
     without: dict[str, DataError] = {}
     runs: dict[tuple[str, str], Run] = {}
     for job in jobs:
+        refuse_unused(job, registry)
         check_model(job.model, environ)
         for choice in job.benchmarks:
             benchmark = registry.benchmark(choice.name)
@@ -115,8 +131,20 @@ def plan_runs(
             except DataError as e:  # all that lack their data are named at once
                 without.setdefault(benchmark.name, e)
                 continue
+            cast = choose_cast(job, benchmark, registry)
+            for role, model in cast.items():
+                check_model(model, environ)
+                with _noting(refused):
+                    privacy.check(
+                        benchmark.name,
+                        benchmark.data_class,
+                        model.name,
+                        model.endpoint_class,
+                        job.privacy,
+                        role=role,
+                    )
             jury = _jury(job, benchmark, registry, environ, refused)
-            run = _run(job, benchmark, datasets[key], registry, jury)
+            run = _run(job, benchmark, datasets[key], registry, cast, jury)
             _refuse_other(runs.setdefault((run.spec.benchmark, request_hash(run.spec)), run), run)
     if without:
         raise _all_without(without, registry)
@@ -153,10 +181,10 @@ def jury_note(
 
 
 def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
-    """Return every model that the runs ask, judges included."""
+    """Return every model that the runs ask, other roles and judges included."""
     found: list[ModelSpec] = []
     for run in runs:
-        found.append(run.spec.model)
+        found += run.players.values()
         found += run.grading.jury.jury.judges if run.grading.jury else ()
     return found
 
@@ -226,12 +254,19 @@ def _jury(
 
 
 def _run(
-    job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry, terms: JuryTerms | None
+    job: Job,
+    benchmark: Benchmark,
+    dataset: Dataset,
+    registry: Registry,
+    cast: dict[str, ModelSpec],
+    terms: JuryTerms | None,
 ) -> Run:
     names = metric_names(benchmark, job.scoring)
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
     prompt = resolve_prompt(benchmark)
-    model = as_asked(benchmark, job.model)
+    protocol = registry.protocol(benchmark.protocol)
+    model = named_by_strategy(as_asked(protocol, job.model))
+    players = {protocol.roles[0]: model, **cast}
     spec = RunSpec(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -246,11 +281,19 @@ def _run(
         repeats=job.repeats,
         seed=job.seed,
         max_instances=job.max_instances,
+        protocol="" if protocol.is_one_call else protocol.name,
+        protocol_version=protocol.version,
+        cast=cast,
+        settings=chosen_settings(job.protocol, protocol),
     )
     return Run(
         benchmark=benchmark,
+        protocol=protocol,
         dataset=dataset,
         spec=spec,
+        strategies={
+            role: registry.strategy(one.strategy) for role, one in players.items() if one.strategy
+        },
         metrics=metrics,
         grading=grading_spec(metrics, job.scoring, benchmark.parts, terms),
         card=benchmark_card(benchmark, registry),

@@ -9,7 +9,6 @@ server, a full disk) stops that run alone. The log keeps all that was answered.
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +23,17 @@ from medhelm.files.durable import why
 from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.models.costs import Ledger, Reservation
-from medhelm.protocols import build_request, completion
-from medhelm.runs.feeding import Log, Work, feed, opened, start_feeder
+from medhelm.models.costs import Ledger
+from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
+from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode, Request
-from medhelm.schema.model import InstanceModel, Model
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
+from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import (
     Plan,
     is_same_model,
@@ -94,11 +94,8 @@ class Sweep:
     """Holds the state that the runs of one sweep share."""
 
     pool: ModelPool
-    ledger: Ledger
+    desk: Desk
     progress: Progress
-    stopped: MedhelmError | None = None
-    """Gives the reason why no further request is sent, and None while the sweep goes on."""
-    feeders: set[asyncio.Task[None]] = field(default_factory=set)
     logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
@@ -112,11 +109,10 @@ class Sweep:
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
     )
 
-    def stop(self, reason: MedhelmError) -> None:
-        """Send nothing more; requests in flight may still finish."""
-        self.stopped = self.stopped or reason
-        for feeder in self.feeders:
-            feeder.cancel()
+    @property
+    def stopped(self) -> MedhelmError | None:
+        """Return the reason why no further request is sent, and None while the sweep goes on."""
+        return self.desk.stopped
 
 
 async def run_sweep(
@@ -126,10 +122,10 @@ async def run_sweep(
 
     Raises nothing that a run can cause.
     """
-    sweep = Sweep(pool, ledger, progress)
+    sweep = Sweep(pool, Desk(ledger), progress)
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(_keep_synced(sweep))
-    with Interrupts(sweep.stop, pool, progress.message, tasks):
+    with Interrupts(sweep.desk.stop, pool, progress.message, tasks):
         try:
             endings = await asyncio.gather(*tasks)
         finally:
@@ -206,9 +202,7 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
         return error
     if isinstance(error, OSError):
         return RecordError(f"cannot write {run.path}: {why(error)}")
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name} line {frame.lineno}"
-    return MedhelmError(f"a defect stopped this run: {type(error).__name__} at {place}")
+    return MedhelmError(f"a defect stopped this run: {place_of(error)}")
 
 
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
@@ -224,7 +218,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     scan = await opened(folder, folder.open)
     sweep.logs[folder] = asyncio.current_task()
     try:
-        if (scan.answered or scan.failed) and (
+        if (scan.answered or scan.failed or scan.begun) and (
             gone := await asyncio.to_thread(_tidy, run, folder, scan)
         ):
             sweep.progress.message(
@@ -246,7 +240,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         sweep.progress.planned(
             run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
         )
-        await _ask_all(run, _to_ask(run, selection, scan.answered), folder, sweep)
+        await _ask_all(run, _to_ask(run, selection, scan.answered), folder, scan.begun, sweep)
         await judge_answers(run, plan, sweep)
         return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
@@ -292,13 +286,14 @@ async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRe
 
 def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
     """Set answers aside whose instance is not in the data as it is now; return how many."""
+    stored = scan.answered | scan.failed | scan.begun.keys()
     valid = {
         key
         for instance in run.dataset.instances()
         for key in episode_keys(instance, run.spec.repeats)
-        if key in scan.answered or key in scan.failed
+        if key in stored
     }
-    if len(valid) == len(scan.answered) + len(scan.failed):
+    if len(valid) == len(stored):
         return 0
     scan.answered.intersection_update(valid)
     return folder.set_aside(valid)
@@ -373,44 +368,52 @@ def _to_ask(run: Run, selection: Selection, answered: set[int]) -> Iterator[tupl
 
 
 _ToAsk = Iterator[tuple[Instance, int]]
+_Begun = Mapping[int, OpenEpisode]
 
 
-async def _ask_all(run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep) -> None:
-    model = sweep.pool.open(run.spec.model)
-    if is_instance_model(model):
-        await _ask_baseline(run, to_ask, folder, sweep, model)
+async def _ask_all(
+    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
+) -> None:
+    stage = Stage(
+        benchmark=run.benchmark,
+        protocol=run.protocol,
+        spec=run.spec,
+        models={role: sweep.pool.open(spec) for role, spec in run.players.items()},
+        desk=sweep.desk,
+        log=folder,
+        strategies=run.strategies,
+    )
+    for model in stage.models.values():
+        if is_instance_model(model):
+            model.prepare(run.dataset.instances())
+    if stage.is_embedded:
+        await _ask_embedded(run, stage, to_ask, sweep)
         return
     async with asyncio.TaskGroup() as group:
-        work = _requests(run, to_ask, folder, sweep)
-        start_feeder(sweep, group, feed(sweep, model, work, group))
+        work = _episodes(run, stage, to_ask, begun, sweep)
+        group.create_task(feed(sweep.desk, work, group))
 
 
-async def _ask_baseline(
-    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep, model: InstanceModel
-) -> None:
-    model.prepare(run.dataset.instances())
+async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) -> None:
     for n, (instance, repeat) in enumerate(to_ask):
         if n % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
-        if sweep.stopped:
+        episode = None if sweep.stopped else await conduct(stage, instance, repeat, None, None)
+        if episode is None:
             return
-        episode = completion.conduct_baseline(model, run.benchmark, run.spec, instance, repeat)
-        folder.append(episode)
         sweep.progress.advanced(run, episode)
 
 
-async def _requests(
-    run: Run, to_ask: _ToAsk, folder: RunFolder, sweep: Sweep
-) -> AsyncIterator[Work]:
-    """Yield what is to be asked; texts are read as they are needed."""
+async def _episodes(
+    run: Run, stage: Stage, to_ask: _ToAsk, begun: _Begun, sweep: Sweep
+) -> AsyncIterator[Start]:
+    """Yield the episodes that are left; texts are read as they are needed."""
 
-    async def ask(
-        instance: Instance, request: Request, model: Model, reservation: Reservation
-    ) -> None:
-        episode = await completion.conduct(model, instance, request, reservation)
-        folder.append(episode)
-        sweep.progress.advanced(run, episode)
+    async def one(instance: Instance, repeat: int, live: Live) -> None:
+        key = episode_keys(instance, repeat + 1)[-1] if begun else 0
+        episode = await conduct(stage, instance, repeat, live, begun.get(key))
+        if episode is not None:
+            sweep.progress.advanced(run, episode)
 
     for instance, repeat in to_ask:
-        request = build_request(run.benchmark, run.spec, instance, repeat)
-        yield request, partial(ask, instance, request)
+        yield partial(one, instance, repeat)

@@ -178,6 +178,8 @@ class Benchmark:
     description: str = ""
     tasks: tuple[str, ...] = ()
     """Ids of taxonomy tasks."""
+    protocol: str = "completion"
+    """Names the protocol by which an instance is conducted."""
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -81,11 +82,72 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Unix time; provenance only."""
 
 
+class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request to one role, and what came back."""
+
+    role: str
+    step: str
+    """The protocol's name of it ('turn/3'), never a counter of arrival; with `attempt` unique in its
+    episode, so that five candidates with one prompt are five calls."""
+    attempt: int = 0
+    sent: str
+    """`request_key` of what was sent: a stored call is used again only for the same request."""
+    messages: tuple[Message, ...]
+    response: Response
+
+
 class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line of `responses.jsonl`: an instance, what was sent, what came back."""
+    """What an instance became: what was sent, what came back, and how it ended.
+
+    Of a protocol with one call for each instance `messages` and `response` are that call, and `calls`
+    is empty. Of any other, `response` is the answer that metrics read, with what the model under test
+    used over all its calls.
+    """
 
     schema: int = SCHEMA
     instance: Instance
     messages: tuple[Message, ...] = ()
     """Empty for baselines, which are handed the instance itself."""
     response: Response
+    calls: tuple[Call, ...] = ()
+    """In the order in which they ended."""
+    ending: str = ""
+    """The protocol's own name of how it ended ('capped'); empty where it has none."""
+    state: dict[str, Any] = {}
+    """The protocol's end state, as JSON."""
+
+    @property
+    def instance_id(self) -> str:
+        """Return the id of the instance."""
+        return self.response.instance_id
+
+    @property
+    def repeat(self) -> int:
+        """Return the place of the repeat, from 0."""
+        return self.response.repeat
+
+    @property
+    def text(self) -> str:
+        """Return the answer's text."""
+        return self.response.text
+
+    @property
+    def finish(self) -> Finish:
+        """Return how the answer ended."""
+        return self.response.finish
+
+    @property
+    def error(self) -> str:
+        """Return the kind of a failure; empty where there was none."""
+        return self.response.error
+
+    @property
+    def usage(self) -> Usage:
+        """Return the tokens of the model under test."""
+        return self.response.usage
+
+
+def request_key(request: Request) -> str:
+    """Return 16 hex digits over what a request sends: messages, budget, decoding, seed, schema."""
+    sent = msgspec.structs.replace(request, instance_id="", repeat=0)
+    return hashlib.blake2b(msgspec.json.encode(sent), digest_size=8).hexdigest()

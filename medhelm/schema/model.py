@@ -52,6 +52,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The most requests in flight; None: as many as raise the throughput, up to 512."""
     max_attempts: int = 6
     price: Price | None = None
+    strategy: str = ""
+    """Names what stands between the protocol and the model (`best_of_5`); empty: nothing."""
     note: str = ""
     """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
 

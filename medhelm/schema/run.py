@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,6 +30,13 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seed: int = 0
     max_instances: int | None = None
     """First N by a seeded hash of the ids; not part of the request hash."""
+    protocol: str = ""
+    """The protocol, where an episode is more than one call."""
+    protocol_version: str = "1"
+    cast: dict[str, ModelSpec] = {}
+    """The models of the other roles. The first role is `model`'s."""
+    settings: dict[str, Any] = {}
+    """The protocol's settings that differ from its defaults."""
 
 
 class MetricRef(

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 
 Outcome = Literal[
     "scored",
@@ -85,7 +85,7 @@ class Metric(ABC):
     """True if one score takes milliseconds. Such metrics are computed on all cores."""
 
     @abstractmethod
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the score of a non-empty completion; value None and `unparsed` if unreadable."""
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:

@@ -25,7 +25,7 @@ from typing import Any
 from medhelm.errors import PluginError, UsageError
 from medhelm.extract import visible_text
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
 
 NAME = "bertscore"
@@ -52,16 +52,16 @@ class BertScore(Metric):
     is_slow: bool = True
     source: str = "Zhang et al. 2020, BERTScore (arXiv 1904.09675); implementation bert-score"
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the best value over the references. Without one the gold says nothing."""
         if not any(gold.strip() for gold in instance.references):
             return Score(value=None, outcome="uninformative", reason="there is no reference")
-        if not (pairs := _pairs([(instance, response)])):
+        if not (pairs := _pairs([(instance, episode)])):
             return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         place = _KEYS.index(self.key)
         return Score(value=max(three[place] for three in self._encoder().compare(pairs)))
 
-    def look_ahead(self, pairs: Sequence[tuple[Instance, Response]]) -> None:
+    def look_ahead(self, pairs: Sequence[tuple[Instance, Episode]]) -> None:
         """Compute what `score` will be asked next, in batches."""
         self._encoder().compare(_pairs(pairs))
 
@@ -124,7 +124,7 @@ def _hash_files(folder: Path, state: tuple[tuple[Path, int, int], ...]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _pairs(of: Iterable[tuple[Instance, Response]]) -> list[tuple[str, str]]:
+def _pairs(of: Iterable[tuple[Instance, Episode]]) -> list[tuple[str, str]]:
     """Return every answer with each of its references; blank texts have nothing to compare."""
     return [
         (answer, gold.strip())

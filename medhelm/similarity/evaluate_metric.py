@@ -24,7 +24,7 @@ from typing import Any
 from medhelm.errors import PluginError, UsageError
 from medhelm.extract import visible_text
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -53,15 +53,15 @@ class EvaluateMetric(Metric):
     key: str = ""
     """The result that counts; empty: the one called like the module, or the only number."""
 
-    def score(self, instance: Instance, response: Response) -> Score:
-        """Return the library's value for one response.
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return the library's value for one episode.
 
         The prediction is the completion without what was thought. Where the metric takes several references it gets
         all of the instance's, else the gold. Raises PluginError where the library cannot do it.
         """
         if not instance.references:
             return Score(value=None, outcome="unscored", reason="no reference")
-        if not (answer := visible_text(response.text)):
+        if not (answer := visible_text(episode.text)):
             return Score(value=None, outcome="unparsed", reason="nothing but thinking")
         module, takes_list = _load(self.module, self.version)
         references = list(instance.references) if takes_list else instance.references[0]

@@ -82,9 +82,24 @@ def request_hash(spec: RunSpec) -> str:
     plain = one_spelling(spec)
     decides: dict[str, Any] = {f: getattr(plain, f) for f in _SPEC_FIELDS}
     decides["model"] = identity(spec.model)
-    if spec.model.json_schema:  # only then, so that runs without it keep their name
-        decides["model"]["json_schema"] = True
+    # The rest only where it is not as it was before there was a choice: older runs keep their names.
+    decides["model"] |= _chosen(spec.model)
+    if spec.protocol or spec.protocol_version != "1":
+        decides["protocol"] = [spec.protocol, spec.protocol_version]
+    if spec.cast:
+        decides["cast"] = {
+            role: identity(model) | _chosen(model) | {"max_output_tokens": model.max_output_tokens}
+            for role, model in spec.cast.items()
+        }
+    if spec.settings:
+        decides["settings"] = spec.settings
     return _digest(decides)
+
+
+def _chosen(model: ModelSpec) -> dict[str, Any]:
+    """Return the settings of a model that decide requests only where they are chosen."""
+    values = {"json_schema": model.json_schema, "strategy": model.strategy}
+    return {name: value for name, value in values.items() if value}
 
 
 def one_spelling(spec: RunSpec) -> RunSpec:
@@ -92,15 +107,23 @@ def one_spelling(spec: RunSpec) -> RunSpec:
 
     Its limits (requests in flight, time-outs, tries) are at their defaults: they decide no answer.
     """
-    plain = without_unused(spec.model)
-    decides = {name: identity(plain)[name] for name in ("model", "base_url")}
-    decides |= {name: getattr(_NO_LIMITS, name) for name in _LIMITS}
-    spec = msgspec.structs.replace(spec, model=msgspec.structs.replace(plain, **decides))
-    if spec.model.provider in READS_PROMPT:
+    spec = msgspec.structs.replace(
+        spec,
+        model=_one_spelling(spec.model),
+        cast={role: _one_spelling(model) for role, model in spec.cast.items()},
+    )
+    if spec.model.provider in READS_PROMPT or spec.cast:
         return spec
     return msgspec.structs.replace(
         spec, prompt_name="", prompt_version="", prompt_sha256="", max_output_tokens=0
     )
+
+
+def _one_spelling(model: ModelSpec) -> ModelSpec:
+    plain = without_unused(model)
+    decides = {name: identity(plain)[name] for name in ("model", "base_url")}
+    decides |= {name: getattr(_NO_LIMITS, name) for name in _LIMITS}
+    return msgspec.structs.replace(plain, **decides)
 
 
 def bare_name(model: str) -> str:

@@ -1,35 +1,29 @@
-"""The log of a run: append-only, one line per finished request, each with its checksum.
-
-A line is on its way to the disk before the request counts as answered: a killed process
-loses what was in flight, a power cut what was not yet synced (at most a second).
-"""
+"""The log of a run: one line an episode of one call; one line a call of episodes of many."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
-import zlib
 from array import array
-from collections.abc import Callable, Container, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.files.durable import (
-    AtomicFile,
-    lock_file,
-    make_private,
-    remove_temporary,
-    sync_folder,
-    why,
-)
+from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Episode, Finish, Usage
+from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
+from medhelm.store.appendlog import (
+    AppendLog,
+    mend_log,
+    move_aside,
+    with_checksum,
+    without_checksum,
+)
+from medhelm.store.calls import Begun, Called, Ended, OpenEpisode
 from medhelm.store.records import Plan, order_key, unknown_key
 
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
@@ -42,20 +36,35 @@ class _Head(msgspec.Struct):
     repeat: int = 0
     usage: Usage = Usage()
 
-    @property
-    def is_answered(self) -> bool:
-        """Return whether nothing is to be asked again: an answer that was cut came, too."""
-        was_cut = self.finish == "oversize" and self.usage.input_tokens is not None
-        return self.finish in ANSWERED or was_cut
+
+def is_answered(response: _Head | Response) -> bool:
+    """Return whether nothing is to be asked again: an answer that was cut came, too."""
+    was_cut = response.finish == "oversize" and response.usage.input_tokens is not None
+    return response.finish in ANSWERED or was_cut
 
 
 class _Line(msgspec.Struct):
+    """What any line says of itself: of an episode in one line, or of one in many (see `calls`)."""
+
     schema: int
-    instance: msgspec.Raw
-    response: _Head
+    instance: msgspec.Raw = msgspec.Raw()
+    response: _Head | None = None
+    episode: str = ""
+    call: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the line is one of the forms that are written."""
+        if not self.episode:
+            return bool(self.instance) and self.response is not None
+        return bool(self.instance) + bool(self.call) + (self.response is not None) == 1
 
     @property
     def key(self) -> int:
+        """Return the key of instance and repeat; 0 for a line that ends no episode."""
+        if self.episode:
+            return int(self.episode, 16)
+        assert self.response is not None
         return episode_key(bytes(self.instance), self.response.repeat)
 
 
@@ -75,26 +84,17 @@ def episode_keys(instance: Instance, repeats: int) -> list[int]:
     return [episode_key(content, repeat) for repeat in range(repeats)]
 
 
+class _OneCall(msgspec.Struct, frozen=True):
+    schema: int
+    instance: Instance
+    messages: tuple[Message, ...]
+    response: Response
+
+
 def encode_line(episode: Episode) -> bytes:
-    """Return an episode as one line of the log."""
-    return with_checksum(msgspec.json.encode(episode))
-
-
-def with_checksum(body: bytes) -> bytes:
-    """Return a JSON object as one line that ends with a CRC-32 of the text before."""
-    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
-
-
-_TAIL = len(b',"crc":"00000000"}')
-
-
-def without_checksum(line: bytes) -> bytes | None:
-    """Return the JSON of a line without its checksum; None if the line is damaged."""
-    line = line.rstrip(b"\r\n")
-    if len(line) < _TAIL or not line[-_TAIL:].startswith(b',"crc":"'):
-        return None
-    body = line[:-_TAIL] + b"}"
-    return body if b"%08x" % zlib.crc32(body) == line[-10:-2] else None
+    """Return an episode of one call as one line of the log."""
+    line = _OneCall(episode.schema, episode.instance, episode.messages, episode.response)
+    return with_checksum(msgspec.json.encode(line))
 
 
 @dataclass(frozen=True)
@@ -107,104 +107,8 @@ class Scan:
     """Keys that were asked without an answer."""
     torn: int
     quarantined: int
-
-
-class AppendLog:
-    """A file that lines are appended to; whoever opens it holds the run's lock."""
-
-    def __init__(self, log_path: Path) -> None:
-        self.log_path = log_path
-        self._fd = -1
-        self._size = 0
-        self._lock: BinaryIO | None = None
-        self._syncing = threading.Lock()
-        self._writing = threading.Lock()
-        self._is_dirty = False
-
-    def _take_lock(self) -> None:
-        """Lock the folder of the log until `close`; raises RunLocked."""
-        self._lock = lock_file(self.log_path.with_name("lock"))
-
-    def _open_log(self) -> None:
-        """Open the file for appending; raises OSError."""
-        self._fd = os.open(self.log_path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        self._size = os.fstat(self._fd).st_size
-        if self._size == 0:
-            sync_folder(self.log_path.parent)  # else a power cut could take the name with the lines
-
-    def _append_line(self, line: bytes) -> None:
-        """Hand a line to the operating system; one that does not fit is taken back."""
-        with self._writing:
-            try:
-                written = os.write(self._fd, line)
-                while written < len(line):
-                    written += os.write(self._fd, line[written:])
-            except OSError as e:
-                with suppress(OSError):  # what is left of the line is dropped on the next start
-                    os.ftruncate(self._fd, self._size)
-                raise RecordError(
-                    f"cannot write {self.log_path}: {why(e)}; everything answered before is kept, "
-                    "and the same command goes on from there"
-                ) from None
-            self._size += len(line)
-            self._is_dirty = True
-
-    def sync(self) -> None:
-        """Force what was appended to the disk, and see that it can be found there again.
-
-        May be called from another thread. Raises RecordError, also where the log or its lock was
-        deleted, moved, cut or replaced by others: what is appended then would be lost in silence.
-        """
-        with self._syncing:
-            if self._fd < 0:
-                return
-            was_dirty, self._is_dirty = self._is_dirty, False
-            try:
-                if was_dirty:
-                    os.fsync(self._fd)
-                fault = self._find_fault()
-            except OSError as e:
-                self._is_dirty = True
-                raise RecordError(f"cannot sync {self.log_path} to the disk: {why(e)}") from None
-        if fault:
-            raise RecordError(
-                f"{fault} while this run wrote to it: nothing more is asked; keep other programs "
-                "off the folder (put it back if it was moved) and start the same command again"
-            )
-
-    def _find_fault(self) -> str:
-        """Return what others have done to the log or its lock; empty where nothing."""
-        if not _is_at(self.log_path, self._fd):
-            return f"{self.log_path} was deleted, moved or replaced"
-        with self._writing:
-            added = os.fstat(self._fd).st_size - self._size
-        if added:
-            return f"{self.log_path} was {'cut' if added < 0 else 'written to by another program'}"
-        lock = self.log_path.with_name("lock")
-        if self._lock is not None and not _is_at(lock, self._lock.fileno()):
-            return f"the lock {lock} was deleted, moved or replaced"
-        return ""
-
-    def close(self) -> None:
-        """Sync and close the log and give its lock back."""
-        try:
-            self.sync()
-        finally:
-            with self._syncing:
-                if self._fd >= 0:
-                    os.close(self._fd)
-                    self._fd = -1
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
-
-
-def _is_at(path: Path, fd: int) -> bool:
-    """Return whether the open file is the one that a path leads to."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    begun: Mapping[int, OpenEpisode] = field(default_factory=dict)
+    """Episodes of many calls that have not ended, or ended with a failure, by their key."""
 
 
 class RunFolder(AppendLog):
@@ -239,7 +143,7 @@ class RunFolder(AppendLog):
         `valid`: keys of all instances and repeats of the data. Returns how many were moved.
         """
         stale: list[tuple[int, int]] = []
-        end = 0
+        end = gone = 0
         decode = msgspec.json.Decoder(_Line).decode
         with open(self.log_path, "rb") as lines:
             for line in lines:
@@ -247,6 +151,7 @@ class RunFolder(AppendLog):
                 parsed = _read_line(line, decode)
                 if parsed is not None and parsed.key not in valid:
                     stale.append((start, end))
+                    gone += parsed.response is not None
         if stale:
             move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
             os.close(self._fd)
@@ -257,46 +162,62 @@ class RunFolder(AppendLog):
         """Hand one episode to the operating system. A line that does not fit is taken back."""
         self._append_line(encode_line(episode))
 
+    def append_part(self, body: bytes) -> None:
+        """Hand one line of an episode of many calls to the operating system."""
+        self._append_line(with_checksum(body))
+
 
 def _mend(log: Path, quarantine: Path) -> Scan:
     """Drop a torn last line, move damaged lines aside, and collect the answered keys."""
     answered: set[int] = set()
     failed: set[int] = set()
+    parts = _Parts()
     decode = msgspec.json.Decoder(_Line).decode
 
     def take(line: bytes, start: int) -> bool:
         parsed = _read_line(line, decode)
-        if parsed is not None:
-            (answered if parsed.response.is_answered else failed).add(parsed.key)
-        return parsed is not None
+        if parsed is None or (parsed.episode and not parts.take(parsed, line)):
+            return False
+        if parsed.response is not None:
+            is_final = is_answered(parsed.response)
+            (answered if is_final else failed).add(parsed.key)
+            if is_final:
+                parts.open.pop(parsed.episode, None)
+        return True
 
     torn, damaged = mend_log(log, quarantine, take)
-    return Scan(answered, failed - answered, torn, damaged)
+    begun = {int(key, 16): episode for key, episode in parts.open.items()}
+    return Scan(answered, failed - answered, torn, damaged, begun)
 
 
-def mend_log(log: Path, quarantine: Path, take: Callable[[bytes, int], bool]) -> tuple[int, int]:
-    """Return how many torn (0 or 1) and damaged lines were taken out of a log.
+class _Parts:
+    """Episodes of many calls, put together from their lines in the order of the log."""
 
-    `take` is given every whole line with its place in the file and says whether it can be read;
-    it is given no line twice, and places hold only where nothing was damaged.
-    """
-    if not log.exists():
-        return 0, 0
-    damaged: list[tuple[int, int]] = []
-    start = torn = 0
-    with open(log, "rb") as lines:
-        for line in lines:
-            if not line.endswith(b"\n"):
-                torn = 1
-                break
-            if not take(line, start):
-                damaged.append((start, start + len(line)))
-            start += len(line)
-    if damaged:
-        move_aside(log, quarantine, damaged, start)
-    elif torn:
-        os.truncate(log, start)
-    return torn, len(damaged)
+    def __init__(self) -> None:
+        self.open: dict[str, OpenEpisode] = {}
+        self._begun = msgspec.json.Decoder(Begun).decode
+        self._called = msgspec.json.Decoder(Called).decode
+
+    def take(self, head: _Line, line: bytes) -> bool:
+        """Add a line to its episode; False where it names what the log does not hold."""
+        if head.instance:
+            begun = self._begun(_body(line))
+            self.open.setdefault(
+                head.episode, OpenEpisode(head.episode, begun.instance, begun.repeat)
+            )
+            return True
+        if head.episode not in self.open:
+            return False
+        if head.call:
+            return self.open[head.episode].take(self._called(_body(line)).call)
+        return True
+
+
+def _body(line: bytes) -> bytes:
+    """Return the JSON of a line that was read before."""
+    body = without_checksum(line)
+    assert body is not None
+    return body
 
 
 def _read_line(line: bytes, decode: Any) -> _Line | None:
@@ -307,6 +228,8 @@ def _read_line(line: bytes, decode: Any) -> _Line | None:
         parsed: _Line = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if not parsed.is_whole:
+        return None
     if parsed.schema != SCHEMA:
         raise RecordError(
             f"a log line has schema {parsed.schema}, this medhelm reads {SCHEMA}; "
@@ -315,67 +238,67 @@ def _read_line(line: bytes, decode: Any) -> _Line | None:
     return parsed
 
 
-def move_aside(log: Path, quarantine: Path, damaged: list[tuple[int, int]], end: int) -> None:
-    """Move the lines at these places (start, end) to another file; what is behind `end` is dropped."""
-    bad = dict(damaged)
-    fd = os.open(quarantine, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with open(log, "rb") as source, os.fdopen(fd, "ab") as aside, AtomicFile(log) as kept:
-        position = 0
-        for line in source:
-            if position >= end:
-                break
-            (aside if position in bad else kept).write(line)
-            position += len(line)
-        aside.flush()
-        os.fsync(aside.fileno())  # before the log is replaced, else a power cut loses them
-
-
 def read_log(run: Path) -> Iterator[Episode]:
-    """Yield every episode of a log that can be read, in its order; of several of one instance and
-    repeat the last one counts."""
-    try:
-        with open(run / "responses.jsonl", "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if (body := without_checksum(line)) is not None:
-                    yield _decode_episode(body, run, number)
-    except FileNotFoundError:
-        return
+    """Yield every episode of a log that can be read and has ended, in its order; of several of one
+    instance and repeat the last one counts."""
+    for _, episode in _episodes(run / "responses.jsonl", frozenset()):
+        yield episode
 
 
 def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
 
-    Streams: 8 bytes an episode are held, not its text. Lines that cannot be read are passed
-    over (opening the folder for a run moves them aside and asks again).
+    Streams: 8 bytes an episode are held, not its text; of episodes of many calls those that have begun
+    and not ended. Lines that cannot be read are passed over (opening the folder for a run moves them
+    aside and asks again).
     """
     log = run / "responses.jsonl"
+    superseded = _superseded(log) if log.exists() else frozenset()
+    for _, episode in _episodes(log, superseded):
+        if plan.cut is None or order_key(plan.spec.seed, episode.instance.id) <= plan.cut:
+            yield episode
+
+
+def _episodes(log: Path, superseded: Container[int]) -> Iterator[tuple[int, Episode]]:
+    """Yield the episodes of a log with the number of their last line, but for some lines."""
+    heads = msgspec.json.Decoder(_Line).decode
+    ended = msgspec.json.Decoder(Ended).decode
+    parts = _Parts()
     if not log.exists():
         return
-    superseded = _superseded(log)
     with open(log, "rb") as lines:
         for number, line in enumerate(lines):
-            body = without_checksum(line)
-            if body is None or number in superseded:
+            if (body := without_checksum(line)) is None:
                 continue
-            episode = _decode_episode(body, run, number + 1)
-            if plan.cut is None or order_key(plan.spec.seed, episode.instance.id) <= plan.cut:
-                yield episode
+            if not body.startswith(_OF_MANY):
+                if number not in superseded:
+                    yield number, _decode_episode(body, log, number + 1)
+                continue
+            head = heads(body)
+            if parts.take(head, line) and head.response is not None and number not in superseded:
+                yield number, parts.open[head.episode].episode(ended(body))
+                if is_answered(head.response):
+                    del parts.open[head.episode]
 
 
 _EPISODES = msgspec.json.Decoder(Episode)
 
 
-def _decode_episode(body: bytes, run: Path, number: int) -> Episode:
+def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
     """Return the episode of a whole line; raises RecordError where it is of another version."""
     try:
         return _EPISODES.decode(body)
     except msgspec.ValidationError as e:
         raise RecordError(
-            f"{run / 'responses.jsonl'} line {number} is not of this medhelm: {unknown_key(e) or e}"
+            f"{log} line {number} is not of this medhelm: {unknown_key(e) or e}"
         ) from None
 
 
-def _superseded(log: Path) -> set[int]:
+_OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
+"""How the lines of an episode of many calls begin."""
+
+
+def _superseded(log: Path) -> Set[int]:
     """Return numbers of lines whose instance and repeat have a later line."""
     keys = array("Q")
     decode = msgspec.json.Decoder(_Line).decode
@@ -383,7 +306,8 @@ def _superseded(log: Path) -> set[int]:
     with open(log, "rb") as lines:
         for line in lines:
             parsed = _read_line(line, decode)
-            keys.append(unreadable if parsed is None else _place(parsed.response))
+            head = None if parsed is None else parsed.response
+            keys.append(unreadable if head is None else _place(head))
     import numpy as np
 
     found = np.frombuffer(keys, dtype=np.uint64) if keys else np.empty(0, np.uint64)

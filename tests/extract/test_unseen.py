@@ -25,11 +25,11 @@ from medhelm import (
     read_number,
     read_weeks_days,
 )
-from medhelm.grading.grade import grade
 from medhelm.noharm.labels import read_labels
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.score import Metric
 from medhelm_metrics.medcalc import GLOSSARY
+from tests.graded import grade
 
 FOLDER = Path(__file__).parent / "unseen"
 Row = dict[str, Any]

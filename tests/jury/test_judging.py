@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
-from medhelm.protocols import completion
-from medhelm.runs import feeding, judges
+from medhelm.runs import judges, logs
+from medhelm.runs.ask import Desk
 from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
@@ -91,17 +92,23 @@ def value(record: RunRecord, metric: str = "jury") -> float | None:
 # One judgement ----------------------------------------------------------------------------
 
 
+async def judge_once(model: ScriptedModel, ledger: Ledger) -> Judgement:
+    kept: list[Judgement] = []
+    desk = Desk(ledger)
+    request = judging.judge_request(model.spec, TERMS, EPISODE)
+    send = partial(desk.send, model)
+    with desk.border():
+        await judging.conduct(model.spec, TERMS, EPISODE, request, send, kept.append)
+    (judgement,) = kept
+    return judgement
+
+
 def ask(*replies: str | Response, ledger: Ledger | None = None) -> tuple[Judgement, list[Request]]:
     left = list(replies)
     model = ScriptedModel(ModelSpec(name="j/a"), lambda _: left.pop(0))
     ledger = ledger or Ledger()
 
-    async def work() -> Judgement:
-        request = judging.judge_request(model.spec, TERMS, EPISODE)
-        reservation = await completion.reserve(ledger, model.spec, request)
-        return await judging.conduct(model, TERMS, EPISODE, request, reservation, ledger)
-
-    return asyncio.run(work()), model.requests
+    return asyncio.run(judge_once(model, ledger)), model.requests
 
 
 def test_a_reply_that_is_read_costs_one_call() -> None:
@@ -186,12 +193,8 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> Non
         held.cancel()
 
     async def work() -> Judgement:
-        request = judging.judge_request(model.spec, TERMS, EPISODE)
-        reservation = await completion.reserve(ledger, model.spec, request)
-        await model.acquire()
         task = asyncio.create_task(other())
-        judgement = await judging.conduct(model, TERMS, EPISODE, request, reservation, ledger)
-        model.release()
+        judgement = await judge_once(model, ledger)
         await task
         return judgement
 
@@ -274,12 +277,13 @@ def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
 def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopping(sweep: feeding.Sweep, group: asyncio.TaskGroup, feeder: Any) -> None:
-        feeding.start_feeder(sweep, group, feeder)
-        if not sweep.stopped:
-            sweep.stop(BudgetReached("no more"))
+    shared_out = judges._share_out
 
-    monkeypatch.setattr(judges, "start_feeder", stopping)
+    def stopping(run: Any, plan: Any, asked: Any, desk: Desk) -> Any:
+        desk.stop(BudgetReached("no more"))
+        return shared_out(run, plan, asked, desk)
+
+    monkeypatch.setattr(judges, "_share_out", stopping)
 
     def work() -> None:
         with pytest.raises(BudgetReached, match="no more"):
@@ -319,7 +323,7 @@ def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
             self.is_open = False
 
     async def work(log: GradeLog) -> None:
-        task = asyncio.create_task(feeding.opened(log, log.open))
+        task = asyncio.create_task(logs.opened(log, log.open))
         await asyncio.to_thread(started.wait, 20)
         task.cancel()
         await asyncio.sleep(0)

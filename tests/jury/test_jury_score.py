@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.grading.grade import grade
 from medhelm.grading.jury.metric import Jury, jury_metrics
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Criterion, Instance, Rubric
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms
+from tests.graded import grade
 
 RUBRIC = Rubric(
     name="r",
@@ -30,7 +30,7 @@ class Said:
         self.judges = tuple("abc"[: len(scores)])
         self._scores = scores
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         return tuple(
             Verdict(judge=j, scores=s, reason="" if s else "refused")
             for j, s in zip(self.judges, self._scores, strict=True)
@@ -70,11 +70,11 @@ def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) 
     panel = StoredPanel(
         tmp_path, JuryTerms(jury=JurySpec(name="j", judges=judges), rubric=RUBRIC, version="1")
     )
-    panel.verdicts(CASE, ANSWER)
+    panel.verdicts(CASE, Episode(instance=CASE, response=ANSWER))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
     key = next(iter(panel._asked))
     for said in panel._said:
         said[key] = (None, "refused")  # both gave a final answer: nobody is still to be asked
     again = Response(instance_id="i", text="Flu.")
-    panel.verdicts(CASE, again)
+    panel.verdicts(CASE, Episode(instance=CASE, response=again))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
-from medhelm.grading.grade import grade
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import jury_metrics, offline_jury
 from medhelm.grading.jury.offline import longest_order, overlap, readability
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
+from tests.graded import grade
 
 RUBRIC = Rubric(
     name="r",
@@ -29,12 +29,16 @@ def said(text: str) -> Response:
     return Response(instance_id="i", text=text)
 
 
+def episode(instance: Instance, text: str) -> Episode:
+    return Episode(instance=instance, response=said(text))
+
+
 class Told:
     def __init__(self, **scores: tuple[int, ...] | None) -> None:
         self.judges = tuple(scores)
         self.scores = scores
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         return tuple(
             Verdict(judge=j, scores=s, reason="" if s else "unreadable")
             for j, s in self.scores.items()
@@ -117,7 +121,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
     gold: str, answer: str
 ) -> None:
     instance = Instance(id="i", references=(gold,) if gold.strip() else ())
-    judges = offline_jury(RUBRIC)[0].panel.verdicts(instance, said(answer))
+    judges = offline_jury(RUBRIC)[0].panel.verdicts(instance, episode(instance, answer))
     assert [v.judge for v in judges] == [
         "offline/overlap",
         "offline/rouge_l",
@@ -126,7 +130,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
     for verdict in judges:
         assert verdict.scores is not None and set(verdict.scores) <= {1, 2, 3, 4, 5}
     if gold.isascii() and gold.isalpha():
-        own = offline_jury(RUBRIC)[0].panel.verdicts(instance, said(gold))
+        own = offline_jury(RUBRIC)[0].panel.verdicts(instance, episode(instance, gold))
         assert all(v.scores == (5, 5) for v in own)
 
 

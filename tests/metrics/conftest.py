@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Scoring
+from tests.graded import grade
 
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
 _MODULES = ("exact_match", "medcalc", "medec", "label_sets")

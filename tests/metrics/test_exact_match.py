@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Scoring
+from tests.graded import grade
 
 from .conftest import always, mean, metric, outcomes, said
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medhelm.errors import DataError
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.stats.aggregation import AGGREGATIONS
+from tests.graded import grade
 
 from .conftest import metric, said
 

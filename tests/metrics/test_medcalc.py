@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
+from tests.graded import grade
 
 from .conftest import always, gold, mean, metric, said
 

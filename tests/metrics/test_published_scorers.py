@@ -16,7 +16,6 @@ import pytest
 import medhelm
 from medhelm.cli import run_command
 from medhelm.errors import PluginError
-from medhelm.grading.grade import grade
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
@@ -25,6 +24,7 @@ from medhelm.tables.table import Settings
 from medhelm_benchmarks import mimiciv_billing_code
 from medhelm_benchmarks.ehrsql import metrics as ehrsql
 from medhelm_metrics import label_sets
+from tests.graded import grade
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "ehrsql" / "samples"
 DIAGNOSES = [

@@ -1,10 +1,10 @@
 import pytest
 
 import medhelm_metrics.rouge
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric
+from tests.graded import grade
 
 pytestmark = pytest.mark.parametrize("name", ["rouge_l", "rouge_1", "rouge_2"])
 

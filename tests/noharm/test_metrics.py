@@ -16,7 +16,6 @@ import pytest
 import scipy.stats
 
 from medhelm.cli import run_command
-from medhelm.grading.grade import grade
 from medhelm.noharm.menu import case_instance
 from medhelm.noharm.score import harmonic_mean
 from medhelm.plugins.registry import load_registry
@@ -26,6 +25,7 @@ from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
 from medhelm.stats.aggregation import AGGREGATIONS
 from medhelm.stats.intervals import exact_rate
+from tests.graded import grade
 from tests.noharm.making import case, drawn_case, drawn_reply
 
 CASE = case(

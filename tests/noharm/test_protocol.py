@@ -22,14 +22,14 @@ from medhelm.models.costs import Ledger, estimate_tokens, request_tokens
 from medhelm.models.scripted import ScriptedModel
 from medhelm.noharm.labels import read_labels
 from medhelm.plugins.registry import load_registry
-from medhelm.protocols import build_request
 from medhelm.protocols.action_labels import label_schema
-from medhelm.protocols.completion import conduct, reserve
+from medhelm.runs.ask import Desk
 from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.planning import Run, plan_runs
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Message, Request, Sampling
 from medhelm.schema.model import ModelSpec, Price
+from tests.asking import first_request
 from tests.server import Reply, serve_in_thread
 
 MODEL = ModelSpec(name="lab/m", model="m", base_url="http://127.0.0.1:9/v1")
@@ -50,7 +50,8 @@ def planned(model: ModelSpec = MODEL, benchmark: str = "noharm", **more: Any) ->
 
 
 def requests(run: Run) -> dict[str, Request]:
-    return {i.id: build_request(run.benchmark, run.spec, i, 0) for i in run.dataset.instances()}
+    given = (run.protocol, run.benchmark, run.spec)
+    return {i.id: first_request(*given, i) for i in run.dataset.instances()}
 
 
 def instances(run: Run) -> dict[str, Instance]:
@@ -152,11 +153,7 @@ def test_a_scripted_model_is_handed_the_schema() -> None:
     model = open_model(run.spec.model)
     assert isinstance(model, ScriptedModel)
 
-    async def ask() -> None:
-        reservation = await reserve(Ledger(), model.spec, request)
-        await conduct(model, instance, request, reservation)
-
-    asyncio.run(ask())
+    asyncio.run(Desk(Ledger()).send(model, request))
     assert model.requests[0].json_schema == label_schema(instance.menu)
 
 
@@ -211,7 +208,8 @@ def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) 
     tokens = request_tokens(request) + request.max_output_tokens
 
     async def fits(cap: int) -> None:
-        (await reserve(Ledger(None, cap), HELD, request)).cancel()
+        held = Ledger(None, cap).wait(price, request_tokens(request), request.max_output_tokens)
+        (await held).cancel()
 
     asyncio.run(fits(tokens))
     with pytest.raises(BudgetReached):

@@ -15,7 +15,7 @@ from medhelm.grading.scoring import score_run
 from medhelm.models.costs import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import load_taxonomy
-from medhelm.protocols.completion import build_request
+from medhelm.prompts.messages import render_prompt
 from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.runs.planning import Run, plan_runs
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
@@ -101,8 +101,8 @@ def store(
             finish=finish,
             usage=Usage(input_tokens=10, output_tokens=tokens),
         )
-        request = build_request(run.benchmark, run.spec, by_id[key], 0)
-        folder.append(Episode(instance=by_id[key], messages=request.messages, response=response))
+        messages = render_prompt(run.benchmark, by_id[key])
+        folder.append(Episode(instance=by_id[key], messages=messages, response=response))
     folder.close()
     plan = Plan(spec=run.spec, request_hash=run.request_hash, instances=len(by_id))
     write_struct(run.path / "spec.json", plan)
@@ -113,7 +113,7 @@ def store(
 def test_input_is_counted_prompt_by_prompt_and_output_bound_by_the_budget(root: Path) -> None:
     run = plan(root)
     found = estimate(root, run)
-    prompts = [build_request(BENCH, run.spec, i, 0).messages for i in run.dataset.instances()]
+    prompts = [render_prompt(BENCH, i) for i in run.dataset.instances()]
     tokens_in = sum(map(estimate_tokens, prompts))
     assert (found.to_ask, found.answered) == (4, 0)
     assert found.input_tokens == tokens_in
@@ -147,9 +147,7 @@ def test_what_is_answered_is_not_asked_again_and_failures_are(root: Path) -> Non
     found = estimate(root, run)
     assert (found.answered, found.to_ask) == (2, 2)
     left = [i for i in run.dataset.instances() if i.id in ("i1", "i3")]
-    assert found.input_tokens == sum(
-        estimate_tokens(build_request(BENCH, run.spec, i, 0).messages) for i in left
-    )
+    assert found.input_tokens == sum(estimate_tokens(render_prompt(BENCH, i)) for i in left)
     store(run, {"i1": 5, "i3": 5})
     done = estimate(root, run)
     assert (done.to_ask, done.usd_limit, done.usd_expected) == (0, 0.0, 0.0)

@@ -15,7 +15,8 @@ from medhelm.errors import RecordError
 from medhelm.generation.calls import CallLog
 from medhelm.grading.jury.gradelog import GradeLog
 from medhelm.store import records
-from medhelm.store.runlog import AppendLog, RunFolder
+from medhelm.store.appendlog import AppendLog
+from medhelm.store.runlog import RunFolder
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
 from tests.server import serve_in_thread
 

@@ -11,9 +11,8 @@ import pytest
 
 import medhelm
 from medhelm.errors import BudgetReached, MedhelmError, ModelError, RecordError, UsageError
-from medhelm.protocols import completion
+from medhelm.models import ModelPool
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import RunSpec
 from medhelm.store import records, runlog
 from tests.quiz import PLUGIN, arguments, command, environment, record_of, write_quiz
 from tests.server import Faults, FaultServer, Reply, letter, serve_in_thread
@@ -109,14 +108,18 @@ def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
 ) -> None:
     write_quiz(tmp_path, 5)
 
-    conduct = completion.conduct_baseline
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError("the patient's secret")
 
-    def broken(model: Any, benchmark: Any, spec: RunSpec, *rest: Any) -> Any:
-        if spec.model.name == "baseline/lead":
-            raise ZeroDivisionError("the patient's secret")
-        return conduct(model, benchmark, spec, *rest)
+    open_model = ModelPool.open
 
-    monkeypatch.setattr(completion, "conduct_baseline", broken)
+    def opened(pool: ModelPool, spec: ModelSpec) -> Any:
+        model = open_model(pool, spec)
+        if spec.name == "baseline/lead":
+            monkeypatch.setattr(type(model), "answer", broken)
+        return model
+
+    monkeypatch.setattr(ModelPool, "open", opened)
     with pytest.raises(
         MedhelmError, match=r"a defect stopped this run: ZeroDivisionError at "
     ) as e:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import PluginError, UsageError
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
 from medhelm.similarity.evaluate_metric import evaluate_metric
+from tests.graded import grade
 
 SECRET = "the patient's name is Ada"
 INSTANCE = Instance(id="case-7", references=("croup", "laryngitis"))

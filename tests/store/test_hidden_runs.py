@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import RecordError, UsageError
+from medhelm.store.appendlog import with_checksum
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -20,7 +21,7 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.store.runlog import read_log, with_checksum
+from medhelm.store.runlog import read_log
 from medhelm.tables.results import load_results
 from tests.quiz import command, environment
 from tests.runs.test_same_run import STORED

@@ -14,13 +14,13 @@ from medhelm.cli import run_command
 from medhelm.data.sources import check_file
 from medhelm.errors import DataError, PluginError, RecordError, UsageError
 from medhelm.files.yaml_bounds import refuse_many
-from medhelm.grading.grade import grade
 from medhelm.models.catalogue import find_model
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance, SourceFile
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric
 from medhelm.store import records
+from tests.graded import grade
 from tests.quiz import PLUGIN, command, environment, medhelm, write_quiz
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")

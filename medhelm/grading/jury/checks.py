@@ -10,7 +10,7 @@ from medhelm.grading.jury.prompt import judge_messages
 from medhelm.grading.jury.reply import BadReply, read_reply
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance, Rubric
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 
 _CASE = Instance(id="check", context="A case.", question="A question?", references=("A gold.",))
 
@@ -22,7 +22,7 @@ class _Scripted:
         self.judges = tuple(scores)
         self._scores = scores
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         return tuple(Verdict(judge=j, scores=s) for j, s in self._scores.items())
 
 
@@ -40,7 +40,7 @@ def jury_fault(rubric: Rubric) -> str:
         except BadReply as e:
             return f"rubric {rubric.name}: a reply in the form that is asked for is not read: {e}"
     score = jury_metrics(rubric, _Scripted(judged), 2)[0].score(
-        _CASE, Response(instance_id="check", text="An answer.")
+        _CASE, Episode(instance=_CASE, response=Response(instance_id="check", text="An answer."))
     )
     if score.value != fmean((low, high)):
         return f"rubric {rubric.name}: {low} and {high} of two judges give {score.value}"

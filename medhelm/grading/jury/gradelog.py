@@ -18,15 +18,14 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.grading.jury.verdicts import Verdict
-from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Finish, Response, Usage
-from medhelm.store.runlog import (
+from medhelm.schema.episode import SCHEMA, Episode, Finish, Usage
+from medhelm.store.appendlog import (
     AppendLog,
-    episode_key,
     mend_log,
     with_checksum,
     without_checksum,
 )
+from medhelm.store.runlog import episode_key
 
 Parsed = Literal["scored", "unreadable", "refused", "truncated", "oversize", "error"]
 """Names the outcome of one call of a judge."""
@@ -74,10 +73,13 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         return Verdict(judge=self.judge, scores=self.scores, reason=self.calls[-1].parsed)
 
 
-def judgement_key(instance: Instance, response: Response) -> int:
-    """Return a 64-bit key of an instance with all its content, the repeat and the answer."""
-    answer = hashlib.sha256(response.text.encode("utf-8", "replace")).digest()
-    return episode_key(msgspec.json.encode(instance) + answer, response.repeat)
+def judgement_key(episode: Episode) -> int:
+    """Return a 64-bit key of an instance with all its content, the repeat and the whole episode."""
+    answer = hashlib.sha256(episode.text.encode("utf-8", "replace"))
+    if episode.calls or episode.state:  # an answer of one call has the key that it always had
+        said = [(c.role, c.step, c.attempt, c.response.text) for c in episode.calls]
+        answer.update(msgspec.json.encode((said, episode.ending, episode.state), order="sorted"))
+    return episode_key(msgspec.json.encode(episode.instance) + answer.digest(), episode.repeat)
 
 
 class GradeLog(AppendLog):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from medhelm.data.rubrics import criteria_of
-from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.extract import visible_text
 from medhelm.grading.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.grading.jury.reply import BadReply, Reply, read_reply
-from medhelm.models.costs import Ledger, Reservation, estimate_tokens
-from medhelm.protocols.completion import reserve
 from medhelm.schema.episode import Episode, Message, Request, Response, Usage
-from medhelm.schema.model import Model, ModelSpec
+from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms
 from medhelm.store.records import judge_budget
 
@@ -54,67 +51,40 @@ def _request(
 
 
 async def conduct(
-    model: Model,
+    judge: ModelSpec,
     terms: JuryTerms,
     episode: Episode,
     request: Request,
-    reservation: Reservation,
-    ledger: Ledger,
-) -> Judgement:
-    """Return what a judge says of an answer, every call booked.
+    send: Callable[[Request], Awaitable[Response]],
+    keep: Callable[[Judgement], None],
+) -> None:
+    """Ask a judge for its verdict on an answer and hand it to `keep`.
 
     A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
-    wrong with it; after that the judge has abstained. The caller holds a place of the model's.
-    Raises RepairRefused where a repair does not fit the budget.
+    wrong with it; after that the judge has abstained. Where `send` ends the work before a repair
+    (its budget is reached), what was paid for so far is kept as broken off.
     """
     calls: list[JudgeCall] = []
     messages = request.messages
     while True:
-        response = await _send(model, request, reservation)
+        try:
+            response = await send(request)
+        except BaseException:
+            if calls:
+                keep(_judgement(judge, episode, None, calls, is_final=False))
+            raise
         call, said = _read(terms, episode, request, response)
         calls.append(call)
         if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
             break
         reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
         messages = (*messages, reply, repair_message(call.fault))
-        request = _request(model.spec, terms, episode, messages)
-        try:
-            reservation = await _reserve_repair(model, request, ledger)
-        except BudgetReached as e:
-            raise RepairRefused(
-                _judgement(model, episode, None, calls, is_final=False), e
-            ) from None
-    return _judgement(model, episode, said, calls)
-
-
-async def _reserve_repair(model: Model, request: Request, ledger: Ledger) -> Reservation:
-    """Set a repair aside; while it must wait for requests in flight, its place is lent to them."""
-    tokens = estimate_tokens(request.messages)
-    try:
-        return ledger.reserve(model.spec.price, tokens, request.max_output_tokens)
-    except BudgetReached:
-        if not ledger.open:
-            raise
-    model.release()
-    reservation = await reserve(ledger, model.spec, request)
-    try:
-        await model.acquire()
-    except BaseException:
-        reservation.cancel()
-        raise
-    return reservation
-
-
-class RepairRefused(Exception):
-    """A repair did not fit the budget; what was paid for so far is `judgement`."""
-
-    def __init__(self, judgement: Judgement, reason: BudgetReached) -> None:
-        super().__init__(str(reason))
-        self.judgement, self.reason = judgement, reason
+        request = _request(judge, terms, episode, messages)
+    keep(_judgement(judge, episode, said, calls))
 
 
 def _judgement(
-    model: Model,
+    judge: ModelSpec,
     episode: Episode,
     said: Reply | None,
     calls: Sequence[JudgeCall],
@@ -122,28 +92,15 @@ def _judgement(
     is_final: bool = True,
 ) -> Judgement:
     return Judgement(
-        key=judgement_key(episode.instance, episode.response),
+        key=judgement_key(episode),
         instance_id=episode.instance.id,
         repeat=episode.response.repeat,
-        judge=model.spec.name,
+        judge=judge.name,
         scores=said.scores if said else None,
         reasons=said.reasons if said and any(said.reasons) else (),
         calls=tuple(calls),
         is_broken_off=not is_final,
     )
-
-
-async def _send(model: Model, request: Request, reservation: Reservation) -> Response:
-    try:
-        response = await model.respond(request)
-    except MedhelmError:
-        reservation.cancel()
-        raise
-    except BaseException:
-        reservation.cancel(lost=1)  # sent, perhaps billed, never answered
-        raise
-    reservation.settle_response(response)
-    return response
 
 
 def _read(

@@ -11,7 +11,7 @@ from medhelm.extract import visible_text
 from medhelm.grading.jury.offline import OfflinePanel
 from medhelm.grading.jury.verdicts import Panel, Verdict
 from medhelm.schema.data import Instance, Rubric
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Outcome, Score
 
 NAME = "jury"
@@ -38,13 +38,13 @@ class Jury(Metric):
     judge: str = ""
     criterion: str = ""
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the mean of the verdicts, or `unscored` below the quorum."""
         if self.criterion and not self._rates(instance):
             return Score(value=None, outcome="uninformative", reason="not rated on this instance")
-        if not visible_text(response.text):
+        if not visible_text(episode.text):
             return Score(value=None, outcome="unparsed", reason="nothing but thinking")
-        verdicts = self.panel.verdicts(instance, response)
+        verdicts = self.panel.verdicts(instance, episode)
         if self.judge:
             verdicts = tuple(v for v in verdicts if v.judge == self.judge)
         given = [v for v in verdicts if v.scores is not None]

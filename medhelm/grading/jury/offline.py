@@ -14,7 +14,7 @@ from medhelm.data.rubrics import criteria_of
 from medhelm.extract import visible_text
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance, Rubric
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.similarity.rouge import rouge_scores
 
 OFFLINE_VERSION = "2"
@@ -79,13 +79,13 @@ class OfflinePanel:
         self._rubric = rubric
         self._last: tuple[Instance, str, tuple[Verdict, ...]] | None = None
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         """Return one verdict of each grader."""
         # several metrics ask for the same answer, one after the other
-        if self._last and self._last[0] is instance and self._last[1] == response.text:
+        if self._last and self._last[0] is instance and self._last[1] == episode.text:
             return self._last[2]
-        found = self._grade(instance, visible_text(response.text))
-        self._last = (instance, response.text, found)
+        found = self._grade(instance, visible_text(episode.text))
+        self._last = (instance, episode.text, found)
         return found
 
     def _grade(self, instance: Instance, answer: str) -> tuple[Verdict, ...]:

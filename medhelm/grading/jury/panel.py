@@ -8,7 +8,7 @@ from pathlib import Path
 from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import JudgeTotals, JuryTerms, UsageTotals
 from medhelm.store.records import judge_budget, stored_judge
 
@@ -45,13 +45,13 @@ class StoredPanel:
         """Verdicts that are still missing: judges that were not asked or could not be reached."""
         self.below_quorum = 0
         """Answers that lack verdicts for a score while some of theirs are still missing."""
-        self._last: tuple[Instance, Response, tuple[Verdict, ...]] | None = None
+        self._last: tuple[Episode, tuple[Verdict, ...]] | None = None
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         """Return one verdict of each judge; one that was not asked yet abstains as 'not asked'."""
-        if self._last and self._last[0] is instance and self._last[1] is response:
-            return self._last[2]
-        key = judgement_key(instance, response)
+        if self._last and self._last[0] is episode:
+            return self._last[1]
+        key = judgement_key(episode)
         self._asked.add(key)
         found = []
         missing = 0
@@ -62,8 +62,8 @@ class StoredPanel:
         given = sum(verdict.scores is not None for verdict in found)
         self.not_judged += missing
         self.below_quorum += bool(missing) and given < self._terms.jury.quorum
-        self._last = (instance, response, tuple(found))
-        return self._last[2]
+        self._last = (episode, tuple(found))
+        return self._last[1]
 
     def totals(self) -> tuple[JudgeTotals, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for.

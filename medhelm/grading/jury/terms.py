@@ -11,7 +11,7 @@ from medhelm.grading.jury.panel import NOT_ASKED
 from medhelm.grading.jury.prompt import PROMPT_VERSION
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Metric
 
@@ -24,7 +24,7 @@ class NotAsked:
     def __init__(self, judges: Sequence[str]) -> None:
         self.judges = tuple(judges)
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         """Return an abstention of each judge."""
         return tuple(Verdict(judge=j, scores=None, reason=NOT_ASKED) for j in self.judges)
 

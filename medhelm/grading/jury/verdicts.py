@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,5 +24,5 @@ class Panel(Protocol):
 
     judges: tuple[str, ...]
 
-    def verdicts(self, instance: Instance, response: Response) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
         """Return one verdict of each judge."""

@@ -17,12 +17,12 @@ from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import verify
 from medhelm.errors import DataError
-from medhelm.grading.grade import grade
 from medhelm.schema.data import Benchmark, FileDataset, Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Score, Scoring
 from medhelm.store.records import find_gradings, read_record
 from tests.benchmarks.conftest import load, prompt, sample_file
+from tests.graded import grade
 
 SAMPLES = sample_file("ehrsql").parent
 PLUGIN = importlib.import_module("medhelm_benchmarks.ehrsql.metrics")

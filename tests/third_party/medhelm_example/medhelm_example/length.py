@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from medhelm import Instance, Metric, Response, Score, hookimpl
+from medhelm import Episode, Instance, Metric, Score, hookimpl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,8 +12,8 @@ class Length(Metric):
     name: str = "example_length"
     source: str = "this package"
 
-    def score(self, instance: Instance, response: Response) -> Score:
-        return Score(value=float(len(response.text) <= 20))
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        return Score(value=float(len(episode.text) <= 20))
 
 
 @hookimpl

@@ -1,0 +1,196 @@
+"""The type of a protocol, which conducts one instance with the models of a cast.
+
+A protocol is a pure function of instance, terms and replies. It has no clock, no chance without a
+seed, and does not depend on which of two parallel calls ends first, so that a killed run goes on
+inside an episode: stored calls are given back as they were, and only what is missing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from typing import Protocol as TypingProtocol
+
+import msgspec
+
+from medhelm.models.identity import without_unused
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Episode, Finish, Message, Request, Response, Sampling
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import RunSpec
+
+MODEL = "model"
+"""The role of the model under test, where a protocol gives it no other name."""
+
+
+class Ask(TypingProtocol):
+    """The only way to a model, bound to one episode."""
+
+    def __call__(
+        self, role: str, request: Request, *, step: str, attempt: int = 0
+    ) -> Awaitable[Response]:
+        """Return the response of a role's model to a request.
+
+        A call that the log holds is given back and not sent again. A failed call is a response with
+        its finish. What stops a run (its budget, Ctrl-C, a dead endpoint) is raised as a
+        BaseException, ends the episode unfinished, and is in no score.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleTerms:
+    """How the model of one role is asked."""
+
+    max_output_tokens: int
+    sampling: Sampling = Sampling()
+    system_prompt: str | None = None
+    json_schema: bool = False
+    """Whether its endpoint holds answers to a JSON Schema that a request carries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The terms of one episode, the same for all models that are compared."""
+
+    repeat: int = 0
+    seed: int = 0
+    """The sum of the run's seed and the repeat's place: repeats differ and can be made again."""
+    roles: Mapping[str, RoleTerms]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The protocol's own settings, those not chosen at their defaults."""
+
+    def request(
+        self,
+        instance: Instance,
+        role: str,
+        messages: tuple[Message, ...],
+        json_schema: dict[str, Any] | None = None,
+        *,
+        sampling: Sampling | None = None,
+        seed: int | None = None,
+    ) -> Request:
+        """Return a request to a role: its system prompt first, its budget and its decoding.
+
+        `json_schema` is sent only where the role's endpoint holds answers to one. `seed`: another than
+        the episode's, for several candidates.
+        """
+        own = self.roles[role]
+        if own.system_prompt and (not messages or messages[0].role != "system"):
+            messages = (Message("system", own.system_prompt), *messages)
+        return Request(
+            instance_id=instance.id,
+            repeat=self.repeat,
+            messages=messages,
+            max_output_tokens=own.max_output_tokens,
+            sampling=sampling or own.sampling,
+            seed=self.seed if seed is None else seed,
+            json_schema=json_schema if own.json_schema else None,
+        )
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer that metrics read, and how the episode ended; `conduct` returns it."""
+
+    text: str = ""
+    finish: Finish = "stop"
+    """error: a failure that is not the model's (of another role); the instance is in no mean."""
+    error: str = ""
+    """Kind of the failure; never text of the prompt."""
+    ending: str = ""
+    """The protocol's own name of how it ended."""
+    state: dict[str, Any] = {}
+    """The protocol's end state: JSON values by name."""
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls and tokens that one episode is expected to need of one role, and at most."""
+
+    role: str
+    calls: float
+    calls_limit: int
+    input_tokens: float
+    """Over all expected calls."""
+    input_tokens_limit: int
+    output_tokens: float | None = None
+    """None: by what is stored of earlier runs, or by the rule for one answer."""
+
+    @classmethod
+    def of_one(cls, role: str, input_tokens: int) -> Forecast:
+        """Return the forecast of exactly one call."""
+        return cls(
+            role=role,
+            calls=1,
+            calls_limit=1,
+            input_tokens=input_tokens,
+            input_tokens_limit=input_tokens,
+        )
+
+
+Conduct = Callable[[Benchmark, Instance, Terms, Ask], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """Conducts instances; a plugin brings it by `medhelm_protocols`."""
+
+    name: str
+    version: str = "1"
+    """Raised whenever other requests are sent; part of a run's identity, but for the first."""
+    roles: tuple[str, ...] = (MODEL,)
+    """The roles that are asked. The first is the model under test."""
+    conduct: Conduct
+    forecast: Callable[[Benchmark, Instance, Terms], Iterable[Forecast]]
+    """Foretells the calls of an episode, for estimates and for a budget."""
+    proofs: Callable[[Benchmark, Instance], Iterable[tuple[str, Episode]]] | None = None
+    """Named episodes by rule that `validate` scores: "oracle" first, then those without an answer; None:
+    those of one call, from the embedded baselines."""
+    transcript: Callable[[Episode], Iterable[tuple[str, str]]] | None = None
+    """(who, text) of an episode as judges and readers are shown it; None: the answer alone."""
+    cast: Mapping[str, str] = field(default_factory=dict)
+    """Names of the models that play the other roles where the user chooses none."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings with their defaults: `protocol.NAME=VALUE` on the command line, part of the run's
+    identity where another value is chosen."""
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    """Output tokens of one call of the roles but the first, whose budget is the benchmark's."""
+    is_one_call: bool = False
+    """Whether every episode is one call to the first role: one line of the log holds it."""
+    sends_schema: bool = False
+    """Whether requests carry a JSON Schema where the endpoint takes one."""
+
+
+def terms_of(protocol: Protocol, spec: RunSpec, repeat: int) -> Terms:
+    """Return the terms of one repeat of a run's instances."""
+    first, *others = protocol.roles
+    roles = {first: _role_terms(spec.model, spec.max_output_tokens, protocol)}
+    for role in others:
+        model = spec.cast[role]
+        budget = model.max_output_tokens or protocol.budgets[role]
+        roles[role] = _role_terms(model, budget, protocol)
+    return Terms(
+        repeat=repeat,
+        seed=spec.seed + repeat,
+        roles=roles,
+        settings={**protocol.settings, **spec.settings},
+    )
+
+
+def _role_terms(model: ModelSpec, budget: int, protocol: Protocol) -> RoleTerms:
+    return RoleTerms(
+        max_output_tokens=budget,
+        sampling=model.sampling,
+        system_prompt=model.system_prompt,
+        json_schema=model.json_schema and protocol.sends_schema,
+    )
+
+
+def as_asked(protocol: Protocol, model: ModelSpec) -> ModelSpec:
+    """Return a model as a protocol asks it: without settings that its requests never carry.
+
+    So a setting makes another run only of those benchmarks and models whose requests it changes.
+    """
+    model = without_unused(model)
+    if not model.json_schema or protocol.sends_schema:
+        return model
+    return msgspec.structs.replace(model, json_schema=False)

@@ -1,0 +1,50 @@
+"""Strategies: what stands between a protocol and the model of one role, such as the best of five.
+
+A strategy is above the asker: each of its inner calls is an ordinary call with a step of its own,
+found again in the log, booked, and shown with its cost. It holds no slot between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol as TypingProtocol
+
+from medhelm.protocols.protocol import Ask
+from medhelm.schema.episode import Request, Response
+
+
+class AskRole(TypingProtocol):
+    """Asks the one role that a strategy stands before."""
+
+    def __call__(self, request: Request, *, step: str, attempt: int = 0) -> Awaitable[Response]:
+        """Return the response of the role's model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """Answers a request by several calls to the role's model; a plugin brings it by
+    `medhelm_strategies`, and `model.strategy=NAME` or a cast entry chooses it."""
+
+    name: str
+    """With its settings in it (`best_of_3`): part of the run's identity and of the name shown."""
+    version: str = "1"
+    """Raised whenever other requests are sent."""
+    calls: int
+    """The most calls that one request becomes, for estimates."""
+    answer: Callable[[AskRole, Request, str, int], Awaitable[Response]]
+    """(ask, request, step, attempt) -> response. The steps of its calls begin with the request's."""
+    help: str = ""
+
+    def over(self, own: str, ask: Ask) -> Ask:
+        """Return an asker that answers for one role by the strategy, and for others as before."""
+
+        async def ask_own(request: Request, *, step: str, attempt: int = 0) -> Response:
+            return await ask(own, request, step=step, attempt=attempt)
+
+        async def ask_any(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
+            if role != own:
+                return await ask(role, request, step=step, attempt=attempt)
+            return await self.answer(ask_own, request, step, attempt)
+
+        return ask_any

@@ -1,0 +1,235 @@
+"""The one way to a model: set the budget aside, wait for a slot, send, book, and log the call.
+
+Protocols, judges, the quality of golds and case generation all ask through a `Desk`. An `Asker` is
+bound to one episode besides: a call that the log holds is given back and not sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from medhelm.errors import BudgetReached, MedhelmError
+from medhelm.models.costs import Ledger, Reservation, request_tokens
+from medhelm.schema.episode import Call, Request, Response, request_key
+from medhelm.schema.model import Model
+from medhelm.store.calls import OpenEpisode, call_name
+from medhelm.store.runlog import RunFolder, is_answered
+
+
+class Stopped(BaseException):
+    """Nothing more is sent. Not an Exception, so that a protocol cannot take it for a failed call."""
+
+    def __init__(self, reason: MedhelmError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Admission:
+    """Starts new work only while none of what has begun waits for a slot or for the budget."""
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._is_free = asyncio.Event()
+        self._is_free.set()
+
+    async def enter(self) -> Live:
+        """Return new work once there is room for it."""
+        await self._is_free.wait()
+        return Live(self)
+
+    def count(self, change: int) -> None:
+        """Note that so many more wait."""
+        self._waiting += change
+        if self._waiting:
+            self._is_free.clear()
+        else:
+            self._is_free.set()
+
+
+class Live:
+    """Work that has begun; it counts as waiting until its first request has a slot."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._is_new = True
+        admission.count(1)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count as waiting meanwhile."""
+        if self._is_new:
+            self._is_new = False
+        else:
+            self._admission.count(1)
+        try:
+            yield
+        finally:
+            self._admission.count(-1)
+
+    def end(self) -> None:
+        """Count no longer, where nothing was ever asked."""
+        if self._is_new:
+            self._is_new = False
+            self._admission.count(-1)
+
+
+class Desk:
+    """Sends the requests of one command within one budget, until it is stopped."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.stopped: MedhelmError | None = None
+        """The reason why no further request is sent. None while the work goes on."""
+        self._waiting: set[asyncio.Task[Any]] = set()
+
+    def stop(self, reason: MedhelmError) -> None:
+        """Send nothing more; requests in flight may still finish."""
+        self.stopped = self.stopped or reason
+        for task in self._waiting:
+            task.cancel()
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Wait no longer once the work has stopped; raises Stopped."""
+        if self.stopped is not None:
+            raise Stopped(self.stopped)
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            reason: MedhelmError | None = self.stopped
+            if reason is None:
+                raise
+            task.uncancel()
+            raise Stopped(reason) from None
+        finally:
+            self._waiting.discard(task)
+
+    async def send(self, model: Model, request: Request, live: Live | None = None) -> Response:
+        """Return what came for a request. A slot is held only while the request is in flight.
+
+        The budget is set aside before a slot is waited for, so that nobody waits for money while
+        holding one. Raises Stopped where a cap is reached or the work was stopped, and with the
+        reason where the endpoint cannot be asked at all (a wrong key, a dead server).
+        """
+        tokens, price = request_tokens(request), model.spec.price
+        reservation: Reservation | None = None
+        try:
+            with self.stoppable(), live.waiting() if live else nullcontext():
+                reservation = await self.ledger.wait(price, tokens, request.max_output_tokens)
+                await model.acquire()
+        except BudgetReached as e:
+            self.stop(e)
+            raise Stopped(e) from None
+        except BaseException:
+            if reservation is not None:
+                reservation.cancel()
+            raise
+        lost = 0
+        try:
+            if self.stopped is not None:
+                raise Stopped(self.stopped)
+            lost = 1  # sent, perhaps billed, and not answered where what follows is cancelled
+            response = await model.respond(request)
+            reservation.settle_response(response)
+        except MedhelmError as e:
+            lost = 0
+            raise Stopped(e) from None
+        finally:
+            reservation.cancel(lost)  # nothing, where it was settled
+            model.release()
+        return response
+
+    @contextmanager
+    def border(self) -> Iterator[None]:
+        """End a task that was stopped: quietly where all work was, else with its own reason."""
+        try:
+            yield
+        except BaseException as e:
+            stopped = find_stop(e)
+            if stopped is None:
+                raise
+            if stopped.reason is not self.stopped:
+                raise stopped.reason from None
+
+
+def find_stop(error: BaseException) -> Stopped | None:
+    """Return what stopped a task, also out of a group of tasks; None for anything else."""
+    if isinstance(error, Stopped):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        stops = [stop for e in error.exceptions if (stop := find_stop(e)) is not None]
+        return stops[0] if len(stops) == len(error.exceptions) else None
+    return None
+
+
+Start = Callable[[Live], Coroutine[Any, Any, None]]
+"""Begins one piece of work, which asks as what it is given."""
+
+
+async def feed(desk: Desk, work: AsyncIterator[Start], group: asyncio.TaskGroup) -> None:
+    """Start one piece of work after the other, each once none that has begun waits."""
+    admission = Admission()
+    with desk.border(), desk.stoppable():
+        async for start in work:
+            live = await admission.enter()
+            group.create_task(start(live))
+
+
+class Asker:
+    """Asks for one episode: replays what the log holds, sends the rest and appends it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        models: Mapping[str, Model],
+        episode: OpenEpisode,
+        live: Live | None,
+        log: RunFolder | None,
+        *,
+        is_begun: bool,
+    ) -> None:
+        self._desk, self._models, self._live = desk, models, live
+        self._episode, self._log, self._is_begun = episode, log, is_begun
+        """`log`: None for an episode of one call, whose line is written when it has ended."""
+        self._asked: set[str] = set()
+
+    async def __call__(
+        self, role: str, request: Request, *, step: str, attempt: int = 0
+    ) -> Response:
+        """Return the response to a call (`protocols.protocol.Ask`).
+
+        Raises ValueError where a protocol asks one call twice: each needs a name of its own.
+        """
+        name = call_name(role, step, attempt)
+        if name in self._asked:
+            raise ValueError(f"{role} is asked {step!r} (attempt {attempt}) twice in one episode")
+        self._asked.add(name)
+        sent = "" if self._log is None else request_key(request)
+        stored = self._episode.calls.get(name)
+        if stored is not None and is_answered(stored.response):
+            if stored.sent == sent:
+                return stored.response
+            self._episode.stale += 1
+        response = await self._desk.send(self._models[role], request, self._live)
+        call = Call(
+            role=role,
+            step=step,
+            attempt=attempt,
+            sent=sent,
+            messages=request.messages,
+            response=response,
+        )
+        if self._log is None:
+            self._episode.calls[name] = call
+            return response
+        if not self._is_begun:
+            self._is_begun = True
+            self._log.append_part(self._episode.begun())
+        self._log.append_part(self._episode.called(call))
+        return response

@@ -1,0 +1,98 @@
+"""Choose who plays which role of a protocol, and the protocol's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from medhelm.config import Job, convert
+from medhelm.errors import UnknownName, UsageError
+from medhelm.models.catalogue import find_model
+from medhelm.plugins.registry import Registry
+from medhelm.protocols.protocol import Protocol, as_asked
+from medhelm.schema.data import Benchmark
+from medhelm.schema.model import ModelSpec
+
+
+def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str, ModelSpec]:
+    """Return the model of each role but the first: the job's, else the protocol's default.
+
+    Raises UsageError where a role has neither, UnknownName for a model that is not known.
+    """
+    protocol = registry.protocol(benchmark.protocol)
+    cast = {}
+    for role in protocol.roles[1:]:
+        chosen = job.cast.get(role, protocol.cast.get(role, ""))
+        if not chosen:
+            raise UsageError(
+                f"benchmark {benchmark.name!r} needs a model in the role {role!r}: "
+                f"add cast.{role}=NAME (`medhelm list models`)"
+            )
+        spec = _find(role, chosen, registry)
+        if spec.strategy:
+            registry.strategy(spec.strategy)
+        cast[role] = named_by_strategy(as_asked(protocol, spec))
+    return cast
+
+
+def _find(role: str, chosen: str | Mapping[str, Any], registry: Registry) -> ModelSpec:
+    if isinstance(chosen, str):
+        return find_model(chosen, registry.models)
+    values = dict(chosen)
+    if "provider" in values:  # all of a model, from Python
+        whole: ModelSpec = convert(values, ModelSpec, f"cast.{role}")
+        return whole
+    if not (name := values.pop("name", "")):
+        raise UsageError(f"the model of the role {role!r} is missing: add cast.{role}=NAME")
+    found = msgspec.to_builtins(find_model(name, registry.models))
+    spec: ModelSpec = convert(found | values, ModelSpec, f"cast.{role}")
+    return spec
+
+
+def named_by_strategy(model: ModelSpec) -> ModelSpec:
+    """Return a model whose name holds its strategy, so that tables show it."""
+    if not model.strategy or model.name.endswith(f"+{model.strategy}"):
+        return model
+    return msgspec.structs.replace(model, name=f"{model.name}+{model.strategy}")
+
+
+def chosen_settings(given: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
+    """Return the settings that differ from a protocol's defaults; those of others are left out.
+
+    Raises UsageError where a value is not of its default's type.
+    """
+    chosen = {}
+    for name, default in protocol.settings.items():
+        value = given.get(name, default)
+        if type(value) is not type(default) and not (
+            isinstance(default, float) and isinstance(value, int)
+        ):
+            raise UsageError(
+                f"protocol.{name}={value} is not of the type of its default, {default!r}"
+            )
+        if value != default:
+            chosen[name] = value
+    return chosen
+
+
+def refuse_unused(job: Job, registry: Registry) -> None:
+    """Refuse a role, setting or strategy that none of a job's benchmarks knows."""
+    protocols = [registry.protocol(registry.benchmark(c.name).protocol) for c in job.benchmarks]
+    roles = dict.fromkeys(role for p in protocols for role in p.roles[1:])
+    settings = dict.fromkeys(name for p in protocols for name in p.settings)
+    for kind, given, known, prefix in (
+        ("role", job.cast, roles, "cast"),
+        ("protocol setting", job.protocol, settings, "protocol"),
+    ):
+        for name in given:
+            if name not in known:
+                hint = (
+                    f"The {kind}s of these benchmarks are {', '.join(known)}."
+                    if known
+                    else f"These benchmarks have no {kind} to choose; leave {prefix}.{name} out."
+                )
+                raise UnknownName(kind, name, known, hint)
+    if job.model.strategy:
+        registry.strategy(job.model.strategy)

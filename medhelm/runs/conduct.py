@@ -1,0 +1,189 @@
+"""One instance with a cast: terms and an asker for its protocol, and the episode that it becomes."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from medhelm.errors import MedhelmError
+from medhelm.models import is_instance_model
+from medhelm.protocols.protocol import Answer, Ask, Protocol, Terms, terms_of
+from medhelm.protocols.strategy import Strategy
+from medhelm.runs.ask import Asker, Desk, Live, Stopped
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Call, Episode, Request, Response, Usage
+from medhelm.schema.model import InstanceModel, Model
+from medhelm.schema.run import RunSpec
+from medhelm.store.calls import OpenEpisode
+from medhelm.store.runlog import RunFolder, episode_keys
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The things that all episodes of a run share."""
+
+    benchmark: Benchmark
+    protocol: Protocol
+    spec: RunSpec
+    models: Mapping[str, Model | InstanceModel]
+    """The model of each role."""
+    desk: Desk
+    log: RunFolder
+    strategies: Mapping[str, Strategy]
+    """The strategy of each role that has one."""
+
+    @cached_property
+    def is_one_call(self) -> bool:
+        """Return whether one line of the log is a whole episode."""
+        return self.protocol.is_one_call and not self.strategies
+
+    @cached_property
+    def is_embedded(self) -> bool:
+        """Return whether all roles are played by rule, at once and for nothing."""
+        return all(is_instance_model(model) for model in self.models.values())
+
+    @cached_property
+    def terms(self) -> tuple[Terms, ...]:
+        """Return the terms of each repeat."""
+        return tuple(terms_of(self.protocol, self.spec, n) for n in range(self.spec.repeats))
+
+
+async def conduct(
+    stage: Stage, instance: Instance, repeat: int, live: Live | None, begun: OpenEpisode | None
+) -> Episode | None:
+    """Return the episode of an instance, appended to the log; None where the work was stopped.
+
+    `begun`: the part of it that the log holds. A defect of a protocol is an error of this instance
+    alone. Raises what stops the run: a key that is refused, a dead server.
+    """
+    episode: Episode | None = None
+    try:
+        with stage.desk.border():
+            episode = await _conduct(stage, instance, repeat, live, begun)
+    finally:
+        if live is not None:
+            live.end()
+    return episode
+
+
+async def _conduct(
+    stage: Stage, instance: Instance, repeat: int, live: Live | None, begun: OpenEpisode | None
+) -> Episode:
+    key = "" if stage.is_one_call else f"{episode_keys(instance, repeat + 1)[-1]:016x}"
+    episode = begun or OpenEpisode(key, instance, repeat)
+    log = None if stage.is_one_call else stage.log
+    models = {
+        role: _Embedded(model, stage, instance, repeat) if is_instance_model(model) else model
+        for role, model in stage.models.items()
+    }
+    asker: Ask = Asker(stage.desk, models, episode, live, log, is_begun=begun is not None)
+    work = stage.protocol.conduct
+    for role, strategy in stage.strategies.items():
+        asker = strategy.over(role, asker)
+    try:
+        answer = await work(stage.benchmark, instance, stage.terms[repeat], asker)
+    except MedhelmError:
+        raise
+    except Exception as e:  # the boundary of a protocol: the other instances go on
+        answer = Answer(finish="error", error=f"a defect of the protocol: {place_of(e)}")
+    calls = tuple(episode.calls.values())
+    if stage.is_one_call and len(calls) == 1:
+        (call,) = calls
+        messages = () if stage.is_embedded else call.messages
+        whole = Episode(instance=instance, messages=messages, response=call.response)
+        stage.log.append(whole)
+        return whole
+    response = response_of(instance, repeat, answer, calls, stage.protocol.roles[0])
+    whole = Episode(
+        instance=instance,
+        response=response,
+        calls=calls,
+        ending=answer.ending,
+        state=answer.state,
+    )
+    if log is None or not calls:
+        stage.log.append(whole)
+    else:
+        stage.log.append_part(episode.ended(response, answer.ending, answer.state))
+    return whole
+
+
+def response_of(
+    instance: Instance, repeat: int, answer: Answer, calls: Iterable[Call], role: str
+) -> Response:
+    """Return an episode's answer as a response: with the usage of its first role over all calls."""
+    own = [call.response for call in calls if call.role == role]
+    return Response(
+        instance_id=instance.id,
+        repeat=repeat,
+        text=answer.text,
+        finish=answer.finish,
+        error=answer.error,
+        usage=sum_usage(r.usage for r in own),
+        attempts=sum(r.attempts for r in own),
+        lost=sum(r.lost for r in own),
+        latency_s=sum(r.latency_s for r in own),
+        served_model=own[-1].served_model if own else "",
+        fingerprint=own[-1].fingerprint if own else "",
+        finished_at=max((r.finished_at for r in own), default=time.time()),
+    )
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages; a number is None where one of them lacks it."""
+    found = list(usages)
+
+    def total(numbers: list[int | None]) -> int | None:
+        known = [n for n in numbers if n is not None]
+        return sum(known) if known and len(known) == len(numbers) else None
+
+    return Usage(
+        input_tokens=total([u.input_tokens for u in found]),
+        cached_tokens=total([u.cached_tokens for u in found]),
+        output_tokens=total([u.output_tokens for u in found]),
+        reasoning_tokens=total([u.reasoning_tokens for u in found]),
+    )
+
+
+class _Embedded:
+    """A baseline in a role: it answers by rule from the instance, at once and for nothing."""
+
+    def __init__(self, model: InstanceModel, stage: Stage, instance: Instance, repeat: int) -> None:
+        self.spec = model.spec
+        self._model, self._stage, self._instance, self._repeat = model, stage, instance, repeat
+
+    async def acquire(self) -> None:
+        """Need no slot."""
+
+    def release(self) -> None:
+        """Give nothing back."""
+
+    async def respond(self, request: Request) -> Response:
+        """Return the baseline's answer to the instance."""
+        seed = self._stage.spec.seed + self._repeat
+        try:
+            text = self._model.answer(self._stage.benchmark, self._instance, seed)
+        except Exception as e:  # a defect of the rule is none of the protocol's
+            raise Stopped(MedhelmError(f"a defect stopped this run: {place_of(e)}")) from None
+        return Response(
+            instance_id=self._instance.id,
+            repeat=self._repeat,
+            text=text,
+            served_model=self.spec.name,
+            finished_at=time.time(),
+        )
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+def place_of(error: BaseException) -> str:
+    """Return the kind and place of a defect; never its text, which may be the prompt's."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(frame.filename).name} line {frame.lineno}"

@@ -1,0 +1,185 @@
+"""Episodes of many calls in a run's log: what a line holds, and episodes put together from lines.
+
+    {"episode": KEY, "instance": ..., "repeat": 0}          its first line
+    {"episode": KEY, "call": {...}}                         one for each call, as it ends
+    {"episode": KEY, "response": ..., "ending": ...}        its last line
+
+A call names the call that it continues and holds only the messages that are new. A text of more than
+200 bytes is written once in an episode, whichever role it is sent to; later lines name its hash. So
+the log grows with the turns of an episode and not with their square. A line that names a call or a
+text that is not there (its line was damaged) cannot be read, and its call is asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import SCHEMA, Call, Episode, Message, Response
+
+_LONG = 200
+"""Bytes from which a text is named by its hash where it recurs."""
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of an episode."""
+
+    schema: int = SCHEMA
+    episode: str
+    instance: Instance
+    repeat: int
+
+
+class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    content: str = ""
+    ref: str = ""
+    """Hash of the content, where it was written before."""
+
+
+class _Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    step: str
+    attempt: int = 0
+    sent: str
+    after: str = ""
+    """The call whose messages this one begins with; empty: none."""
+    messages: tuple[_Text, ...] = ()
+    response: Response
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of a call."""
+
+    schema: int = SCHEMA
+    episode: str
+    call: _Call
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line of an episode."""
+
+    schema: int = SCHEMA
+    episode: str
+    response: Response
+    ending: str = ""
+    state: dict[str, Any] = {}
+
+
+def call_name(role: str, step: str, attempt: int) -> str:
+    """Return the key of a call in its episode."""
+    return f"{role}\0{step}\0{attempt}"
+
+
+class OpenEpisode:
+    """An episode that has begun: the calls that the log holds, and what their texts are named by."""
+
+    def __init__(self, key: str, instance: Instance, repeat: int) -> None:
+        self.key, self.instance, self.repeat = key, instance, repeat
+        self.calls: dict[str, Call] = {}
+        self.stale = 0
+        """Stored calls that were asked again because another request is sent now."""
+        self._texts: dict[str, str] = {}
+
+    def begun(self) -> bytes:
+        """Return the first line."""
+        return msgspec.json.encode(
+            Begun(episode=self.key, instance=self.instance, repeat=self.repeat)
+        )
+
+    def called(self, call: Call) -> bytes:
+        """Return the line of a call that has ended, and keep the call."""
+        before = self._continued(call)
+        known = len(self.calls[before].messages) if before else 0
+        line = Called(
+            episode=self.key,
+            call=_Call(
+                role=call.role,
+                step=call.step,
+                attempt=call.attempt,
+                sent=call.sent,
+                after=before,
+                messages=tuple(map(self._write, call.messages[known:])),
+                response=call.response,
+            ),
+        )
+        self._keep(call)
+        return msgspec.json.encode(line)
+
+    def ended(self, response: Response, ending: str, state: dict[str, Any]) -> bytes:
+        """Return the last line."""
+        return msgspec.json.encode(
+            Ended(episode=self.key, response=response, ending=ending, state=state)
+        )
+
+    def take(self, stored: _Call) -> bool:
+        """Keep a call read from the log; False where it names what is not there."""
+        if stored.after and stored.after not in self.calls:
+            return False
+        messages = [*self.calls[stored.after].messages] if stored.after else []
+        for text in stored.messages:
+            if text.ref and text.ref not in self._texts:
+                return False
+            content = self._texts[text.ref] if text.ref else text.content
+            messages.append(msgspec.convert({"role": text.role, "content": content}, Message))
+            self._learn(content)
+        call = Call(
+            role=stored.role,
+            step=stored.step,
+            attempt=stored.attempt,
+            sent=stored.sent,
+            messages=tuple(messages),
+            response=stored.response,
+        )
+        self._keep(call)
+        return True
+
+    def episode(self, ended: Ended) -> Episode:
+        """Return the whole episode."""
+        return Episode(
+            instance=self.instance,
+            response=ended.response,
+            calls=tuple(self.calls.values()),
+            ending=ended.ending,
+            state=ended.state,
+        )
+
+    def _continued(self, call: Call) -> str:
+        """Return the last call of the same role whose messages this one's begin with."""
+        for name, other in reversed(self.calls.items()):
+            n = len(other.messages)
+            if other.role == call.role and call.messages[:n] == other.messages:
+                return name
+        return ""
+
+    def _keep(self, call: Call) -> None:
+        name = call_name(call.role, call.step, call.attempt)
+        self.calls.pop(name, None)  # asked again: its place is that of its last ending
+        self.calls[name] = call
+        self._learn(call.response.text)
+
+    def _write(self, message: Message) -> _Text:
+        key = _hash(message.content)
+        if key in self._texts:
+            return _Text(role=message.role, ref=key)
+        self._learn(message.content)
+        return _Text(role=message.role, content=message.content)
+
+    def _learn(self, text: str) -> None:
+        if key := _hash(text):
+            self._texts[key] = text
+
+
+def _hash(text: str) -> str:
+    """Return the name of a text that is long enough to have one, else nothing."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(raw, digest_size=8).hexdigest() if len(raw) > _LONG else ""
+
+
+def used_by(calls: Iterable[Call], role: str) -> list[Response]:
+    """Return the responses of one role."""
+    return [call.response for call in calls if call.role == role]
