@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,13 +24,15 @@ from medhelm.grading.grade import in_parts
 from medhelm.grading.jury.metric import bind_panel
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.grading.slow_metrics import score_all
-from medhelm.schema.episode import Episode
+from medhelm.schema.episode import Episode, Response
 from medhelm.schema.run import (
     BenchmarkCard,
     GradingSpec,
     MetricRef,
     MetricResult,
+    Party,
     RunRecord,
+    RunSpec,
     UsageTotals,
 )
 from medhelm.schema.score import Metric, Outcome, Score
@@ -73,7 +74,7 @@ def score_run(
     stamp = f"{started:.6f} {os.getpid()}"
     size = log_bytes(run)
     tallies = {m.name: _Tally(plan.spec.repeats > 1) for m in metrics}
-    usage = _UsageSum(plan.spec.max_output_tokens)
+    usage = _UsageSum(plan.spec)
     panel = _panel(run, grading)
     if panel is not None:
         metrics = [bind_panel(metric, panel) for metric in metrics]
@@ -102,8 +103,9 @@ def score_run(
         state="complete" if finished else "partial",
         instances=plan.instances,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
-        usage=usage.totals(),
-        served_models=dict(sorted(usage.served.items())),
+        usage=usage.own.totals(),
+        served_models=usage.own.served_models(),
+        parties=usage.parties(),
         provenance=_provenance(started, size, usage) | _judged(panel) | marks,
         judges=panel.totals() if panel is not None else (),
     )
@@ -266,45 +268,83 @@ class _Tally:
         return value if math.isfinite(value) else None
 
 
-@dataclass
-class _UsageSum:
-    """Sums tokens; what the endpoint did not report is counted as unknown, never as 0."""
+class _RoleUsage:
+    """Sums tokens of one role; what the endpoint did not report is counted as unknown, never as 0."""
 
-    output_limit: int
-    episodes: int = 0
-    errors: int = 0
-    waited_s: ExactSum = field(default_factory=ExactSum)
-    ended_at: list[float] = field(default_factory=list)
-    """Unix times of the first and the last answer."""
-    tokens: Counter[str] = field(default_factory=Counter)
-    served: Counter[str] = field(default_factory=Counter)
+    def __init__(self, output_limit: int) -> None:
+        self._output_limit = output_limit
+        self._tokens: Counter[str] = Counter()
+        self._served: Counter[str] = Counter()
+
+    def add(self, response: Response, *, is_sent: bool) -> None:
+        """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
+        self._tokens["lost"] += response.lost
+        if not _is_counted(response):
+            return
+        served = " ".join(filter(None, (response.served_model, response.fingerprint)))
+        self._served[served or "not reported"] += 1
+        if not is_sent:
+            return
+        usage = response.usage
+        self._tokens["requests"] += 1
+        self._tokens["output_limit_tokens"] += self._output_limit
+        if usage.input_tokens is None or usage.output_tokens is None:
+            self._tokens["unknown"] += 1
+        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+            self._tokens[name] += getattr(usage, name) or 0
+
+    def totals(self) -> UsageTotals:
+        """Return the sums."""
+        return UsageTotals(**self._tokens)
+
+    def served_models(self) -> dict[str, int]:
+        """Return the models as served, with the number of their responses."""
+        return dict(sorted(self._served.items()))
+
+
+def _is_counted(response: Response) -> bool:
+    return response.finish not in ("error", "oversize") or response.usage.input_tokens is not None
+
+
+class _UsageSum:
+    """Sums the usage of all roles of a run, and the times of its answers."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._cast = spec.cast
+        self.own = _RoleUsage(spec.max_output_tokens)
+        self._others = {
+            role: _RoleUsage(model.max_output_tokens or 0) for role, model in spec.cast.items()
+        }
+        self.episodes = self.errors = 0
+        self.waited_s = ExactSum()
+        self.ended_at: list[float] = []
+        """Unix times of the first and the last answer."""
 
     def add(self, episode: Episode) -> None:
+        """Count an episode with all its calls."""
         response = episode.response
         self.episodes += 1
         self.waited_s.add(response.latency_s)
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
-        self.tokens["lost"] += response.lost
-        is_counted = response.usage.input_tokens is not None
-        if response.finish in ("error", "oversize") and not is_counted:
-            self.errors += 1
-            return
-        served = " ".join(filter(None, (response.served_model, response.fingerprint)))
-        self.served[served or "not reported"] += 1
-        if not episode.messages:
-            return
-        usage = response.usage
-        self.tokens["requests"] += 1
-        self.tokens["output_limit_tokens"] += self.output_limit
-        if usage.input_tokens is None or usage.output_tokens is None:
-            self.tokens["unknown"] += 1
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
-            self.tokens[name] += getattr(usage, name) or 0
+        self.errors += not _is_counted(response)
+        for call in episode.calls:
+            self._others.get(call.role, self.own).add(call.response, is_sent=True)
+        if not episode.calls:
+            self.own.add(response, is_sent=bool(episode.messages))
 
-    def totals(self) -> UsageTotals:
-        return UsageTotals(**self.tokens)
+    def parties(self) -> tuple[Party, ...]:
+        """Return the sums of the other roles of the cast."""
+        return tuple(
+            Party(
+                role=role,
+                model=self._cast[role],
+                usage=usage.totals(),
+                served_models=usage.served_models(),
+            )
+            for role, usage in self._others.items()
+        )
 
 
 @cache

@@ -166,8 +166,8 @@ def terms_of(protocol: Protocol, spec: RunSpec, repeat: int) -> Terms:
     roles = {first: _role_terms(spec.model, spec.max_output_tokens, protocol)}
     for role in others:
         model = spec.cast[role]
-        budget = model.max_output_tokens or protocol.budgets[role]
-        roles[role] = _role_terms(model, budget, protocol)
+        assert model.max_output_tokens is not None  # a cast has the protocol's where it names none
+        roles[role] = _role_terms(model, model.max_output_tokens, protocol)
     return Terms(
         repeat=repeat,
         seed=spec.seed + repeat,

@@ -33,6 +33,8 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
         spec = _find(role, chosen, registry)
         if spec.strategy:
             registry.strategy(spec.strategy)
+        if spec.max_output_tokens is None:
+            spec = msgspec.structs.replace(spec, max_output_tokens=protocol.budgets[role])
         cast[role] = named_by_strategy(as_asked(protocol, spec))
     return cast
 

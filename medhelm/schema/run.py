@@ -124,6 +124,15 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
 
 
+class Party(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sums the usage of the model of one role of the cast over a run."""
+
+    role: str
+    model: ModelSpec
+    usage: UsageTotals
+    served_models: dict[str, int]
+
+
 class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sums the usage of one judge over a run, repairs and repeated tries included."""
 
@@ -175,4 +184,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Model ids and fingerprints as served, with counts; more than one means drift."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
+    parties: tuple[Party, ...] = ()
+    """The other roles of the cast; `usage` is of the model under test."""
     judges: tuple[JudgeTotals, ...] = ()

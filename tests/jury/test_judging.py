@@ -24,8 +24,9 @@ from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
-from medhelm.runs import judges, logs
+from medhelm.runs import judges
 from medhelm.runs.ask import Desk
+from medhelm.runs.logs import opened
 from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
@@ -323,7 +324,7 @@ def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
             self.is_open = False
 
     async def work(log: GradeLog) -> None:
-        task = asyncio.create_task(logs.opened(log, log.open))
+        task = asyncio.create_task(opened(log, log.open))
         await asyncio.to_thread(started.wait, 20)
         task.cancel()
         await asyncio.sleep(0)
