@@ -9,9 +9,10 @@ from medhelm.models.costs import upper_bound, usd
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JudgeTotals, RunRecord, UsageTotals
 from medhelm.tables import notes
+from medhelm.tables.column_kinds import count, number
 from medhelm.tables.columns import COST
 from medhelm.tables.study import Study
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import Column, Row, Table, make_table
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,55 @@ def jury_usage(records: Sequence[RunRecord]) -> Row:
     return {f"jury_{name}": value for name, value in columns.items()}
 
 
+def roles_of(records: Sequence[RunRecord]) -> list[str]:
+    """Return the roles of casts that occur, in their order."""
+    return list(dict.fromkeys(party.role for r in records for party in r.parties))
+
+
+def role_columns(roles: Sequence[str]) -> list[Column]:
+    """Return the columns of roles in the cost table, beside those of the model under test."""
+    found = []
+    for role in roles:
+        name = f"the models in the role {role}"
+        found += [
+            count(f"{role}_requests", f"answered requests of {name}"),
+            count(f"{role}_input_tokens", f"input tokens of {name}", f"{role} in", "tokens"),
+            count(f"{role}_output_tokens", f"output tokens of {name}", f"{role} out", "tokens"),
+            count(f"{role}_usage_unknown", f"answered requests of {name} without usage"),
+            number(f"{role}_cost_usd", f"actual cost of {name}", "USD", f"{role} USD"),
+            number(f"{role}_cost_upper_usd", f"upper bound for {name}", "USD"),
+        ]
+    return found
+
+
+def _role_sums(records: Sequence[RunRecord]) -> Row:
+    row: Row = {}
+    for role in roles_of(records):
+        parties = [p for r in records for p in r.parties if p.role == role]
+        usage = add_usage([p.usage for p in parties])
+        paid = add_spends([_spend(p.model, p.usage) for p in parties])
+        row |= {
+            f"{role}_requests": usage.requests,
+            f"{role}_input_tokens": usage.input_tokens,
+            f"{role}_output_tokens": usage.output_tokens,
+            f"{role}_usage_unknown": usage.unknown,
+            f"{role}_cost_usd": paid.actual,
+            f"{role}_cost_upper_usd": paid.upper,
+        }
+    return row
+
+
 def cost_columns(records: Sequence[RunRecord]) -> Row:
-    """Return the USD of some runs: answers, judges, and both together.
+    """Return the USD of some runs: answers, judges, and these and other roles together.
 
     A baseline, which is sent nothing and has no price, costs nothing beside what was sent.
     """
     sent = [spend(r) for r in records if _is_sent(r.usage)]
     judges = [_spend(t.judge, t.usage) for r in records for t in _asked(r)]
     nothing = [spend(r) for r in records]
+    cast = [_spend(p.model, p.usage) for r in records for p in r.parties if _is_sent(p.usage)]
     own, judged = add_spends(sent or nothing), add_spends(judges)
-    total = add_spends([*sent, *judges] or nothing)
+    total = add_spends([*sent, *cast, *judges] or nothing)
     return {
         "cost_usd": own.actual,
         "cost_upper_usd": own.upper,
@@ -114,6 +154,7 @@ def _sums(records: Sequence[RunRecord]) -> Row:
     return {
         "runs": len(records),
         **usage_columns(add_usage([r.usage for r in records])),
+        **_role_sums(records),
         **jury_usage(records),
         **cost_columns(records),
     }
@@ -147,7 +188,7 @@ def cost(study: Study) -> Table:
     return make_table(
         "cost",
         "Tokens and cost of the benchmark runs",
-        COST,
+        [*COST, *role_columns(roles_of(paid))],
         rows,
         [*notes.common(study), *known],
         notes.settings(study),
@@ -155,6 +196,8 @@ def cost(study: Study) -> Table:
 
 
 def _unpriced(records: Sequence[RunRecord]) -> list[str]:
-    """Return one note on judges that were asked and whose price is unknown."""
-    names = sorted({t.judge.name for r in records for t in _asked(r) if t.judge.price is None})
-    return [f"Judges of unknown price: {', '.join(names)}."] if names else []
+    """Return notes on judges and other roles that were asked and whose price is unknown."""
+    judges = {t.judge.name for r in records for t in _asked(r) if t.judge.price is None}
+    cast = {p.model.name for r in records for p in r.parties if p.model.price is None}
+    named = (("Judges", judges), ("Models of other roles", cast))
+    return [f"{who} of unknown price: {', '.join(sorted(names))}." for who, names in named if names]
