@@ -17,7 +17,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -75,8 +75,8 @@ class Registry:
     benchmarks: Mapping[str, Benchmark]
     metrics: Mapping[tuple[str, Scoring], Metric]
     models: Mapping[str, ModelSpec]
-    protocols: Mapping[str, Protocol]
-    strategies: Mapping[str, Strategy]
+    protocols: Mapping[str, Protocol] = field(default_factory=lambda: {COMPLETION.name: COMPLETION})
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
 
     def benchmark(self, name: str) -> Benchmark:

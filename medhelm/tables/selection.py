@@ -18,8 +18,9 @@ import msgspec
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models.baselines import READ_GOLD, baseline_kind
+from medhelm.models.identity import identity
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JuryTerms, MetricRef, RunRecord
+from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import judge_hash
 
@@ -197,6 +198,7 @@ _RERUN = "run the older one again with `medhelm run`, or choose models with --mo
 _REJUDGE = (
     "run both with one jury=NAME (answers and verdicts are kept), or choose models with --model"
 )
+_RECAST = "run both with one cast, or choose models with --model"
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
@@ -205,6 +207,9 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
     _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
     _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
+    _same(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
+    for role in dict.fromkeys(role for r in runs for role in r.record.spec.cast):
+        _same(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
     _same_jury([r for r in runs if r.record.grading.jury is not None])
     _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
@@ -229,6 +234,20 @@ def _same(
                 f"{run.benchmark}: {runs[0].model} ({runs[0].folder}) and {run.model} "
                 f"({run.folder}) differ in {what}: {a} and {b}; {fix}"
             )
+
+
+def _protocol_text(spec: RunSpec) -> str:
+    chosen = ", ".join(f"{name}={value}" for name, value in sorted(spec.settings.items()))
+    text = f"{spec.protocol or 'one call'} version {spec.protocol_version}"
+    return f"{text} ({chosen})" if chosen else text
+
+
+def _cast_text(run: GradedRun, role: str) -> str:
+    model = run.record.spec.cast.get(role)
+    if model is None:
+        return "nobody"
+    decides = msgspec.json.encode(identity(model), order="sorted")
+    return f"{model.name} (settings {hashlib.sha256(decides).hexdigest()[:8]})"
 
 
 def _same_jury(runs: Sequence[GradedRun]) -> None:
