@@ -42,14 +42,17 @@ def _answered(instance: Instance, talk: Talk, question: str) -> tuple[Message, .
     )
 
 
-def _judged(talk: Talk) -> tuple[Message, ...]:
-    lines = "\n".join(f"Q: {q}\nA: {a}" for q, a in talk)
-    return (Message("user", f"[referee] Say stop or go on.\n\n{lines}"),)
+def _judged(talk: Talk, verdicts: Sequence[str]) -> tuple[Message, ...]:
+    turns = [Message("user", f"Q: {q}\nA: {a}") for q, a in talk]
+    said = [Message("assistant", verdict) for verdict in verdicts]
+    history = [m for pair in zip(turns, said, strict=False) for m in pair]
+    return (Message("system", "[referee] Say stop or go on."), *history, turns[-1])
 
 
 async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> Answer:
     """Return the answers of an interview of some turns."""
     talk: list[tuple[str, str]] = []
+    verdicts: list[str] = []
     ending = "capped"
     for turn in range(1, terms.settings["turns"] + 1):
         step = f"turn/{turn}"
@@ -63,9 +66,11 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: A
         if answer.finish != "stop":
             return Answer(finish=answer.finish, error=answer.error, ending="no_answer")
         talk.append((question.text, answer.text))
-        verdict = await ask(REFEREE, terms.request(instance, REFEREE, _judged(talk)), step=step)
+        request = terms.request(instance, REFEREE, _judged(talk, verdicts))
+        verdict = await ask(REFEREE, request, step=step)
         if verdict.finish not in ("stop", "length"):
             return _ended(talk, "referee_failed")
+        verdicts.append(verdict.text)
         if turn >= terms.settings["least"] and verdict.text.startswith("stop"):
             ending = "stopped"
             break

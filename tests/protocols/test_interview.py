@@ -1,0 +1,305 @@
+"""A third party's protocol of three roles: one file, no edit in the core."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import ModelSpec, Price, evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
+from medhelm.store import records, runlog
+from tests.protocols.interview import PLUGIN, options, play
+from tests.quiz import command, environment
+from tests.server import Faults, FaultServer, serve_in_thread
+
+ROLES = ("answerer", "questioner", "referee")
+TURNS = 4
+"""`play` says stop in the fourth turn."""
+
+
+def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
+    return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url, **more)
+
+
+def interview(server: FaultServer, folder: Path, **more: Any) -> Any:
+    """Run all interviews with the server in every role."""
+    limit = more.pop("max_concurrency", None)
+    under_test = model(
+        server, "under-test", max_concurrency=limit, strategy=more.pop("strategy", "")
+    )
+    cast = {role: model(server, role, max_concurrency=limit) for role in ROLES[1:]}
+    return evaluate(
+        under_test,
+        "interview",
+        data="sample",
+        cast=more.pop("cast", cast),
+        results_dir=folder,
+        plugins=str(PLUGIN),
+        **more,
+    )
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """Return the episodes of the only run, by instance."""
+    (run,) = records.find_runs(folder)
+    return {e.instance_id: e for e in runlog.read_episodes(run, records.read_plan(run))}
+
+
+def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(
+    tmp_path: Path,
+) -> None:
+    with serve_in_thread(play) as server:
+        results = interview(server, tmp_path)
+        assert server.requests == 8 * TURNS * 3
+    assert results.table("benchmarks")["score"].tolist() == [1.0]
+    episode = stored(tmp_path)["i0"]
+    assert [(c.role, c.step) for c in episode.calls] == [
+        (role, f"turn/{turn}")
+        for turn in range(1, TURNS + 1)
+        for role in ("questioner", "answerer", "referee")
+    ]
+    assert (episode.ending, episode.state["turns"]) == ("stopped", TURNS)
+    assert episode.text.startswith("It is ") and episode.text.count("\n") == TURNS - 1
+    last = [c for c in episode.calls if c.role == "answerer"][-1]
+    assert [m.role for m in last.messages[:3]] == ["system", "user", "assistant"]
+    assert len(last.messages) == 2 + 2 * (TURNS - 1)
+
+
+def test_a_second_run_sends_nothing_and_gives_the_same_table(tmp_path: Path) -> None:
+    with serve_in_thread(play) as server:
+        first = interview(server, tmp_path).table("benchmarks")
+        asked = server.requests
+        assert interview(server, tmp_path).table("benchmarks").equals(first)
+        assert server.requests == asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [1, 2, None])
+@pytest.mark.parametrize("strategy", ["", "best_of_3"])
+def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
+    tmp_path: Path, limit: int | None, strategy: str
+) -> None:
+    with serve_in_thread(play) as server:
+        results = interview(server, tmp_path, max_concurrency=limit, strategy=strategy, repeats=3)
+        assert limit is None or server.in_flight_max <= limit
+    assert results.table("benchmarks")["score"].tolist() == [1.0]
+    (name,) = results.table("benchmarks")["model"]
+    assert name == ("lab/under-test+best_of_3" if strategy else "lab/under-test")
+    calls = Counter(c.role for e in stored_all(tmp_path) for c in e.calls)
+    each = 8 * 3 * TURNS
+    assert calls == {
+        "questioner": each,
+        "referee": each,
+        "answerer": each * (3 if strategy else 1),
+    }
+
+
+def stored_all(folder: Path) -> list[Any]:
+    (run,) = records.find_runs(folder)
+    return [*runlog.read_episodes(run, records.read_plan(run))]
+
+
+def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
+    tmp_path: Path,
+) -> None:
+    with serve_in_thread(play) as server:
+        interview(server, tmp_path, strategy="best_of_3", max_instances=1)
+    (episode,) = stored_all(tmp_path)
+    own = [c.step for c in episode.calls if c.role == "answerer"]
+    assert own[:3] == [f"turn/1/candidate/{n}" for n in range(3)] and len(own) == 3 * TURNS
+    last = [c for c in episode.calls if c.role == "answerer"][-1]
+    assert len(last.messages) == 2 + 2 * (TURNS - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [20, 55])
+def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) -> None:
+    with serve_in_thread(play, latency_s=0.02) as server:
+        argv = command(*options(server, tmp_path, model__max_concurrency=4))
+        process = subprocess.Popen(argv, env=environment(), stdout=-3, stderr=-3)
+        while server.requests < after:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (run,) = records.find_runs(tmp_path / "results") or [None]
+        assert run is not None
+        held = sum(
+            b'"call":' in line for line in (run / "responses.jsonl").read_bytes().split(b"\n")
+        )
+        while server.in_flight:
+            time.sleep(0.005)
+        before = server.requests
+        assert 0 < held < 8 * TURNS * 3
+        done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert server.requests - before == 8 * TURNS * 3 - held
+    found = stored(tmp_path / "results")
+    assert {e.state["turns"] for e in found.values()} == {TURNS} and len(found) == 8
+
+
+def test_a_budget_that_ends_in_the_middle_leaves_no_score_for_what_has_not_ended(
+    tmp_path: Path,
+) -> None:
+    with serve_in_thread(play) as server:
+        with pytest.raises(BudgetReached):
+            interview(server, tmp_path, budget_tokens=2500, max_concurrency=2)
+        some = server.requests
+        assert 0 < some < 8 * TURNS * 3
+        ended = stored(tmp_path)
+        assert all(e.ending == "stopped" for e in ended.values()) and len(ended) < 8
+        results = interview(server, tmp_path)
+        assert server.requests == 8 * TURNS * 3
+    assert results.table("benchmarks")["n"].tolist() == [8]
+
+
+@pytest.mark.slow
+def test_faults_change_no_score(tmp_path: Path) -> None:
+    with serve_in_thread(play) as server:
+        interview(server, tmp_path / "without")
+    faults = Faults(rate=0.1, kinds=("429_retry_after", "500", "drop", "invalid_json"))
+    with serve_in_thread(play, faults) as server:
+        interview(server, tmp_path / "with")
+        assert server.faulted.total() > 0
+    without, with_faults = (stored(tmp_path / name) for name in ("without", "with"))
+    assert {k: (e.text, e.state) for k, e in without.items()} == {
+        k: (e.text, e.state) for k, e in with_faults.items()
+    }
+
+
+def test_a_failing_role_is_no_failure_of_the_model_under_test(tmp_path: Path) -> None:
+    def broken(prompt: str) -> str:
+        if prompt.startswith("[referee]") and "asthma" in prompt:
+            raise RuntimeError
+        return play(prompt)
+
+    with serve_in_thread(broken) as server:
+        cast = {"questioner": model(server, "q"), "referee": model(server, "r", max_attempts=1)}
+        results = interview(server, tmp_path, cast=cast)
+    (row,) = load_results(tmp_path).typed("benchmarks").rows
+    assert (row["n"], row["score"]) == (6, 1.0)
+    failed = [e for e in stored_all(tmp_path) if e.finish == "error"]
+    assert {e.instance_id for e in failed} == {"i2", "i7"}, "the two with asthma"
+    assert {(e.error, e.ending) for e in failed} == {("referee_failed", "referee_failed")}
+    assert results.table("benchmarks")["planned"].tolist() == [8]
+
+
+def test_the_estimate_prices_each_role_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_in_thread(play) as server:
+        argv = options(server, tmp_path)
+        price = "{input: 1, output: 10, date: '2026-01-01'}"
+        argv += [f"model.price={price}", f"cast.referee.price={price}"]
+        assert run_command(["estimate", *argv[1:], "--format", "json"]) == 0
+        assert server.requests == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    roles = {role["role"]: role for role in run["cast"]}
+    assert roles.keys() == {"questioner", "referee"}
+    # 8 interviews, 3 to 6 turns: 4.5 expected, 6 at most, of 5 output tokens
+    assert (roles["referee"]["calls_expected"], roles["referee"]["calls_limit"]) == (36, 48)
+    assert roles["referee"]["output_tokens_limit"] == 48 * 5
+    assert roles["referee"]["usd_limit"] == pytest.approx(
+        (roles["referee"]["input_tokens_limit"] + 10 * 48 * 5) / 1e6
+    )
+    assert roles["questioner"]["usd_limit"] is None
+
+
+def test_the_cost_table_has_the_roles_that_occur(tmp_path: Path) -> None:
+    price = Price(input=1.0, output=10.0, date="2026-01-01")
+    with serve_in_thread(play) as server:
+        cast = {role: model(server, role, price=price) for role in ROLES[1:]}
+        results = interview(server, tmp_path, cast=cast)
+    (row,) = results.typed("cost").rows
+    used: Counter[str] = Counter()
+    for episode in stored_all(tmp_path):
+        for call in episode.calls:
+            used[f"{call.role}_in"] += call.response.usage.input_tokens or 0
+            used[f"{call.role}_out"] += call.response.usage.output_tokens or 0
+    assert row["questioner_input_tokens"] == used["questioner_in"] > 0
+    assert row["referee_output_tokens"] == used["referee_out"] > 0
+    assert row["referee_cost_usd"] == pytest.approx(
+        (used["referee_in"] + 10 * used["referee_out"]) / 1e6
+    )
+    assert (row["input_tokens"], row["requests"]) == (used["answerer_in"], 8 * TURNS)
+    assert row["total_cost_usd"] is None, "the price of the model under test is not known"
+
+
+def test_runs_of_different_casts_are_not_put_side_by_side(tmp_path: Path) -> None:
+    with serve_in_thread(play) as server:
+        interview(server, tmp_path)
+        cast = {"questioner": model(server, "another"), "referee": model(server, "referee")}
+        settings: dict[str, Any] = {
+            "data": "sample",
+            "results_dir": tmp_path,
+            "plugins": str(PLUGIN),
+        }
+        evaluate(model(server, "second"), "interview", cast=cast, **settings)
+    with pytest.raises(UsageError, match="differ in the model in the role questioner"):
+        load_results(tmp_path).table("overall")
+
+
+def test_a_role_may_not_be_sent_what_its_endpoint_may_not_have(tmp_path: Path) -> None:
+    local = ModelSpec(
+        name="lab/m", model="m", base_url="http://127.0.0.1:9/v1", endpoint_class="local"
+    )
+    outside = {
+        "questioner": local,
+        "referee": ModelSpec(name="far/r", model="r", base_url="http://127.0.0.1:9/v1"),
+    }
+    with pytest.raises(
+        PrivacyRefused, match=r"'far/r' in the role 'referee' is external.*cast\.referee\."
+    ):
+        evaluate(
+            local,
+            "interview",
+            data="sample",
+            cast=outside,
+            results_dir=tmp_path,
+            plugins=str(PLUGIN),
+            privacy={"public": ("local",)},
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ("cast.questioner=openai/q",),
+            "needs a model in the role 'referee': add cast.referee=NAME",
+        ),
+        (("cast.refere=openai/q",), "unknown role 'refere'; did you mean 'referee'?"),
+        (("protocol.turn=3",), "unknown protocol setting 'turn'; did you mean 'turns'?"),
+        (("model.strategy=best_of_4",), "unknown strategy 'best_of_4'; did you mean 'best_of_3'?"),
+    ],
+)
+def test_a_slip_is_one_line_with_the_nearest_name(
+    arguments: tuple[str, ...], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["run", "model=openai/m", "model.base_url=http://127.0.0.1:9/v1", "benchmark=interview"]
+    argv += ["data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}", *arguments]
+    assert run_command(argv) == 2
+    err = capsys.readouterr().err
+    assert error in err and err.count("\n") == 1
+
+
+def test_the_log_grows_with_the_turns_and_not_with_their_square(tmp_path: Path) -> None:
+    def long(prompt: str) -> str:
+        if prompt.startswith("[referee]"):
+            return "go on"
+        return f"{prompt.count('Question')} " + "word " * 400
+
+    sizes = {}
+    for turns in (3, 6, 12):
+        with serve_in_thread(long) as server:
+            interview(server, tmp_path / str(turns), max_instances=1, protocol={"turns": turns})
+        (run,) = records.find_runs(tmp_path / str(turns))
+        sizes[turns] = runlog.log_bytes(run)
+    assert sizes[12] - sizes[6] < 2.4 * (sizes[6] - sizes[3])
