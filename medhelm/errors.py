@@ -63,6 +63,10 @@ class RecordError(MedhelmError):
     exit_code = 4
 
 
+class OtherVersion(RecordError):
+    """A whole file that another version of medhelm wrote: it is never written over."""
+
+
 class RunLocked(RecordError):
     """Another process works on this run folder."""
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from medhelm.errors import MedhelmError, RecordError
+from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
 from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.scoring import score_run
@@ -255,7 +255,7 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
 def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
     """Return the plan of a run: the stored one where only the spelling of settings differs.
 
-    One that cannot be read is replaced, which is reported.
+    One that is damaged is replaced, which is reported. Raises OtherVersion.
     """
     plan = Plan(
         spec=run.spec,
@@ -267,6 +267,8 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
         return plan
     try:
         stored = read_plan(run.path)
+    except OtherVersion:
+        raise
     except RecordError as e:
         progress.message(f"{e}. It is written again, as this command plans it")
         return plan

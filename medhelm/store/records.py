@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from medhelm.errors import RecordError
+from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import AtomicFile, make_private, why
 from medhelm.files.seals import is_broken, sealed, unsealed
 from medhelm.models.identity import READS_PROMPT, as_spelt, identity, without_unused
@@ -309,7 +309,7 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
             if kind is RunRecord
             else "use the medhelm version that wrote it, or another results_dir"
         )
-        raise RecordError(
+        raise OtherVersion(
             f"{path} has schema {bytes(head).decode(errors='replace')}, this medhelm reads "
             f"{SCHEMA}; {fix}"
         )
