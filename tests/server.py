@@ -116,8 +116,11 @@ class FaultServer:
         max_parallel: int | None = None,
         log: Path | None = None,
         tls: ssl.SSLContext | None = None,
+        by_body: Callable[[Mapping[str, Any]], str | Reply] | None = None,
     ) -> None:
         self.answer = ANSWERS.get(answer, lambda _: answer) if isinstance(answer, str) else answer
+        self._by_body = by_body
+        """Where given, it answers in place of `answer`, by model, texts and seed."""
         self.faults = faults or Faults()
         self.latency_s = latency_s
         self.key = key
@@ -205,7 +208,7 @@ class FaultServer:
                 return failed
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        reply = self.answer(prompt)
+        reply = self._by_body(body) if self._by_body else self.answer(prompt)
         response = _render(body, prompt, reply)
         if response.status == 200:
             self.answered[prompt] += 1
