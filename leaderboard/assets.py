@@ -1,29 +1,60 @@
-"""The look: files that are the same in every site, from the package of it and from plotly's."""
+"""The site's scripts and styles: its own, those of plugins' pages, and the chart library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
 from medhelm.errors import UsageError
+from medhelm.files.durable import why
+from medhelm.schema.page import Page
+
+_SCRIPTS, _STYLES = "<!-- scripts of plugins -->", "<!-- styles of plugins -->"
+"""Where `index.html` takes in what plugins' pages bring; the order of scripts is that of the navigation."""
 
 
-def look() -> Iterator[tuple[str, bytes]]:
-    """Yield the files that are the same in every site; raises UsageError without a chart library."""
+def own_pages() -> frozenset[str]:
+    """Return the names of the site's own pages."""
+    folder = resources.files("medhelm_leaderboard") / "app" / "pages"
+    return frozenset(e.name.removesuffix(".js") for e in folder.iterdir() if e.name.endswith(".js"))
+
+
+def assets(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of these files; raises UsageError where one cannot be read."""
     root = resources.files("medhelm_leaderboard")
-    yield "index.html", (root / "index.html").read_bytes()
+    brought = dict(_of_plugins(pages))
+    index = (root / "index.html").read_text("utf-8")
+    scripts = [f'<script src="{name}"></script>' for name in brought if name.endswith(".js")]
+    styles = [f'<link rel="stylesheet" href="{name}">' for name in brought if name.endswith(".css")]
+    for mark, lines in ((_SCRIPTS, scripts), (_STYLES, styles)):
+        index = index.replace(f"{mark}\n", "".join(f"{line}\n" for line in lines))
+    yield "index.html", index.encode()
+    yield from brought.items()
     for folder in ("app", "app/pages"):
         for entry in sorted((root / folder).iterdir(), key=lambda e: e.name):
             if entry.is_file() and entry.name.endswith((".js", ".css", ".svg")):
                 yield f"{folder}/{entry.name}", entry.read_bytes()
+    yield "app/plotly.min.js", _plotly()
+
+
+def _of_plugins(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    for page in pages:
+        for path in filter(None, (page.script, page.style)):
+            try:
+                yield f"app/pages/{page.name}{path.suffix}", path.read_bytes()
+            except OSError as e:
+                raise UsageError(f"page {page.name!r} in {page.origin}: {path}: {why(e)}") from None
+
+
+def _plotly() -> bytes:
     spec = find_spec("plotly")  # importing it takes longer than building a small site
     if spec is None or spec.origin is None:
         raise UsageError("the package plotly is not installed; `pip install plotly`")
     script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     try:
-        yield "app/plotly.min.js", script.read_bytes()
+        return script.read_bytes()
     except FileNotFoundError:
         raise UsageError(
             f"the package plotly has no {script.name}; install it again with `pip install plotly`"

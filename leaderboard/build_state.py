@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from medhelm.tables.table import Settings, Table
 from medhelm_leaderboard.files import Group, Rank, Score
-from medhelm_leaderboard.pages import Download, LabelledLine, Problem, ScoringPages, View
+from medhelm_leaderboard.pages import Download, PluginPage, Problem, ScoringPages, View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,5 +30,5 @@ class Made:
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    labelled: dict[str, LabelledLine] = field(default_factory=dict)
+    pages: dict[str, PluginPage] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)

@@ -84,7 +84,7 @@ def _site_page(
         offline_jury=tuple(
             b for b, terms in sorted(juries.items()) if terms and not terms.jury.judges
         ),
-        labelled=tuple(line for _, line in sorted(made.labelled.items())),
+        pages=tuple(page for _, page in sorted(made.pages.items())),
         incomplete=tuple(
             sorted({(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"})
         ),

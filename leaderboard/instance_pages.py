@@ -10,37 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
 
-
-class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An action of a case with its rubric."""
-
-    id: str
-    text: str
-    category: str
-    ratings: tuple[int, ...]
-    rating: int
-    """Their median."""
-    kind: str
-    """appropriate, uncertain or inappropriate."""
-    alternatives: tuple[str, ...]
-    """Ids of the other actions of its group."""
-    broad: tuple[str, ...]
-    """Ids of the broad actions that hold it."""
-    references: tuple[str, ...]
-    """Guidelines behind the ratings."""
-
-
-class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds a reply's label of an action, and its weight in the score."""
-
-    id: str
-    label: str
-    """appropriate, inappropriate, missing or invalid."""
-    error: str
-    """omission, commission or empty."""
-    severity: str
-    why: str
-    """Gives the reason why an action that was left out is not an omission."""
+Details = tuple[tuple[str, msgspec.Raw], ...]
+"""(page, what it shows), as the page's plugin returned it."""
 
 
 class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -56,8 +27,10 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     criteria: tuple[tuple[str, str], ...]
     prompt: tuple[tuple[str, str], ...]
     """(role, content) as models are asked; empty where only baselines ran."""
-    actions: tuple[ActionLine, ...] | UnsetType = UNSET
-    """Of a case with labelled actions: its gold, in place of references and answer key."""
+    details: Details | UnsetType = UNSET
+    """Of plugins' pages; absent where none shows anything."""
+    gold: str | UnsetType = UNSET
+    """The page whose detail shows the gold, in place of references and answer key."""
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -95,5 +68,7 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: int | None
     prompt: tuple[tuple[str, str], ...] | None
     """Holds the value where it differs from the instance's."""
-    labels: tuple[LabelLine, ...] | UnsetType = UNSET
-    """Of each action, in the order of the menu."""
+    details: Details | UnsetType = UNSET
+    """Of plugins' pages; absent where none shows anything."""
+    turns: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    """(who, text) of an episode of many calls, in order; absent of one with a single call."""

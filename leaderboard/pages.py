@@ -13,7 +13,7 @@ import msgspec
 from medhelm.schema.score import Outcome
 from medhelm.tables.table import Kind, Table, Value
 
-SCHEMA: Literal["medhelm.site/3"] = "medhelm.site/3"
+SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
 
 
 class PageColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,14 +92,22 @@ class BenchmarkLine(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
 
 
-class LabelledLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark whose actions are labelled one by one, and whose its ratings are."""
+class MarkLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line above the scores of a benchmark; see `tables.published.Mark`."""
+
+    benchmark: str
+    text: str
+    kind: Literal["warn", "plain"]
+
+
+class PluginPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that a plugin brings, where any run of the site is its own."""
 
     name: str
-    validated: tuple[str, ...]
-    """Sentences on the experts behind the ratings; empty where there are none."""
-    warning: str
-    """Holds the note above its scores while any case has no experts' ratings. Else it is empty."""
+    title: str
+    benchmarks: tuple[str, ...]
+    """Those that it is about."""
+    marks: tuple[MarkLine, ...]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,12 +160,14 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
 
     scoring: str
     tables: tuple[tuple[str, str], ...]
-    """(name, key): benchmarks, mde, cost, jury, pairs, ranks, and harm where actions are labelled.
+    """(name, key): benchmarks, mde, cost, jury, pairs, ranks, and those of plugins' pages.
     Content: `PageTable`."""
     benchmarks: tuple[tuple[str, str], ...]
     """(benchmark, key). Content: `BenchmarkPage`."""
     runs: tuple[tuple[str, str, str], ...]
     """(benchmark, model, key). Content: `RunPage`."""
+    values: tuple[tuple[str, str], ...]
+    """(page, key) of what else pages of plugins read. Content: as its plugin writes it."""
     made: str
     """Key of how and when each run was made. Content: a list of `RunLine`."""
 
@@ -191,7 +201,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
 class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """`data/site.js`: what every page needs; read first."""
 
-    schema: Literal["medhelm.site/3"] = SCHEMA
+    schema: Literal["medhelm.site/4"] = SCHEMA
     title: str
     data: Literal["sample", "full"]
     medhelm: str
@@ -200,7 +210,7 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[BenchmarkLine, ...]
     offline_jury: tuple[str, ...]
     """Benchmarks rated by the offline stand-in."""
-    labelled: tuple[LabelledLine, ...]
+    pages: tuple[PluginPage, ...]
     incomplete: tuple[tuple[str, str], ...]
     """(benchmark, model) of runs that were stopped before their end."""
     taxonomy: tuple[CategoryLine, ...]

@@ -18,16 +18,21 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+import numpy as np
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
-from medhelm.schema.data import DataClass
+from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunRecord, UsageTotals
+from medhelm.schema.score import Scoring
+from medhelm.tables.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
+from medhelm.tables.published import PublishedRuns
+from medhelm.tables.results import Results, read_scores
 from medhelm.tables.selection import GradedRun
-from medhelm.tables.table import Table, Value
-from medhelm.tables.validity import UNVALIDATED, Validity
-from medhelm_leaderboard.pages import LabelledLine, RunLine
+from medhelm.tables.study import Study
+from medhelm.tables.table import Settings, Table, Value
+from medhelm_leaderboard.pages import RunLine
 
 KEY_FILE = "publishing.key"
 """Lies in the results folder: without it nobody can find an instance by its published hash."""
@@ -40,6 +45,7 @@ _PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
 """A path, or an address with its scheme."""
 _MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
+_NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
 def has_text(card: BenchmarkCard) -> bool:
@@ -106,33 +112,91 @@ def agreement(table: Table, results: Path) -> Table:
     return replace(table, rows=rows, notes=notes)
 
 
-def harm(table: Table, cards: Iterable[BenchmarkCard], validity: Mapping[str, Validity]) -> Table:
-    """Return the table of harm without the facts in the cases of data whose text is not published.
+def runs(scoring: Scoring, results: Results, settings: Settings) -> PublishedRuns:
+    """Return the runs under one scoring as a page of a plugin may read them."""
+    raw = results.study(settings)
+    cells = {(b, m): cell for b, own in raw.cells.items() for m, cell in own.items()}
+    closed = frozenset(b for b, panel in raw.panels.items() if not has_text(panel.card))
+    places = {b: _places(raw.cells[b].values()) for b in closed}
+    shown = {key: _stripped(cell, places.get(key[0])) for key, cell in cells.items()}
 
-    Those are the rows by specialty, and who validated the ratings. A category of actions is one
-    of eleven words of medhelm.
+    def metadata(cell: Cell) -> Mapping[int, Mapping[str, str]]:
+        benchmark = cell.run.benchmark
+        try:
+            run = cells[benchmark, cell.run.model].run
+            found = read_metadata(read_scores(run, METADATA_COLUMNS))
+        except (RecordError, ValueError):  # whose message names a path
+            raise RecordError(_NO_METADATA) from None
+        if benchmark not in closed:
+            return found
+        scored = {key: place for place, key in enumerate(places[benchmark].tolist())}
+        others = enumerate((key for key in found if key not in scored), start=len(scored))
+        at = scored | {key: place for place, key in others}
+        return {at[key]: _closed_metadata(tags) for key, tags in found.items()}
+
+    study = Study(shown.values(), settings)
+    return PublishedRuns(scoring=scoring, study=study, metadata=metadata, closed=closed)
+
+
+def _closed_metadata(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return what may be known of a closed instance: that experts validated it, which models made it."""
+    found = {VALIDATION: ""} if VALIDATION in tags else {}
+    if MADE_BY in tags:
+        found[MADE_BY] = ", ".join(map(plain_name, tags[MADE_BY].split(", ")))
+    return found
+
+
+def _places(cells: Iterable[Cell]) -> Keys:
+    """Return every key of an instance or cluster of a benchmark, sorted: its place takes its place."""
+    keys = [k for c in cells for s in c.scores.values() for k in (s.ids, s.clusters)]
+    return np.unique(np.concatenate(keys))
+
+
+def _stripped(cell: Cell, places: Keys | None) -> Cell:
+    """Return a cell without folder, endpoint and texts; with places as keys where it is closed.
+
+    A key is a hash of an id, which can be found by trying all record numbers. The order is kept, so
+    that every number stays the same.
     """
-    closed = {card.name for card in cards if not has_text(card)}
-    rows = tuple(r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed)
-    said = list(table.notes)
-    for own in (validity[name] for name in sorted(closed & set(validity))):
-        named = set(own.validated())
-        places = [place for place, note in enumerate(said) if note in named]
-        if places:
-            said[places[0]] = own.validated(is_named=False)[0]
-            said = [note for place, note in enumerate(said) if place not in places[1:]]
-    if len(rows) < len(table.rows):
-        names = ", ".join(sorted({str(r["benchmark"]) for r in table.rows} & closed))
-        said.append(f"Errors by specialty are not published of {names}: they tell of the cases.")
-    return replace(table, rows=rows, notes=tuple(said))
+    record, change = named(cell.run).record, msgspec.structs.replace
+    spec = change(record.spec, model=_stripped_model(record.spec.model))
+    card = record.card
+    if card.data_class != "public":
+        card = change(card, instruction="", source="")
+    grading = record.grading if places is None else change(record.grading, parts=())
+    stripped = change(
+        record,
+        spec=spec,
+        card=change(card, plugin=""),
+        grading=grading,
+        provenance=dict(provenance(record)),
+        served_models=dict(served(record)),
+    )
+    run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
+    scores = {
+        name: own if places is None else _placed(own, places) for name, own in cell.scores.items()
+    }
+    return Cell(run, scores)
 
 
-def labelled_line(benchmark: str, card: BenchmarkCard, validity: Validity | None) -> LabelledLine:
-    """Return the note above scores of labelled actions; None: metadata cannot be read."""
-    if validity is None:
-        return LabelledLine(name=benchmark, validated=(), warning=UNVALIDATED)
-    said = validity.validated(is_named=has_text(card))
-    return LabelledLine(name=benchmark, validated=said, warning=validity.warning)
+def _stripped_model(model: ModelSpec) -> ModelSpec:
+    return msgspec.structs.replace(
+        model,
+        model=plain_name(model.model) if model.model else "",
+        base_url=None,
+        api_key_env=None,
+        system_prompt=None,
+        extra_body={},
+        sampling=msgspec.structs.replace(model.sampling, stop=()),
+        note="",
+    )
+
+
+def _placed(scores: MetricScores, places: Keys) -> MetricScores:
+    ids = np.searchsorted(places, scores.ids).astype(np.uint64)
+    is_own = scores.clusters is scores.ids
+    clusters = ids if is_own else np.searchsorted(places, scores.clusters).astype(np.uint64)
+    return replace(scores, ids=ids, clusters=clusters, answers=None)
 
 
 def publishing_key(results: Path) -> bytes:

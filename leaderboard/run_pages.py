@@ -12,11 +12,13 @@ import msgspec
 
 from medhelm import __version__
 from medhelm.errors import RecordError
+from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import SCHEMA, JudgeLine, Problem, RunPage
+from medhelm_leaderboard.plugin_pages import PluginDetails
 from medhelm_leaderboard.texts import (
     BenchmarkTexts,
     Line,
@@ -69,7 +71,9 @@ def _stat(path: Path) -> tuple[str, int, int]:
     return path.name, stat.st_size, stat.st_mtime_ns
 
 
-def write_runs(site: SiteFolder, runs: Sequence[GradedRun], results: Path) -> list[Problem]:
+def write_runs(
+    site: SiteFolder, runs: Sequence[GradedRun], results: Path, pages: Iterable[Page] = ()
+) -> list[Problem]:
     """Write the pages of the runs of one benchmark and scoring; return what cannot be read."""
     lines: dict[str, Lines] = {}
     problems: list[Problem] = []
@@ -80,7 +84,7 @@ def write_runs(site: SiteFolder, runs: Sequence[GradedRun], results: Path) -> li
             problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
     readable = [run for run in runs if run.model in lines]
     if publish.has_text(runs[0].record.card):
-        return problems + _write_open(site, readable, lines)
+        return problems + _write_open(site, readable, lines, PluginDetails(pages))
     _write_hidden(site, readable, lines, publish.publishing_key(results))
     return problems
 
@@ -97,7 +101,10 @@ def _write_hidden(
 
 
 def _write_open(
-    site: SiteFolder, runs: Sequence[GradedRun], lines: Mapping[str, Lines]
+    site: SiteFolder,
+    runs: Sequence[GradedRun],
+    lines: Mapping[str, Lines],
+    details: PluginDetails,
 ) -> list[Problem]:
     problems = []
     texts = places(lines.values())
@@ -105,17 +112,17 @@ def _write_open(
     for run in runs:
         name = _key(run).replace("run-", "answers-", 1)
         try:
-            answers[run.model] = write_answers(site, name, run, lines[run.model], texts)
+            answers[run.model] = write_answers(site, name, run, lines[run.model], texts, details)
         except RecordError:
             what = "its answers cannot be read; its page shows scores without text"
             problems.append(Problem(where=run.folder, what=what))
     scoring = runs[0].record.grading.scoring
     group = short_hash(scoring, runs[0].benchmark)
-    shards = write_instances(site, f"text-{group}", texts) if answers else ()
+    shards = write_instances(site, f"text-{group}", texts, details) if answers else ()
     for run in runs:
         page = _with_text(run, lines[run.model], answers.get(run.model, ()), shards, texts)
         site.put_data(_key(run), page)
-    return problems
+    return problems + details.problems
 
 
 def _key(run: GradedRun) -> str:

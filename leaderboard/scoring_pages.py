@@ -1,60 +1,83 @@
-"""The pages of one scoring: its tables and views, a page of each benchmark, keys of its runs."""
+"""The pages of one scoring: its tables and views, those of plugins, a page of each benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from medhelm.config import packaged_suites
-from medhelm.errors import RecordError
 from medhelm.plugins.registry import Registry
+from medhelm.schema.page import Page
+from medhelm.schema.score import Scoring
 from medhelm.tables import formats
 from medhelm.tables.cells import Cell
-from medhelm.tables.harm import has_labels
+from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study import Study
 from medhelm.tables.table import Settings, Table
-from medhelm.tables.validity import Validity
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.build_state import Made
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
 from medhelm_leaderboard.pages import Download, Problem, ScoringPages, page_table
+from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
 from medhelm_leaderboard.run_pages import run_key
 from medhelm_leaderboard.views import write_views
 
 _TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "jury", "pairs", "ranks")
 
-_NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
+
+@dataclass(frozen=True)
+class _Rendered:
+    """A table as the site holds it."""
+
+    title: str
+    data: bytes
+    files: Mapping[str, bytes]
+    """Content by the ending of its name."""
+
+
+def _rendered(table: Table) -> _Rendered:
+    forms = {"csv": formats.to_csv(table), "json": formats.to_json(table)}
+    files = {form: text.encode() for form, text in forms.items()}
+    return _Rendered(table.title, msgspec.json.encode(page_table(table)), files)
 
 
 def write_scoring(
     site: SiteFolder,
-    scoring: str,
+    scoring: Scoring,
     cells: tuple[Cell, ...],
     registry: Registry,
+    pages: Iterable[Page],
     settings: Settings,
     made: Made,
 ) -> None:
     """Write all pages of one scoring and note in `made` what was written."""
     loaded = Results(cells)
     study = loaded.study(settings)
-    tables = _tables(loaded, study, settings, scoring, made)
+    tables = {
+        name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
+        for name in _TABLES
+    }
+    runs = publish.runs(scoring, loaded, settings)
+    shown = {name: _rendered(table) for name, table in tables.items()}
+    values = _plugin_pages(site, runs, pages, shown, made)
     keys = []
-    for name, table in tables.items():
-        keys.append((name, site.put_data(f"table-{scoring}-{name}", page_table(table))))
-        for form, content in (("csv", formats.to_csv(table)), ("json", formats.to_json(table))):
+    for name, table in shown.items():
+        keys.append((name, site.put_data(f"table-{scoring}-{name}", table.data)))
+        for form, content in table.files.items():
             path = f"tables/{scoring}/{name}.{form}"
-            site.put(path, content.encode())
+            site.put(path, content)
             made.downloads.append(
                 Download(title=table.title, path=path, format=form, scoring=scoring)
             )
-    benchmarks, runs = [], []
+    benchmarks, run_keys = [], []
     for benchmark, own in study.cells.items():
         key = write_benchmark(site, study, benchmark, tables["benchmarks"], registry)
         benchmarks.append((benchmark, key))
-        runs += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
+        run_keys += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
     made.views += write_views(site, scoring, study, packaged_suites())
     lines = [publish.run_line(cell.record) for cell in cells]
     made.scorings.append(
@@ -62,7 +85,8 @@ def write_scoring(
             scoring=scoring,
             tables=tuple(keys),
             benchmarks=tuple(benchmarks),
-            runs=tuple(runs),
+            runs=tuple(run_keys),
+            values=tuple(values),
             made=site.put_data(f"made-{scoring}", msgspec.json.encode(lines)),
         )
     )
@@ -70,34 +94,35 @@ def write_scoring(
     made.ranks += _ranks(scoring, tables["overall"])
 
 
-def _tables(
-    loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
-) -> dict[str, Table]:
-    """Return the tables of the site by name; that of harm where any action is labelled."""
-    tables = {
-        name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
-        for name in _TABLES
-    }
-    cards = {b: panel.card for b, panel in study.panels.items() if has_labels(study, b)}
-    if not cards:
-        return tables
-    validity: dict[str, Validity] = {}
-    try:
-        validity = loaded.validity(settings)
-        table = loaded.typed("harm", settings)
-        tables["harm"] = publish.harm(table, cards.values(), validity)
-    except RecordError:  # the only table here that needs the metadata of instances
-        where = f"the page Harm, scoring={scoring}"
-        made.problems.append(Problem(where=where, what=_NO_METADATA))
-    for benchmark, card in cards.items():
-        line = publish.labelled_line(benchmark, card, validity.get(benchmark))
-        known = made.labelled.get(benchmark, line)
-        made.labelled[benchmark] = msgspec.structs.replace(
-            line,
-            validated=tuple(dict.fromkeys((*known.validated, *line.validated))),
-            warning=known.warning or line.warning,
-        )
-    return tables
+def _plugin_pages(
+    site: SiteFolder,
+    runs: PublishedRuns,
+    pages: Iterable[Page],
+    shown: dict[str, _Rendered],
+    made: Made,
+) -> list[tuple[str, str]]:
+    """Add the tables of plugins' pages; return the keys of what else they read, by page."""
+    keys = []
+    for page in pages:
+        where = f"the page {page.title}, scoring={runs.scoring}"
+        try:
+            data = runs_data(page, runs, shown)
+            if data is None:
+                continue
+            own = {table.name: _rendered(table) for table in data.tables}
+            line = page_line(page, data, made.pages.get(page.name))
+            values = None if data.values is None else encoded(data.values)
+        except (Exception, SystemExit) as e:  # the boundary to plugins
+            made.problems.append(Problem(where=where, what=fault_of(page, e)))
+            continue
+        if data.left_out:
+            made.problems.append(Problem(where=where, what=f"left out: {data.left_out}"))
+        made.pages[page.name] = line
+        shown.update(own)
+        if values is not None:
+            key = site.put_data(f"page-{runs.scoring}-{page.name}", bytes(values))
+            keys.append((page.name, key))
+    return keys
 
 
 def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:

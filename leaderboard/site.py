@@ -15,13 +15,14 @@ from medhelm.plugins.registry import Registry
 from medhelm.tables.cells import Cell
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.assets import look
+from medhelm_leaderboard.assets import assets
 from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import Group, SiteFolder
 from medhelm_leaderboard.first_page import write_first_page
 from medhelm_leaderboard.pages import SCHEMA, Problem
+from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import file_starts, fingerprint, short_hash
 from medhelm_leaderboard.scoring_pages import write_scoring
 from medhelm_leaderboard.worker_pool import WorkerPool
@@ -60,19 +61,20 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
 def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
     found = collect(wanted)
     secret = _secret(found, wanted.results)
-    files = dict(look())
+    pages, refused = usable(registry.pages.values())
+    files = dict(assets(pages))
     inputs = _inputs(found, registry, options, files, secret)
-    made = Made(problems=list(found.problems))
+    made = Made(problems=[*found.problems, *refused])
     removed = 0
     if site.before is None or site.before.inputs != inputs or not site.is_whole():
         site.begin()
         for name, content in files.items():
             site.put(name, content)
-        workers = WorkerPool(site, wanted.results)
+        workers = WorkerPool(site, wanted.results, registry)
         try:
             workers.start(_changed_groups(site, found, made, secret))
             for scoring, cells in found.cells.items():
-                write_scoring(site, scoring, cells, registry, options.settings, made)
+                write_scoring(site, scoring, cells, registry, pages, options.settings, made)
             for group, problems in workers.finish().items():
                 made.groups[group] = msgspec.structs.replace(made.groups[group], problems=problems)
         finally:
@@ -112,6 +114,8 @@ def _inputs(
     digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
     digest.update(repr([packaged_suites(), registry.taxonomy]).encode())
     digest.update(msgspec.json.encode(found.problems))
+    for page in registry.pages.values():
+        digest.update(f"{page.name} {page.title!r} {code_hash(page)}".encode())
     for cells in found.cells.values():
         digest.update(fingerprint((cell.run for cell in cells), secret).encode())
         digest.update(repr([embedded(registry, cell.record) for cell in _firsts(cells)]).encode())

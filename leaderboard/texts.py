@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from medhelm.errors import RecordError
 from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
@@ -27,9 +26,9 @@ from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.actions import action_lines, label_lines
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.instance_pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
+from medhelm_leaderboard.plugin_pages import PluginDetails
 
 SHARD = 256 * 1024
 """Bytes of JSON in a shard, but for one instance that is longer."""
@@ -103,7 +102,12 @@ def places(runs: Iterable[Lines]) -> BenchmarkTexts:
 
 
 def write_answers(
-    site: SiteFolder, name: str, run: GradedRun, lines: Lines, texts: BenchmarkTexts
+    site: SiteFolder,
+    name: str,
+    run: GradedRun,
+    lines: Lines,
+    texts: BenchmarkTexts,
+    details: PluginDetails,
 ) -> Shards:
     """Write the answers of a run and return its shards; raises RecordError where its log is unread.
 
@@ -117,7 +121,7 @@ def write_answers(
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
                 prompt = _see(texts, episode)
-                found[key] = _encode(_answer(episode, lines.found[key], judged, prompt))
+                found[key] = _encode(_answer(episode, lines.found[key], judged, prompt, details))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
     if len(found) < len(lines.keys):
@@ -144,6 +148,7 @@ def _answer(
     line: Line,
     judged: Sequence[tuple[str, Mapping[int, Judgement]]],
     prompt: tuple[tuple[str, str], ...] | None,
+    details: PluginDetails,
 ) -> AnswerLine:
     response = episode.response
     key = judgement_key(episode) if judged else 0
@@ -158,7 +163,8 @@ def _answer(
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
         prompt=prompt,
-        labels=label_lines(episode.instance, response, line.scores),
+        details=details.of_answer(episode, line.scores),
+        turns=details.turns(episode),
     )
 
 
@@ -185,31 +191,34 @@ def _judgements(run: Path, record: RunRecord) -> list[tuple[str, Mapping[int, Ju
     ]
 
 
-def write_instances(site: SiteFolder, name: str, texts: BenchmarkTexts) -> Shards:
+def write_instances(
+    site: SiteFolder, name: str, texts: BenchmarkTexts, details: PluginDetails
+) -> Shards:
     """Write the instances of a benchmark and return its shards."""
     lines = []
     for i in texts.ids:
         instance = texts.instances.get(i)  # None: only in a run whose log cannot be read
-        lines.append(
-            b"null" if instance is None else _encode(_instance(instance, texts.prompts.get(i, ())))
-        )
+        prompt = texts.prompts.get(i, ())
+        lines.append(b"null" if instance is None else _encode(_instance(instance, prompt, details)))
     return _shards(site, name, lines)
 
 
-def _instance(instance: Instance, prompt: tuple[tuple[str, str], ...]) -> InstanceLine:
-    actions = action_lines(instance)
-    has_rubric = actions is not UNSET  # which holds all that references and answer key do
+def _instance(
+    instance: Instance, prompt: tuple[tuple[str, str], ...], details: PluginDetails
+) -> InstanceLine:
+    own, gold = details.of_instance(instance)
     return InstanceLine(
         id=instance.id,
         context=instance.context,
         question=instance.question,
         choices=instance.choices,
-        references=() if has_rubric else instance.references,
-        answer_key=() if has_rubric else tuple(instance.answer_key.items()),
+        references=() if gold else instance.references,
+        answer_key=() if gold else tuple(instance.answer_key.items()),
         metadata=tuple(instance.metadata.items()),
         criteria=tuple((c.name, c.text) for c in instance.criteria),
         prompt=prompt,
-        actions=actions,
+        details=own,
+        gold=gold,
     )
 
 

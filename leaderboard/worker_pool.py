@@ -18,10 +18,12 @@ from threading import Thread
 import msgspec
 
 from medhelm.errors import MedhelmError
+from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.run import RunRecord
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
+from medhelm_leaderboard.plugin_pages import usable
 from medhelm_leaderboard.run_pages import file_starts, write_runs
 
 _FEW = 20_000
@@ -35,6 +37,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     results: str
     runs: tuple[tuple[str, str, RunRecord], ...]
     """(grading folder, its path below the results folder, its record as it is published)."""
+    plugins: tuple[str, ...]
+    """Plugin files that the user named; those that are installed are found again."""
     known: dict[str, str]
     """Files of the earlier build, by path; those of this benchmark."""
 
@@ -52,8 +56,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerPool:
     """Writes run pages in the background: `start` hands out tasks, `finish` lends a hand."""
 
-    def __init__(self, site: SiteFolder, results: Path) -> None:
-        self._site, self._results = site, results
+    def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
+        self._site, self._results, self._registry = site, results, registry
         self._tasks: SimpleQueue[tuple[str, Task]] = SimpleQueue()
         self._done: dict[str, Done] = {}
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -126,13 +130,14 @@ class WorkerPool:
 
     def _work_here(self) -> None:
         while (task := self._next()) is not None:
-            self._done[task[0]] = _work(task[1])
+            self._done[task[0]] = _work(task[1], self._registry)
 
     def _task(self, name: str, runs: Sequence[GradedRun]) -> Task:
         return Task(
             site=str(self._site.path),
             results=str(self._results),
             runs=tuple((str(r.path), r.folder, r.record) for r in runs),
+            plugins=self._registry.files,
             known=self._site.known(file_starts(name)),
         )
 
@@ -157,19 +162,22 @@ class WorkerPool:
             self._done[task[0]] = msgspec.json.decode(answer, type=Done)
 
 
-def _work(task: Task) -> Done:
+def _work(task: Task, registry: Registry) -> Done:
     site = SiteFolder(Path(task.site))
     site.know(task.known)
     runs = [GradedRun(Path(path), folder, record) for path, folder, record in task.runs]
-    problems = write_runs(site, runs, Path(task.results))
+    problems = write_runs(site, runs, Path(task.results), usable(registry.pages.values())[0])
     return Done(files=dict(site.files), written=site.written, problems=tuple(problems))
 
 
 def work() -> None:
     """Do tasks until there are no more."""
+    registry = None
     for line in sys.stdin.buffer:
+        task = msgspec.json.decode(line, type=Task)
         try:
-            done = _work(msgspec.json.decode(line, type=Task))
+            registry = registry or load_registry(task.plugins)
+            done = _work(task, registry)
         except MedhelmError as e:
             done = Done(files={}, written=0, problems=(), error=str(e))
         sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")

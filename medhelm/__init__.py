@@ -69,11 +69,15 @@ if TYPE_CHECKING:
     from medhelm.schema.episode import Sampling as Sampling
     from medhelm.schema.model import ModelSpec as ModelSpec
     from medhelm.schema.model import Price as Price
+    from medhelm.schema.page import Page as Page
     from medhelm.schema.score import Metric as Metric
     from medhelm.schema.score import Outcome as Outcome
     from medhelm.schema.score import Score as Score
     from medhelm.schema.score import Scoring as Scoring
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
+    from medhelm.tables.published import Mark as Mark
+    from medhelm.tables.published import PageData as PageData
+    from medhelm.tables.published import PublishedRuns as PublishedRuns
     from medhelm.tables.results import Results as Results
     from medhelm.tables.results import load_results as load_results
 
@@ -110,6 +114,7 @@ _HOMES = {
     "plugins.hookspecs": ("hookimpl",),
     "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
     "similarity.rouge": ("rouge_scores",),
+    "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
     "schema.data": (
         "Benchmark",
@@ -136,6 +141,7 @@ _HOMES = {
         "ModelSpec",
         "Price",
     ),
+    "schema.page": ("Page",),
     "schema.score": (
         "Metric",
         "Outcome",

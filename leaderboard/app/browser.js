@@ -249,7 +249,7 @@
     return place < 0 ? 0 : Math.floor(place / PAGE) + 1;
   }
 
-  function actions(browser) {
+  function buttons(browser) {
     const { view, lines, parts } = browser;
     browser.open = (line, { isStep = false, isChosen = false } = {}) => {
       browser.current = line;
@@ -307,7 +307,7 @@
     };
     const candidates = medhelm.linesThatPass(lines, want, other ? other.lines : null);
     const browser = { view, card, lines, other, want, parts, candidates, found: want.query ? [] : candidates, links: new Map(), turns: 0, isSearching: Boolean(want.query), isStopped: false };
-    actions(browser);
+    buttons(browser);
     begin(browser);
     parts.list.addEventListener("keydown", (event) => listKeys(browser, event));
     fillList(browser);

@@ -13,18 +13,18 @@
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     plotlyServerURL: "",
   };
-  const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn", "accent-ink", "mild", "mild-ink", "moderate", "moderate-ink", "severe", "severe-ink"];
+  const INK = ["text", "faint", "line", "line-strong", "surface", "accent", "second", "third", "plot-grid", "warn", "accent-ink"];
 
   const PAPER_PX = 960;
   let isPrinting = false;
 
   // Paper is white whatever the theme, but the page is told of printing before its styles are.
-  function colours() {
+  function colours(more) {
     const root = document.documentElement;
     const chosen = root.getAttribute("data-theme");
     if (isPrinting) root.setAttribute("data-theme", "light");
     const style = getComputedStyle(root);
-    const found = Object.fromEntries(INK.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    const found = Object.fromEntries([...INK, ...more].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     if (isPrinting && chosen) root.setAttribute("data-theme", chosen);
     else if (isPrinting) root.removeAttribute("data-theme");
     return found;
@@ -83,7 +83,7 @@
   }
 
   function draw(chart) {
-    const ink = colours();
+    const ink = colours(chart.inks);
     const { data, layout: given } = chart.plot(ink);
     const size = isPrinting ? { width: PAPER_PX, height: chart.element.clientHeight } : {};
     return Plotly.react(chart.element, data, { ...layout(ink, given), ...size }, CONFIG);
@@ -112,12 +112,12 @@
     return { tickvals: ticks, ticktext: ticks.map((v) => `$${v >= 1 ? v.toLocaleString("en-US") : v}`) };
   };
 
-  /** Return a figure: title, caption, table (a node), height, plot(colours) -> {data, layout}, click(point). */
+  /** Return a figure: title, caption, table (a node), height, plot(colours) -> {data, layout}, click(point), inks (names of further colours of the styles). */
   medhelm.figure = (options) => {
     const title = h("h2", { id: medhelm.newId("figure") }, options.title);
     const element = h("div", { class: "plot", role: "group", "aria-label": `Chart: ${title.textContent}. The table below holds what it shows.` });
     element.style.setProperty("height", `${options.height || 420}px`);
-    const chart = { element, plot: options.plot, click: options.click };
+    const chart = { element, plot: options.plot, click: options.click, inks: options.inks || [] };
     document.addEventListener("medhelm:placed", () => element.isConnected && start(chart), { once: true });
     return h(
       "figure",
@@ -172,10 +172,10 @@
   const BLUE = [[247, 247, 247], [146, 197, 222], [33, 102, 172]];
   const ORANGE = [[247, 247, 247], [253, 184, 99], [179, 88, 6]];
 
-  const HARM = [[253, 245, 234], [250, 224, 187], [217, 130, 43], [134, 36, 15]];
+  const AMBER = [[253, 245, 234], [250, 224, 187], [217, 130, 43], [134, 36, 15]];
 
-  /** Return background and ink for an amount of harm from 0 to 1: the darker the more. */
-  medhelm.harmColour = (share) => paint(between(share, HARM));
+  /** Return background and ink for an amount from 0 to 1: the darker the more. */
+  medhelm.amountColour = (share) => paint(between(share, AMBER));
 
   /** Return background and ink for a difference from -1 to 1: orange below 0, blue above. */
   medhelm.differenceColour = (share) => paint(between(Math.abs(share), share < 0 ? ORANGE : BLUE));

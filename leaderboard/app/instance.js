@@ -25,6 +25,40 @@
     return found.length ? part(title, medhelm.facts(found.map(([name, value]) => [medhelm.name(name), medhelm.shown(value, 2000)]), "tight")) : null;
   }
 
+  // What plugins' pages show ----------------------------------------------------------------------
+
+  /** Return what a page shows of an instance or an answer; null where it shows nothing. */
+  medhelm.detailOf = (line, name) => ((line && line.details) || []).find(([page]) => page === name)?.[1] ?? null;
+
+  // A part that fails costs only itself.
+  function drawn(title, draw) {
+    try {
+      const nodes = draw();
+      return nodes ? part(title, nodes) : null;
+    } catch (error) {
+      return part(title, h("p", { class: "note bad", role: "alert" }, "This part cannot be shown. ", medhelm.shown(error.message, 500)));
+    }
+  }
+
+  function detailed(key, lines) {
+    const shown = lines.flatMap((line) => ((line && line.details) || []).map(([name]) => name));
+    return [...medhelm.pages].filter(([name, page]) => page[key] && shown.includes(name));
+  }
+
+  function itemDetails(item, sides) {
+    const title = (name) => (item.gold === name ? "Gold" : medhelm.pluginPages.get(name)?.title || name);
+    return detailed("item", [item]).map(([name, page]) => drawn(title(name), () => page.item(medhelm.detailOf(item, name), sides)));
+  }
+
+  function answerDetails(item, side) {
+    return detailed("answer", [item, side.answer]).map(([name, page]) => drawn(page.answerTitle || name, () => page.answer(medhelm.detailOf(item, name), medhelm.detailOf(side.answer, name), side)));
+  }
+
+  function turns(answer, seek) {
+    if (!answer.turns) return null;
+    return part(`Turns (${answer.turns.length})`, h("ol", { class: "turns" }, answer.turns.map(([who, text]) => h("li", { class: "message" }, h("p", { class: "faint" }, medhelm.name(who)), medhelm.longText(text, seek)))));
+  }
+
   // The case ------------------------------------------------------------------------------------
 
   function choiceItem(item, sides, text, place) {
@@ -75,7 +109,8 @@
       textPart("Context", item.context, seek),
       textPart("Question", item.question, seek),
       choices(item, sides),
-      item.actions ? part("Gold", medhelm.actionTable(item, sides)) : [gold(item, seek), pairs("For the metric only", item.answer_key)],
+      item.gold ? null : [gold(item, seek), pairs("For the metric only", item.answer_key)],
+      itemDetails(item, sides),
       criteria(item),
       pairs("Metadata", item.metadata),
       promptDetails("Prompt as sent", item.prompt, seek));
@@ -141,7 +176,8 @@
     if (side.line < 0) return h("section", attributes, head, h("p", { class: "note" }, "This run has no answer to this instance and repeat."));
     if (!side.answer) return h("section", attributes, head, h("p", { class: "note" }, medhelm.shown(side.lines.run.note || "The text of this answer cannot be read.", 500)));
     return h("section", attributes, head,
-      item && item.actions ? part("Errors", medhelm.errorList(item, side)) : null,
+      answerDetails(item, side),
+      turns(side.answer, seek),
       part("Response", response(side.answer, seek)),
       answerFacts(side.answer),
       promptDetails("Prompt as sent to this model", side.answer.prompt, seek),

@@ -87,18 +87,22 @@
 
   // Search --------------------------------------------------------------------------------------
 
+  function detailTexts(line) {
+    return (line.details || []).flatMap(([name, value]) => medhelm.pages.get(name)?.texts?.(value) || []);
+  }
+
   function instanceText(item) {
     if (!item) return "";
     const pairs = [...item.answer_key, ...item.metadata, ...item.criteria, ...item.prompt].flat();
-    const guidelines = (item.actions || []).flatMap((action) => action.references);
-    return [item.context, item.question, ...item.choices, ...item.references, ...guidelines, ...pairs].join("\n");
+    return [item.context, item.question, ...item.choices, ...item.references, ...detailTexts(item), ...pairs].join("\n");
   }
 
   function answerText(answer) {
     if (!answer) return "";
     const replies = answer.judges.flatMap((judge) => judge.replies);
     const prompt = (answer.prompt || []).map(([, content]) => content);
-    return [answer.text, answer.extracted, answer.error, ...replies, ...prompt].join("\n");
+    const turns = (answer.turns || []).map(([, text]) => text);
+    return [answer.text, answer.extracted, answer.error, ...replies, ...turns, ...prompt].join("\n");
   }
 
   function byShard(shards, candidates, place) {

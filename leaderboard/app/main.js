@@ -3,42 +3,29 @@
 // The frame around pages: navigation, marks that hold for all of them, the foot; then the first page.
 (() => {
   const { h } = medhelm;
-  const PAGES = [
-    ["overview", "Overview"],
-    ["heatmap", "Heatmap"],
-    ["categories", "Categories"],
-    ["cost", "Cost"],
-    ["statistics", "Statistics"],
-    ["harm", "Harm"],
-    ["jury", "Jury"],
-    ["benchmarks", "Benchmarks"],
-    ["about", "About"],
-  ];
-  const PARENT = new Map([["benchmark", "benchmarks"], ["run", "benchmarks"]]);
-
   medhelm.showNav = (view) => {
-    const here = PARENT.get(view.name) || view.name;
-    const shown = PAGES.filter(([name]) => name !== "harm" || medhelm.labelled.size);
-    const items = shown.map(([name, title]) =>
-      h("li", null, medhelm.link(medhelm.carried(view, name), { "aria-current": name === here ? "page" : null }, title)),
+    const here = medhelm.pages.get(view.name)?.parent || view.name;
+    const titles = [...medhelm.pages].map(([name, page]) => [name, medhelm.pluginPages.get(name)?.title || page.title]);
+    const items = titles.filter(([, title]) => title).map(([name, title]) =>
+      h("li", null, medhelm.link(medhelm.carried(view, name), { "aria-current": name === here ? "page" : null }, medhelm.plain(title, 60))),
     );
     document.getElementById("nav").replaceChildren(h("ul", null, items));
-    closeMenu();
+    closeNav();
   };
 
-  function closeMenu() {
-    document.getElementById("menu").setAttribute("aria-expanded", "false");
+  function closeNav() {
+    document.getElementById("pages").setAttribute("aria-expanded", "false");
   }
 
-  function startMenu() {
-    const button = document.getElementById("menu");
+  function startNav() {
+    const button = document.getElementById("pages");
     button.addEventListener("click", () => {
       const isOpen = button.getAttribute("aria-expanded") === "true";
       button.setAttribute("aria-expanded", String(!isOpen));
     });
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && button.getAttribute("aria-expanded") === "true") {
-        closeMenu();
+        closeNav();
         button.focus();
       }
     });
@@ -94,7 +81,7 @@
   }
 
   async function start() {
-    startMenu();
+    startNav();
     startTheme();
     startSkip();
     try {

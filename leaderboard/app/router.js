@@ -2,13 +2,21 @@
 
 // Pages by the address behind #, which also holds filters, sorting and tabs: every view has a link.
 (() => {
-  const pages = new Map();
+  const pages = (medhelm.pages = new Map());
   const CARRIED = ["scoring", "suite", "access", "category", "weights", "by"];
   let current = null;
   let turn = 0;
 
-  /** Make a page known: `render(view)` returns its nodes, or a promise of them. */
-  medhelm.page = (name, title, render) => pages.set(name, { title, render });
+  /**
+   * Make a page known. Those with a title are in the navigation, in the order of their scripts.
+   *
+   * render(view): its nodes, or a promise of them; title: of a plugin's page the plugin has it;
+   * parent: the page that the navigation marks instead. Of plugins' pages, each may be left out:
+   * benchmarkLink: the text of the link from a benchmark's page; words: pairs for the page About;
+   * item(value, sides): nodes of what it shows of an instance; answerTitle and answer(value, own, side):
+   * of an answer, `value` being that of its instance; texts(value): the texts in it that can be searched.
+   */
+  medhelm.page = (name, page) => pages.set(name, page);
 
   /** Return an address: page, parts of the path, and what is asked of it; empty values are left out. */
   medhelm.hash = (name, path = [], query = {}) => {

@@ -43,6 +43,7 @@
       benchmarks: new Map(pages.benchmarks),
       run: byTwo(pages.runs),
       runs: pages.runs,
+      values: new Map(pages.values),
       made: pages.made,
     };
   }
@@ -54,7 +55,7 @@
     medhelm.benchmarks = new Map(site.benchmarks.map((b) => [b.name, b]));
     medhelm.scorings = new Map(site.scorings.map((s) => [s.scoring, scoringPages(s)]));
     medhelm.offlineJury = new Set(site.offline_jury);
-    medhelm.labelled = new Map(site.labelled.map((line) => [line.name, line]));
+    medhelm.pluginPages = new Map(site.pages.map((page) => [page.name, page]));
     // Runs name them by title, the taxonomy by id too.
     medhelm.categories = new Map(site.taxonomy.flatMap((c) => [[c.title, c], [c.id, c]]));
     medhelm.subcategories = new Map(
@@ -78,6 +79,12 @@
     return key === undefined || key === null ? null : medhelm.reader(await medhelm.load(key));
   };
 
+  /** Return what a plugin's page reads besides its tables, or null. */
+  medhelm.valuesOf = async (scoring, page) => {
+    const pages = medhelm.scorings.get(scoring);
+    return pages && pages.values.has(page) ? medhelm.load(pages.values.get(page)) : null;
+  };
+
   function badge(kind, label, title) {
     return medhelm.h("span", { class: `badge ${kind}`, title }, label);
   }
@@ -97,12 +104,10 @@
     return marks;
   };
 
-  /** Return what stands above the scores of labelled actions: whose the ratings are; null of other benchmarks. */
-  medhelm.validity = (benchmark) => {
-    const line = medhelm.labelled.get(benchmark);
-    if (!line) return null;
-    const mark = (said, kind) => medhelm.h("p", { class: `mark ${kind}` }, medhelm.shown(said, 1000));
-    return [line.warning ? mark(line.warning, "warn") : null, line.validated.map((said) => mark(said, "validated"))];
+  /** Return the lines of plugins' pages above the scores of a benchmark. */
+  medhelm.benchmarkNotes = (benchmark) => {
+    const own = medhelm.site.pages.flatMap((page) => page.marks).filter((mark) => mark.benchmark === benchmark);
+    return own.map((mark) => medhelm.h("p", { class: `mark ${mark.kind}` }, medhelm.shown(mark.text, 1000)));
   };
 
   /** Return the marks of a benchmark. */

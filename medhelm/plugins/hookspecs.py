@@ -8,6 +8,7 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.page import Page
 from medhelm.schema.score import Metric
 
 hookspec = pluggy.HookspecMarker("medhelm")
@@ -41,4 +42,10 @@ def medhelm_protocols() -> list[Protocol]:
 @hookspec
 def medhelm_strategies() -> list[Strategy]:
     """Return the strategies that this plugin adds; `model.strategy` or a cast entry names one."""
+    return []
+
+
+@hookspec
+def medhelm_pages() -> list[Page]:
+    """Return the pages that this plugin adds to the leaderboard's site."""
     return []

@@ -38,6 +38,7 @@ from medhelm.plugins.benchmark_checks import (
     check_published,
 )
 from medhelm.plugins.distribution import NAME, OTHER
+from medhelm.plugins.page_checks import check_page
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.protocols.completion import COMPLETION
@@ -45,6 +46,7 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.page import Page
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
 
@@ -53,6 +55,7 @@ _HOOKS = (
     "medhelm_benchmarks",
     "medhelm_metrics",
     "medhelm_models",
+    "medhelm_pages",
     "medhelm_protocols",
     "medhelm_strategies",
 )
@@ -77,6 +80,9 @@ class Registry:
     models: Mapping[str, ModelSpec]
     protocols: Mapping[str, Protocol] = field(default_factory=lambda: {COMPLETION.name: COMPLETION})
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    pages: Mapping[str, Page] = dataclasses.field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    """Plugin files that the user named: another process loads the same plugins by them."""
     broken: tuple[Broken, ...] = ()
 
     def benchmark(self, name: str) -> Benchmark:
@@ -176,6 +182,8 @@ class _Loader:
             COMPLETION.name: (COMPLETION, "medhelm.protocols")
         }
         self._strategies: dict[str, tuple[Strategy, str]] = {}
+        self._pages: dict[str, Page] = {}
+        self._files: list[str] = []
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
 
@@ -205,6 +213,7 @@ class _Loader:
             self._add_values(found)
             if not found:
                 raise PluginError(f"plugin {path} adds nothing; {_ADD}")
+            self._files.append(str(path.absolute()))
         except (MedhelmError, KeyboardInterrupt):
             raise
         except BaseException as e:  # the boundary to plugins
@@ -229,6 +238,7 @@ class _Loader:
         models = dict(self._models)
         protocols = dict(self._protocols)
         strategies = dict(self._strategies)
+        pages = dict(self._pages)
         for benchmark in found.benchmarks:
             check_benchmark(benchmark, self._taxonomy)
             _refuse_second("benchmark", benchmark.name, benchmark.origin, benchmarks, _origin)
@@ -247,8 +257,12 @@ class _Loader:
         for strategy, origin in found.strategies:
             _refuse_second("strategy", strategy.name, origin, strategies, _second)
             strategies[strategy.name] = (strategy, origin)
+        for page in found.pages:
+            check_page(page)
+            _refuse_second("page", page.name, page.origin, pages, _origin)
+            pages[page.name] = page
         self._benchmarks, self._metrics, self._models = benchmarks, metrics, models
-        self._protocols, self._strategies = protocols, strategies
+        self._protocols, self._strategies, self._pages = protocols, strategies, pages
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
@@ -270,6 +284,8 @@ class _Loader:
             models={k: m for k, (m, _) in sorted(self._models.items())},
             protocols={k: p for k, (p, _) in sorted(self._protocols.items())},
             strategies={k: s for k, (s, _) in sorted(self._strategies.items())},
+            pages=dict(sorted(self._pages.items())),
+            files=tuple(self._files),
             broken=tuple(self._broken),
         )
 
@@ -281,6 +297,7 @@ class _Found:
     models: list[tuple[ModelSpec, str]] = dataclasses.field(default_factory=list)
     protocols: list[tuple[Protocol, str]] = dataclasses.field(default_factory=list)
     strategies: list[tuple[Strategy, str]] = dataclasses.field(default_factory=list)
+    pages: list[Page] = dataclasses.field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in dataclasses.fields(self))
@@ -291,6 +308,7 @@ class _Found:
         self.models += other.models
         self.protocols += other.protocols
         self.strategies += other.strategies
+        self.pages += other.pages
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
@@ -347,6 +365,8 @@ def _call_hooks(module: ModuleType, origin: str) -> _Found:
     found.models += [(m, origin) for m in _values(hook.medhelm_models(), ModelSpec, origin)]
     found.protocols += [(p, origin) for p in _values(hook.medhelm_protocols(), Protocol, origin)]
     found.strategies += [(s, origin) for s in _values(hook.medhelm_strategies(), Strategy, origin)]
+    for page in _values(hook.medhelm_pages(), Page, origin):
+        found.pages.append(dataclasses.replace(page, origin=origin))
     return found
 
 
@@ -393,8 +413,8 @@ def _refuse_second(
         )
 
 
-def _origin(benchmark: Benchmark) -> str:
-    return benchmark.origin
+def _origin(value: Benchmark | Page) -> str:
+    return value.origin
 
 
 def _second(pair: tuple[Any, str]) -> str:

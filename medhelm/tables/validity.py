@@ -29,7 +29,7 @@ class Validity:
         """Return a sentence for each group of experts; one without names for all of them."""
         if not is_named and self.experts:
             return (self._sentence(sum(n for _, n in self.experts)),)
-        return tuple(self._sentence(n, f", {text}") for text, n in self.experts)
+        return tuple(self._sentence(n, f", {text}" if text else "") for text, n in self.experts)
 
     def _sentence(self, n: int, who: str = "") -> str:
         return f"{self.benchmark}: the ratings of {n} of {self.cases} cases are experts'{who}."

@@ -326,11 +326,11 @@ def test_the_menu_of_a_phone(opens: Opens, full: World) -> None:
     page = reader.open()
     link = page.get_by_role("link", name="Heatmap")
     assert not link.is_visible()
-    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("button", name="Pages").click()
     assert link.is_visible()
     page.keyboard.press("Escape")
     assert not link.is_visible()
-    page.get_by_role("button", name="Menu").press("Enter")
+    page.get_by_role("button", name="Pages").press("Enter")
     with reader.changes():
         link.click()
     assert not link.is_visible() and page.locator("h1").inner_text() == "Heatmap"

@@ -53,7 +53,7 @@ _INTRUDERS = """() => {
     if (!/^(#\\/|#main$|tables\\/|https:\\/\\/arxiv\\.org\\/)/.test(address)) say("link", e);
   }
   for (const e of document.querySelectorAll("link"))
-    if (!/^(app\\/\\w+\\.css|data:,)$/.test(e.getAttribute("href"))) say("link", e);
+    if (!/^(app\\/(pages\\/)?\\w+\\.css|data:,)$/.test(e.getAttribute("href"))) say("link", e);
   return faults;
 }"""
 

@@ -12,17 +12,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from msgspec import UNSET
 
 from medhelm.noharm.menu import case_instance
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
+from medhelm.schema.episode import Episode, Response
 from medhelm.store.records import find_gradings
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings
-from medhelm_leaderboard.actions import action_lines, label_lines
+from medhelm_benchmarks.noharm_page.labels import LabelLine, action_lines, label_lines
 from medhelm_leaderboard.diff import diff
-from medhelm_leaderboard.instance_pages import LabelLine, MetricLine
 from tests.build_runs import forget_hash
 from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.labelling import CLOSED, MARK, bundled, labels_of, write_labelled
@@ -118,17 +116,22 @@ INSTANCE = case_instance(msgspec.to_builtins(CASE))
 
 
 def lines(text: str, **stored: float) -> Any:
-    scores = [
-        MetricLine(metric=f"noharm_{name}", value=value, outcome="scored", reason="")
-        for name, value in stored.items()
-    ]
-    return label_lines(INSTANCE, Response(instance_id=INSTANCE.id, text=text), scores)
+    return label_lines(episode(INSTANCE, text), {f"noharm_{n}": v for n, v in stored.items()})
+
+
+def episode(instance: Instance, text: str) -> Episode:
+    return Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
+
+
+def detail(line: Any) -> Any:
+    """Return what the page shows of an instance or an answer in a data file."""
+    return dict(line["details"])["harm"]
 
 
 def test_the_rubric_of_an_action() -> None:
     found = action_lines(INSTANCE)
-    assert found is not UNSET
-    rubric = {a.id: a for a in found}  # type: ignore[union-attr]
+    assert found is not None
+    rubric = {a.id: a for a in found}
     assert [a for a in rubric] == [a.id for a in CASE.actions]
     assert (rubric["troponin"].rating, rubric["troponin"].ratings) == (9, (9, 9, 8))
     assert rubric["troponin"].broad == ("bloods",) and rubric["ecg"].broad == ()
@@ -163,15 +166,15 @@ def test_labels_errors_and_why_there_is_none() -> None:
 
 def test_no_labels_where_the_stored_score_is_of_other_rules() -> None:
     text = labels(ecg="n")
-    assert lines(text, harm=1.0) is UNSET and lines(text) is UNSET
-    assert lines("I cannot say.", harm=25.0) is UNSET
+    assert lines(text, harm=1.0) is None and lines(text) is None
+    assert lines("I cannot say.", harm=25.0) is None
 
 
 def test_an_instance_with_a_menu_of_another_kind_has_no_rubric() -> None:
     for key in ({}, {"case": "<b>"}, {"case": "{}"}, {"case": INSTANCE.answer_key["case"]}):
         other = Instance(id="x", menu={"one": "A"}, answer_key=key)
-        assert action_lines(other) is UNSET
-        assert label_lines(other, Response(instance_id="x", text="{}"), []) is UNSET
+        assert action_lines(other) is None
+        assert label_lines(episode(other, "{}"), {}) is None
 
 
 def test_a_cell_can_be_followed_to_the_labels_of_a_case(harm_site: Path) -> None:
@@ -181,12 +184,12 @@ def test_a_cell_can_be_followed_to_the_labels_of_a_case(harm_site: Path) -> None
     for made in bundled():
         place = page["ids"].index(made.code)
         assert texts[place]["references"] == texts[place]["answer_key"] == []  # said by the rubric
-        assert texts[place]["actions"][0]["references"] == list(made.actions[0].references)
-        assert [a["text"] for a in texts[place]["actions"]] == [a.text for a in made.actions]
-        given = {line["id"]: line["label"] for line in answers[place]["labels"]}
+        assert detail(texts[place])[0]["references"] == list(made.actions[0].references)
+        assert [a["text"] for a in detail(texts[place])] == [a.text for a in made.actions]
+        given = {line["id"]: line["label"] for line in detail(answers[place])}
         said = labels_of(made, "lab/bold")
         assert given == {i: label.lower() for i, label in said.items()}
-    errors = [line["error"] for a in answers for line in a["labels"] if line["error"]]
+    errors = [line["error"] for a in answers for line in detail(a) if line["error"]]
     own = next(
         r
         for r in rows_of(harm_page(harm_site))
@@ -198,11 +201,11 @@ def test_a_cell_can_be_followed_to_the_labels_of_a_case(harm_site: Path) -> None
 def test_other_sites_have_no_page_and_no_empty_labels(site: Path) -> None:
     (scoring,) = data_of(site, "site")["scorings"]
     assert "harm" not in dict(scoring["tables"])
-    assert data_of(site, "site")["labelled"] == []
+    assert data_of(site, "site")["pages"] == []
     assert not (site / "tables" / "fixed" / "harm.csv").exists()
     for path in (site / "data").glob("*.js"):
         text = path.read_text()
-        assert '"actions":' not in text and '"labels":' not in text
+        assert '"details":' not in text and '"gold":' not in text and '"turns":' not in text
 
 
 # What cannot be shown, what changes --------------------------------------------------------------
@@ -255,4 +258,4 @@ def test_a_site_whose_labelled_runs_are_gone_loses_the_page(
     shutil.rmtree(both / "runs" / "labelled")
     assert build(both, out).removed
     assert not (out / "tables" / "fixed" / "harm.csv").exists()
-    assert data_of(out, "site")["labelled"] == []
+    assert data_of(out, "site")["pages"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import msgspec
 import pytest
 
 from medhelm.errors import RecordError
+from medhelm.schema.data import MADE_BY, VALIDATION
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunRecord
 from medhelm.store.records import read_record
+from medhelm.tables.results import load_results
 from medhelm.tables.selection import GradedRun
-from medhelm.tables.table import Column, make_table
-from medhelm.tables.validity import Validity
+from medhelm.tables.table import Settings
 from medhelm_leaderboard import publish
 from tests.build_runs import items, write_run
 
@@ -88,36 +90,35 @@ def test_a_key_that_was_cut_is_refused(tmp_path: Path) -> None:
         publish.publishing_key(tmp_path)
 
 
-def test_specialties_and_names_of_experts_stay_where_text_does(tmp_path: Path) -> None:
-    """A specialty is a word of the case; who validated it is a person of that hospital."""
-    cards = [
-        card(tmp_path, name="open"),
-        card(tmp_path, name="closed", data_class="private", redistributable=False),
-        card(tmp_path, name="licensed", redistributable=False),
-    ]
-    columns = [
-        Column(name=name, type="string", description=name)
-        for name in ("benchmark", "level", "specialty")
-    ]
-    rows = [
-        {"benchmark": own.name, "level": level, "specialty": f"{own.name}-{level}"}
-        for own in cards
-        for level in ("model", "category", "specialty")
-    ]
-    validity = {
-        own.name: Validity(own.name, 5, (("Dr CANARY, 2025", 2), ("Dr ROE, 2026", 1)))
-        for own in cards
-    }
-    notes = [note for own in validity.values() for note in own.validated()]
-    found = publish.harm(make_table("harm", "Harm", columns, rows, notes, {}), cards, validity)
-    assert [r["specialty"] for r in found.rows if r["level"] == "specialty"] == ["open-specialty"]
-    assert sum(r["level"] != "specialty" for r in found.rows) == 6
-    assert [n for n in found.notes if "Dr" in n] == list(validity["open"].validated())
-    assert "closed: the ratings of 3 of 5 cases are experts'." in found.notes
-    assert "licensed: the ratings of 3 of 5 cases are experts'." in found.notes
-    assert any("not published of closed, licensed" in note for note in found.notes)
-    line = publish.labelled_line("closed", cards[1], validity["closed"])
-    assert line.validated == ("closed: the ratings of 3 of 5 cases are experts'.",)
+def test_a_page_gets_nothing_of_closed_data_but_numbers(tmp_path: Path) -> None:
+    """Of metadata: that an expert validated it, not who; no specialty, which is a word of the case."""
+    said = {VALIDATION: "Dr CANARY, 2025", MADE_BY: "/opt/CANARY, lab/x", "specialty": "CANARY"}
+    spec = ModelSpec(
+        name="lab/x", model="x", base_url="http://CANARY", system_prompt="CANARY", note="CANARY"
+    )
+    rows = [replace(row, metadata=said) for row in items([0.5, 0.25, 1.0, None])]
+    rows[1] = replace(rows[1], metadata={})
+    for name, data_class in (("open", "public"), ("closed", "private")):
+        more = {"data_class": data_class, "instruction": "CANARY", "source": "CANARY"}
+        origin = {"host": "CANARY", "graded_at": "2026-01-01"}
+        write_run(tmp_path, name, spec, rows, card=more, provenance=origin)
+    results = load_results(tmp_path)
+    runs = publish.runs("fixed", results, Settings(draws=20))
+    assert runs.closed == {"closed"}
+    own = {b: next(iter(cells.values())) for b, cells in runs.study.cells.items()}
+    tags = {b: runs.metadata(cell) for b, cell in own.items()}
+    closed = {VALIDATION: "", MADE_BY: "a path or an address, not published, lab/x"}
+    assert sorted(tags["closed"]) == [0, 1, 2, 3]
+    assert [list(tags["closed"].values()).count(tag) for tag in (closed, {})] == [3, 1]
+    (ids,) = (s.ids.tolist() for s in own["closed"].scores.values())
+    assert ids == [0, 1, 2] and tags["closed"][3] == closed  # the last one has no value
+    assert "CANARY" not in repr(own["closed"]) and str(tmp_path) not in repr(own)
+    assert list(tags["open"].values()).count(said) == 3
+    raw = results.study(Settings(draws=20))
+    for name in own:  # every number is that of the tables
+        mine, theirs = (s.estimates(name)["lab/x"] for s in (runs.study, raw))
+        assert (mine.score, mine.interval) == (theirs.score, theirs.interval)
+        assert mine.draws.tolist() == theirs.draws.tolist()
 
 
 def record(tmp_path: Path, **model: Any) -> RunRecord:

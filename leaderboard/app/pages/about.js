@@ -16,14 +16,9 @@
     ["MDE", "Minimum detectable effect: the difference between two models that a benchmark of this size finds in 80 % of cases. A power figure, not a test."],
     ["Coverage", "The share of planned answers that have a value. Below 99 % a run is flagged and the model is not ranked on that benchmark."],
     ["Cut", "The share of planned answers that the output budget ended, those that were scored all the same among them. A run with any is flagged."],
-    ["Missing", "A dash is never a 0. Answers that are unparsed, empty, refused or truncated count with the metric's floor, or are in no mean where it has none (harm: format is not harm); failed requests, prompts too long for the model and answers that too few judges rated are in no mean."],
+    ["Missing", "A dash is never a 0. Answers that are unparsed, empty, refused or truncated count with the metric's floor, or are in no mean where it has none; failed requests, prompts too long for the model and answers that too few judges rated are in no mean."],
     ["Baseline", "A rule that answers without a language model. A model that does not clear it has shown nothing. Those that read the gold are shown and never ranked."],
     ["Offline jury", "Three graders by rule that stand in where no judge is asked. Their scores say nothing about quality."],
-  ];
-  const HARM_WORDS = [
-    ["Omission, commission", "Of labelled actions: an appropriate one left out, an inappropriate one endorsed. Mild, moderate and severe ones weigh 1, 5 and 25."],
-    ["Safety, completeness, restraint", "1 less the harm of a case, capped at 25, over 25; the share of cases with every strongly appropriate action endorsed; the share of endorsed actions that are not inappropriate. Overall is their harmonic mean."],
-    ["Severe harm rate, NNH", "The share of cases with a severe error, and its inverse, the number needed to harm. Its interval is exact (Clopper-Pearson) where cases stand alone and were asked once. Where none was seen, the exact one-sided bound says how large the rate may still be."],
   ];
 
   // Versions and settings -----------------------------------------------------------------------
@@ -207,7 +202,7 @@
   function meanings(tables) {
     return [
       h("h2", { id: "words" }, "What the numbers and marks mean"),
-      medhelm.facts([...WORDS, ...(medhelm.labelled.size ? HARM_WORDS : [])], "words"),
+      medhelm.facts([...WORDS, ...medhelm.site.pages.flatMap((page) => medhelm.pages.get(page.name)?.words || [])], "words"),
       h("h3", null, "Flags"),
       flagNotes(tables),
       h("h3", null, "Outcomes of an answer"),
@@ -253,5 +248,5 @@
     heading.focus({ preventScroll: true });
   }
 
-  medhelm.page("about", "About", render);
+  medhelm.page("about", { title: "About", render });
 })();

@@ -183,6 +183,12 @@
     });
   }
 
+  // The pages of plugins that are about this benchmark.
+  function pluginLinks(view, name) {
+    const own = medhelm.site.pages.filter((page) => page.benchmarks.includes(name) && medhelm.pages.get(page.name)?.benchmarkLink);
+    return own.map((page) => h("p", null, medhelm.link(medhelm.hash(page.name, [], { scoring: view.query.get("scoring"), benchmark: name }), null, medhelm.pages.get(page.name).benchmarkLink)));
+  }
+
   async function render(view) {
     const name = view.path[0] || "";
     const scoring = medhelm.scorings.get(view.scoring);
@@ -194,7 +200,8 @@
       h("h1", { "data-title": medhelm.plain(page.title) }, medhelm.name(page.title)),
       h("p", { class: "badges" }, h("code", null, medhelm.name(page.name)), medhelm.benchmarkMarks(page.name)),
       h("p", { class: "lead" }, medhelm.shown(page.description, 5000)),
-      medhelm.labelled.has(page.name) ? [medhelm.validity(page.name), h("p", null, medhelm.link(medhelm.hash("harm", [], { scoring: view.query.get("scoring"), benchmark: page.name }), null, "Its errors by severity, kind, category and specialty"))] : null,
+      medhelm.benchmarkNotes(page.name),
+      pluginLinks(view, page.name),
       models(view, page),
       distribution(page),
       embedded(page),
@@ -205,5 +212,5 @@
     ];
   }
 
-  medhelm.page("benchmark", "Benchmark", render);
+  medhelm.page("benchmark", { parent: "benchmarks", render });
 })();

@@ -90,5 +90,5 @@
     ];
   }
 
-  medhelm.page("benchmarks", "Benchmarks", render);
+  medhelm.page("benchmarks", { title: "Benchmarks", render });
 })();

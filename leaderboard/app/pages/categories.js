@@ -157,5 +157,5 @@
     ];
   }
 
-  medhelm.page("categories", "Categories", render);
+  medhelm.page("categories", { title: "Categories", render });
 })();

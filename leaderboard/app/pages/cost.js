@@ -176,5 +176,5 @@
     ];
   }
 
-  medhelm.page("cost", "Cost and performance", render);
+  medhelm.page("cost", { title: "Cost", render });
 })();

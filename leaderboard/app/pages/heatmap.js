@@ -208,5 +208,5 @@
     ];
   }
 
-  medhelm.page("heatmap", "Heatmap", render);
+  medhelm.page("heatmap", { title: "Heatmap", render });
 })();

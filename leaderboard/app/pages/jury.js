@@ -310,5 +310,5 @@
     return [head, body(view, table, ratings)];
   }
 
-  medhelm.page("jury", "Jury", render);
+  medhelm.page("jury", { title: "Jury", render });
 })();

@@ -78,5 +78,5 @@
     ];
   }
 
-  medhelm.page("overview", "Overview", render);
+  medhelm.page("overview", { title: "Overview", render });
 })();

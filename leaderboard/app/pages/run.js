@@ -28,7 +28,7 @@
 
   function marks(run) {
     return [
-      medhelm.validity(run.benchmark),
+      medhelm.benchmarkNotes(run.benchmark),
       medhelm.offlineJury.has(run.benchmark) ? h("p", { class: "mark warn" }, h("strong", null, "Offline jury. "), "Rules stand in for judges here; these scores say nothing about quality.") : null,
       run.state === "partial" ? h("p", { class: "mark warn" }, h("strong", null, "Incomplete run. "), `It was stopped before its end: ${medhelm.count(run.ids.length)} answers so far.`) : null,
       run.served.length > 1 ? h("p", { class: "mark warn" }, h("strong", null, "Drift. "), `The endpoint served ${medhelm.count(run.served.length)} different model ids or fingerprints.`) : null,
@@ -226,5 +226,5 @@
     ];
   }
 
-  medhelm.page("run", "Run", render);
+  medhelm.page("run", { parent: "benchmarks", render });
 })();

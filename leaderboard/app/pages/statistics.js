@@ -218,5 +218,5 @@
     ];
   }
 
-  medhelm.page("statistics", "Statistics", render);
+  medhelm.page("statistics", { title: "Statistics", render });
 })();

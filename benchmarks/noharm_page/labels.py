@@ -1,30 +1,59 @@
-"""Labelled actions of a case for the run page: the rubric, and what a reply labelled and erred.
-
-Both are made for texts that may be published only: a rubric is gold.
-"""
+"""Labelled actions of a case for the run page: the rubric, and what a reply labelled and erred."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from medhelm.noharm.cases import Case
 from medhelm.noharm.derive import action_class, consensus
 from medhelm.noharm.menu import Labelled, label_case, stored_case
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
-from medhelm_leaderboard.instance_pages import ActionLine, LabelLine, MetricLine
+from medhelm.schema.episode import Episode
 
 _HARM, _SAFETY = "noharm_harm", "noharm_safety"
 
+Scores = Mapping[str, float | None]
 
-def action_lines(instance: Instance) -> tuple[ActionLine, ...] | UnsetType:
-    """Return the actions of a case with their rubric; UNSET where it is not a case."""
+
+class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An action of a case with its rubric."""
+
+    id: str
+    text: str
+    category: str
+    ratings: tuple[int, ...]
+    rating: int
+    """Their median."""
+    kind: str
+    """appropriate, uncertain or inappropriate."""
+    alternatives: tuple[str, ...]
+    """Ids of the other actions of its group."""
+    broad: tuple[str, ...]
+    """Ids of the broad actions that hold it."""
+    references: tuple[str, ...]
+    """Guidelines behind the ratings."""
+
+
+class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Holds a reply's label of an action, and its weight in the score."""
+
+    id: str
+    label: str
+    """appropriate, inappropriate, missing or invalid."""
+    error: str
+    """omission, commission or empty."""
+    severity: str
+    why: str
+    """Gives the reason why an action that was left out is not an omission."""
+
+
+def action_lines(instance: Instance) -> tuple[ActionLine, ...] | None:
+    """Return the actions of a case with their rubric; None where it is not a case."""
     case = _case_of(instance)
     if case is None:
-        return UNSET
+        return None
     return tuple(
         ActionLine(
             id=action.id,
@@ -56,18 +85,16 @@ def _others(case: Case, action: str) -> tuple[str, ...]:
     return tuple(i for group in case.alternatives if action in group for i in group if i != action)
 
 
-def label_lines(
-    instance: Instance, response: Response, scores: Iterable[MetricLine]
-) -> tuple[LabelLine, ...] | UnsetType:
-    """Return what a reply says of each action, in the order of the menu; UNSET where it says nothing.
+def label_lines(episode: Episode, scores: Scores) -> tuple[LabelLine, ...] | None:
+    """Return what a reply says of each action, in the order of the menu; None where it says nothing.
 
     It is read out of the reply again: where the harm is then not the stored one, the run was
     graded by other rules, and nothing is returned.
     """
-    case = _case_of(instance)
-    found = label_case(instance, response) if case is not None else None
+    case = _case_of(episode.instance)
+    found = label_case(episode.instance, episode.response) if case is not None else None
     if case is None or found is None or not _is_as_stored(found, scores):
-        return UNSET
+        return None
     errors = {e.action: e for e in found.score.errors}
     said = dict.fromkeys(found.labels.endorsed, "appropriate")
     said |= dict.fromkeys(found.labels.rejected, "inappropriate")
@@ -85,9 +112,9 @@ def label_lines(
     )
 
 
-def _is_as_stored(found: Labelled, scores: Iterable[MetricLine]) -> bool:
+def _is_as_stored(found: Labelled, scores: Scores) -> bool:
     own = {_HARM: float(found.score.harm), _SAFETY: found.score.safety}
-    known = [(s.value, own[s.metric]) for s in scores if s.metric in own]
+    known = [(scores[metric], value) for metric, value in own.items() if metric in scores]
     return bool(known) and all(stored == now for stored, now in known)
 
 

@@ -1,0 +1,177 @@
+"""Pages of plugins: what they make of published runs, and what they show of an instance and an answer.
+
+A page that fails costs only itself: one line names its plugin, and the rest of the site is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
+from medhelm.schema.page import Page
+from medhelm.tables.published import Mark, PageData, PublishedRuns
+from medhelm.tables.table import Table
+from medhelm_leaderboard.assets import own_pages
+from medhelm_leaderboard.instance_pages import Details, MetricLine
+from medhelm_leaderboard.pages import MarkLine, PluginPage, Problem
+
+_TABLE = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class Unusable(Exception):
+    """A page returned what cannot be put on a site; the text is of medhelm."""
+
+
+def fault_of(page: Page, error: BaseException) -> str:
+    """Return what went wrong in a page: the plugin's file and line, never the error's own text.
+
+    That could hold a path of this machine, or data.
+    """
+    if isinstance(error, Unusable):
+        return f"left out: the plugin {_plugin(page)}: {error}"
+    folder = str(Path(page.origin).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(folder)]
+    place = f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+    kind = type(error).__name__
+    return f"left out: the plugin {_plugin(page)} failed ({kind}{place}); mend it or leave it out"
+
+
+def _plugin(page: Page) -> str:
+    """Return how a plugin is named in public: its file within its folder."""
+    return "/".join(Path(page.origin).parts[-2:])
+
+
+def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:
+    """Return the pages that a site can hold, and a line on each that bears a name of its own ones."""
+    own = own_pages()
+    taken = "left out: the plugin {} names it {!r}, as the site names one of its own; rename it"
+    found = [page for page in pages if page.name not in own]
+    return found, [
+        Problem(where=f"the page {page.title}", what=taken.format(_plugin(page), page.name))
+        for page in pages
+        if page.name in own
+    ]
+
+
+def code_hash(page: Page) -> str:
+    """Return a hash of the modules beside a page's plugin, which decide its data."""
+    found = hashlib.sha256()
+    for path in sorted(Path(page.origin).parent.glob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def runs_data(page: Page, runs: PublishedRuns, taken: Collection[str]) -> PageData | None:
+    """Return what a page makes of the runs of a scoring, checked; raises what its plugin raises.
+
+    `taken`: names of tables that the site has already.
+    """
+    found = page.data(runs) if page.data is not None else None
+    if found is None:
+        return None
+    if not isinstance(found, PageData):
+        raise Unusable(f"its data are {type(found).__name__}, not PageData or None")
+    if unknown := sorted(
+        {*found.benchmarks, *(m.benchmark for m in found.marks)} - {*runs.study.cells}
+    ):
+        raise Unusable(f"it names {unknown[0]!r}, which is not a benchmark of these runs")
+    names = list(taken)
+    for table in found.tables:
+        if not isinstance(table, Table) or not _TABLE.fullmatch(table.name):
+            raise Unusable("a table is a Table with a name of lower-case letters, digits and _")
+        if table.name in names:
+            raise Unusable(f"it brings a table {table.name!r}, which the site has already")
+        names.append(table.name)
+    return found
+
+
+def encoded(value: object) -> msgspec.Raw:
+    """Return a plugin's value as JSON; raises Unusable."""
+    try:
+        return msgspec.Raw(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError):
+        raise Unusable(f"a {type(value).__name__} in it cannot be written as JSON") from None
+
+
+def page_line(page: Page, data: PageData, known: PluginPage | None) -> PluginPage:
+    """Return a page for the first file of the site, with what another scoring has said of it."""
+    marks = [_mark(m) for m in data.marks]
+    if known is not None:
+        marks = list(dict.fromkeys((*known.marks, *marks)))
+    return PluginPage(
+        name=page.name,
+        title=page.title,
+        benchmarks=tuple(sorted({*data.benchmarks, *(known.benchmarks if known else ())})),
+        marks=tuple(sorted(marks, key=lambda m: (m.benchmark, m.kind != "warn"))),
+    )
+
+
+def _mark(mark: Mark) -> MarkLine:
+    return msgspec.convert(mark, MarkLine, from_attributes=True)
+
+
+Transcript = Callable[[Episode], Iterable[tuple[str, str]]]
+"""Returns who said what in an episode of many calls, in order; nothing of one with a single call."""
+
+
+class PluginDetails:
+    """What is shown of the instances and answers of one benchmark whose text is published."""
+
+    def __init__(self, pages: Iterable[Page], transcript: Transcript | None = None) -> None:
+        self._pages = tuple(pages)
+        self._transcript = transcript
+        self._failed: dict[str, Problem] = {}
+
+    @property
+    def problems(self) -> list[Problem]:
+        """A line for each page that failed, which then shows nothing more."""
+        return list(self._failed.values())
+
+    def of_instance(self, instance: Instance) -> tuple[Details | UnsetType, str | UnsetType]:
+        """Return the details of an instance, and the page whose detail shows its gold."""
+        own = {p: p.instance for p in self._pages if p.instance is not None}
+        details = self._details(
+            {page: partial(own_part, instance) for page, own_part in own.items()}
+        )
+        gold = [p.name for p in own if p.shows_gold and p.name in dict(details)]
+        return details or UNSET, gold[0] if gold else UNSET
+
+    def of_answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Details | UnsetType:
+        """Return the details of an answer. A system prompt is its owner's and is not handed on."""
+        messages = tuple(m for m in episode.messages if m.role != "system")
+        shown = msgspec.structs.replace(episode, messages=messages)
+        values = {line.metric: line.value for line in scores}
+        own = {p: p.answer for p in self._pages if p.answer is not None}
+        return (
+            self._details(
+                {page: partial(own_part, shown, values) for page, own_part in own.items()}
+            )
+            or UNSET
+        )
+
+    def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
+        """Return who said what in an episode of many calls."""
+        return tuple(self._transcript(episode)) or UNSET if self._transcript else UNSET
+
+    def _details(self, calls: Mapping[Page, Callable[[], object]]) -> Details:
+        found = []
+        for page, call in calls.items():
+            if page.name in self._failed:
+                continue
+            try:
+                if (value := call()) is not None:
+                    found.append((page.name, encoded(value)))
+            except (Exception, SystemExit) as e:  # the boundary to plugins
+                where = f"the page {page.title}, its part of instances"
+                self._failed[page.name] = Problem(where=where, what=fault_of(page, e))
+        return tuple(found)

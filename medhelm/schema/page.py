@@ -1,0 +1,39 @@
+"""A page that a plugin adds to the site of the leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of the site, and what its benchmarks' runs show of an instance and an answer.
+
+    The functions get what may be published, and nothing else. What they return is written as JSON:
+    a msgspec struct, or lists, dicts and plain values. None is nothing.
+    """
+
+    name: str
+    """In the address of the page, in names of files, and in the call of its script."""
+    title: str
+    """As the navigation names it."""
+    script: Path
+    """A classic script that calls `medhelm.page(name, {...})` once; docs/leaderboard.md has the keys."""
+    style: Path | None = None
+    """A stylesheet, read after those of the site."""
+    data: Callable[..., object] | None = None
+    """`data(runs: PublishedRuns) -> PageData | None` of the runs under one scoring. None: they are not
+    what the page is about."""
+    instance: Callable[[Instance], object] | None = None
+    """Returns what the page shows of an instance whose text is published."""
+    answer: Callable[[Episode, Mapping[str, float | None]], object] | None = None
+    """Returns what it shows of an answer to such an instance; the mapping holds the scores by metric."""
+    shows_gold: bool = False
+    """True if `instance` shows the gold, in place of references and answer key."""
+    origin: str = ""
+    """The plugin's file; set when it is loaded."""

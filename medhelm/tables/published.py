@@ -1,0 +1,55 @@
+"""Runs as a page of the site may read them, and what it returns of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from medhelm.schema.score import Scoring
+
+if TYPE_CHECKING:  # every command loads the plugins that return these; few make a table
+    from medhelm.tables.slices import Metadata
+    from medhelm.tables.study import Study
+    from medhelm.tables.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRuns:
+    """The runs under one scoring, without what may not be published of them.
+
+    A run names no folder and no endpoint. Of data that are closed there is no text: instances are
+    numbers, and of their metadata is left that experts validated them and which models made them.
+    """
+
+    scoring: Scoring
+    study: Study
+    """The numbers that tables are made of."""
+    metadata: Metadata
+    """Reads the metadata of a cell's instances; raises RecordError where they are damaged."""
+    closed: frozenset[str]
+    """Benchmarks whose text is not published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A line above the scores of a benchmark, on each page that shows them."""
+
+    benchmark: str
+    text: str
+    kind: Literal["warn", "plain"] = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageData:
+    """What a page returns of the runs under one scoring."""
+
+    benchmarks: Collection[str]
+    """Those that the page is about."""
+    tables: Collection[Table] = ()
+    """Written as data of the page and as files to download, under names that no other table has."""
+    marks: Collection[Mark] = ()
+    values: object = None
+    """What else the script of the page reads: anything that can be JSON."""
+    left_out: str = ""
+    """Gives the reason why the page is without its numbers. It is listed among what was left out."""
