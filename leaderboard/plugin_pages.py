@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -124,6 +124,11 @@ Transcript = Callable[[Episode], Iterable[tuple[str, str]]]
 """Returns who said what in an episode of many calls, in order; nothing of one with a single call."""
 
 
+def _by_call(episode: Episode) -> Iterator[tuple[str, str]]:
+    for call in episode.calls:
+        yield call.role, call.response.text
+
+
 class PluginDetails:
     """What is shown of the instances and answers of one benchmark whose text is published."""
 
@@ -160,8 +165,11 @@ class PluginDetails:
         )
 
     def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
-        """Return who said what in an episode of many calls."""
-        return tuple(self._transcript(episode)) or UNSET if self._transcript else UNSET
+        """Return who said what in an episode of many calls: as its protocol tells it, else call by call."""
+        if not episode.calls:
+            return UNSET
+        told = self._transcript or _by_call
+        return tuple(told(episode)) or UNSET
 
     def _details(self, calls: Mapping[Page, Callable[[], object]]) -> Details:
         found = []

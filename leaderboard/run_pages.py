@@ -18,7 +18,7 @@ from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import SCHEMA, JudgeLine, Problem, RunPage
-from medhelm_leaderboard.plugin_pages import PluginDetails
+from medhelm_leaderboard.plugin_pages import PluginDetails, Transcript
 from medhelm_leaderboard.texts import (
     BenchmarkTexts,
     Line,
@@ -72,7 +72,11 @@ def _stat(path: Path) -> tuple[str, int, int]:
 
 
 def write_runs(
-    site: SiteFolder, runs: Sequence[GradedRun], results: Path, pages: Iterable[Page] = ()
+    site: SiteFolder,
+    runs: Sequence[GradedRun],
+    results: Path,
+    pages: Iterable[Page] = (),
+    transcript: Transcript | None = None,
 ) -> list[Problem]:
     """Write the pages of the runs of one benchmark and scoring; return what cannot be read."""
     lines: dict[str, Lines] = {}
@@ -84,7 +88,7 @@ def write_runs(
             problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
     readable = [run for run in runs if run.model in lines]
     if publish.has_text(runs[0].record.card):
-        return problems + _write_open(site, readable, lines, PluginDetails(pages))
+        return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
     _write_hidden(site, readable, lines, publish.publishing_key(results))
     return problems
 

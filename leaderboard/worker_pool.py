@@ -166,7 +166,14 @@ def _work(task: Task, registry: Registry) -> Done:
     site = SiteFolder(Path(task.site))
     site.know(task.known)
     runs = [GradedRun(Path(path), folder, record) for path, folder, record in task.runs]
-    problems = write_runs(site, runs, Path(task.results), usable(registry.pages.values())[0])
+    protocol = registry.protocols.get(runs[0].record.spec.protocol)
+    problems = write_runs(
+        site,
+        runs,
+        Path(task.results),
+        usable(registry.pages.values())[0],
+        protocol.transcript if protocol else None,
+    )
     return Done(files=dict(site.files), written=site.written, problems=tuple(problems))
 
 
