@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from medhelm import __version__
+from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
@@ -74,7 +75,7 @@ def _site_page(
                 name=name,
                 weights=spec.weights,
                 provider=spec.provider,
-                is_baseline=spec.provider == "baseline",
+                is_baseline=not reads_prompt(spec),
                 is_ranked=is_ranked(spec),
                 reasoning=spec.reasoning,
             )

@@ -40,13 +40,21 @@ if TYPE_CHECKING:
     from medhelm.extract import read_number as read_number
     from medhelm.extract import read_weeks_days as read_weeks_days
     from medhelm.extract import visible_text as visible_text
+    from medhelm.models.endpoint import Endpoint as Endpoint
+    from medhelm.models.endpoint import EndpointModel as EndpointModel
+    from medhelm.models.hosts import Access as Access
+    from medhelm.models.hosts import Host as Host
+    from medhelm.models.provider import Provider as Provider
+    from medhelm.models.wire import Answer as Answer
+    from medhelm.models.wire import Failure as Failure
+    from medhelm.models.wire import read_failure as read_failure
     from medhelm.noharm.menu import Labelled as Labelled
     from medhelm.noharm.menu import case_instance as case_instance
     from medhelm.noharm.menu import has_strong_action as has_strong_action
     from medhelm.noharm.menu import label_case as label_case
     from medhelm.plugins.hookspecs import hookimpl as hookimpl
-    from medhelm.protocols.protocol import Answer as Answer
     from medhelm.protocols.protocol import Ask as Ask
+    from medhelm.protocols.protocol import FinalAnswer as FinalAnswer
     from medhelm.protocols.protocol import Forecast as Forecast
     from medhelm.protocols.protocol import Protocol as Protocol
     from medhelm.protocols.protocol import Terms as Terms
@@ -67,6 +75,7 @@ if TYPE_CHECKING:
     from medhelm.schema.episode import Request as Request
     from medhelm.schema.episode import Response as Response
     from medhelm.schema.episode import Sampling as Sampling
+    from medhelm.schema.episode import Usage as Usage
     from medhelm.schema.model import ModelSpec as ModelSpec
     from medhelm.schema.model import Price as Price
     from medhelm.schema.page import Page as Page
@@ -111,6 +120,10 @@ _HOMES = {
         "read_labels",
         "visible_text",
     ),
+    "models.endpoint": ("Endpoint", "EndpointModel"),
+    "models.hosts": ("Access", "Host"),
+    "models.provider": ("Provider",),
+    "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
     "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
     "similarity.rouge": ("rouge_scores",),
@@ -127,7 +140,7 @@ _HOMES = {
         "Row",
         "SourceFile",
     ),
-    "protocols.protocol": ("Answer", "Ask", "Forecast", "Protocol", "Terms"),
+    "protocols.protocol": ("Ask", "FinalAnswer", "Forecast", "Protocol", "Terms"),
     "protocols.strategy": ("AskRole", "Strategy"),
     "schema.episode": (
         "Call",
@@ -136,6 +149,7 @@ _HOMES = {
         "Request",
         "Response",
         "Sampling",
+        "Usage",
     ),
     "schema.model": (
         "ModelSpec",

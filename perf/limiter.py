@@ -148,12 +148,13 @@ class SimulatedModel(EndpointModel[Endpoint, None]):
         access = resolve_access(spec, {})
         super().__init__(spec, SimulatedEndpoint(access, spec.max_concurrency), owns_host=True)
         self._server = server
-        self._endpoint.rng = random.Random(server.seed)
+        self.endpoint.rng = random.Random(server.seed)
 
-    def _write(self, request: Request) -> None:
-        return None
+    def write(self, request: Request) -> None:
+        """Return nothing: the simulated server needs no body."""
 
-    async def _send(self, sent: None) -> Answer | Failure:
+    async def send(self, sent: None) -> Answer | Failure:
+        """Send it once and return what came of it."""
         return await self._server.respond()
 
 
@@ -347,7 +348,7 @@ async def ask_really(base_url: str, server: Server) -> None:
     model = open_model(spec, environ={})
     assert isinstance(model, OpenAIModel)
     loop = asyncio.get_running_loop()
-    started, send = loop.time(), model._send
+    started, send = loop.time(), model.send
 
     async def noting(sent: bytes) -> Answer | Failure:
         result = await send(sent)
@@ -355,7 +356,7 @@ async def ask_really(base_url: str, server: Server) -> None:
         times.append(loop.time() - started)
         return result
 
-    model._send = noting  # type: ignore[method-assign]
+    model.send = noting  # type: ignore[method-assign]
     await ask(model, iter(range(10**9)), started + LENGTH_S)
     await model.close()
 

@@ -32,7 +32,7 @@ import medhelm
 from medhelm.cli import COMMANDS
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
-from medhelm.models import baselines, identity
+from medhelm.models import baselines, provider
 from medhelm.models.catalogue import load_models
 from medhelm.schema import data, episode, model, run, score
 from medhelm.schema.episode import Sampling
@@ -329,7 +329,7 @@ def check_lists() -> Iterator[str]:
                 yield f"docs/statistics.md: the column {column.name} ({name}) is not defined"
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     named = set(spans(design))
-    for word in (*get_args(Outcome), *records._SPEC_FIELDS, *identity.DECIDING):
+    for word in (*get_args(Outcome), *records._SPEC_FIELDS, *provider.DECIDING):
         if word not in named:
             yield f"docs/design.md: {word} is not named"
     models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")

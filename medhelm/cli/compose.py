@@ -21,7 +21,7 @@ from medhelm.cli.other_tools import explain_option
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
-from medhelm.models.catalogue import find_model, load_models
+from medhelm.models.catalogue import find_model, load_models, open_provider
 from medhelm.plugins.registry import Registry
 from medhelm.schema.model import ModelSpec
 
@@ -256,7 +256,7 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     packaged = load_models()
     models = {n: spec for n, spec in registry.models.items() if n not in packaged}
     for name in _asked_names(asked.overrides, "model"):
-        if name not in names["model"] and name.startswith("openai/"):
+        if name not in names["model"] and open_provider(name):
             models[name] = find_model(name)
     for name, spec in models.items():
         vendor, slash, short = name.rpartition("/")

@@ -29,7 +29,7 @@ from medhelm.errors import MedhelmError, UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import jury_names, packaged_jury
 from medhelm.grading.jury.prompt import judge_messages
-from medhelm.models.catalogue import find_model
+from medhelm.models.catalogue import find_model, open_provider
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import render_prompt, resolve_prompt
@@ -81,7 +81,7 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
         }
     if name.startswith("evaluate:") or is_bertscore(name):
         return "metric", {"name": name, **describe_metric(registry.metric(name))}
-    if name in registry.models or name.startswith("openai/"):
+    if name in registry.models or open_provider(name):
         return "model", describe_model(find_model(name, registry.models))
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))

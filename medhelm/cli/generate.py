@@ -23,6 +23,7 @@ from medhelm.generation.settings import most_settings
 from medhelm.models import ModelPool, check_model, privacy
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger, estimate_tokens
+from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
@@ -190,7 +191,7 @@ def _models(series: Series) -> list[ModelSpec]:
             raise UsageError(
                 f"two different models are called {model.name!r}; give each file a `name` of its own"
             )
-        if model.provider == "baseline":
+        if not reads_prompt(model):
             raise UsageError(f"{model.name} is a rule and writes nothing; name a language model")
         if model.system_prompt:
             raise UsageError(

@@ -23,6 +23,8 @@ from medhelm.config import JuryChoice, packaged_suites
 from medhelm.errors import UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import DEFAULT, jury_names, packaged_jury
+from medhelm.models.catalogue import open_providers
+from medhelm.models.providers import known_providers
 from medhelm.plugins.profiles import Profile, packaged_profiles
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import is_data_present
@@ -229,15 +231,18 @@ def _show_benchmarks(entries: Sequence[Entry]) -> None:
 
 def _show_models(entries: Sequence[Entry]) -> None:
     price = "USD per million tokens"
+    rules = {p.name for p in known_providers().values() if not p.reads_prompt}
     columns = {
         "name": [e["name"] for e in entries],
         "provider": [e["provider"] for e in entries],
         "endpoint": [e["endpoint_class"] for e in entries],
-        price: ["none" if e["provider"] == "baseline" else price_text(e["price"]) for e in entries],
+        price: ["none" if e["provider"] in rules else price_text(e["price"]) for e in entries],
         "note": [e["note"] for e in entries],
     }
     print_rows(columns, numbers=(price,), keys=("name",), leaving=("note", "provider", "endpoint"))
-    print("Any model of an OpenAI-protocol endpoint: model=openai/ITS-NAME model.base_url=URL")
+    for provider in open_providers():
+        address = " model.base_url=URL" * bool(provider.base_url)
+        print(f"Any model of {provider.help}: model={provider.name}/ITS-NAME{address}")
 
 
 def _show_metrics(entries: Sequence[Entry]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from importlib import resources
 
+from medhelm.models.catalogue import open_providers
 from medhelm.plugins.registry import Registry
 
 TEXT = """\
@@ -51,7 +52,7 @@ privacy; 6 a model; 7 the budget is reached; 130 interrupted.
 def print_help(registry: Registry) -> None:
     """Print usage, examples, groups with their names, settings and options."""
     groups = {
-        "model": [*registry.models, "openai/ANY-NAME"],
+        "model": [*registry.models, *(f"{p.name}/ANY-NAME" for p in open_providers())],
         "benchmark": list(registry.benchmarks),
         "suite": _names("suite"),
         "jury": _names("jury"),

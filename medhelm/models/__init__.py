@@ -1,4 +1,4 @@
-"""Models by provider: endpoints of three protocols, local weights, embedded rules, a script.
+"""Models by provider: how they are checked, opened and shared.
 
 Nothing that does network, and no package of an extra, is imported before a model that needs it
 is opened.
@@ -7,23 +7,23 @@ is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from medhelm.errors import UnknownName
-from medhelm.models.access import SERVICES, check_settings, resolve_access
-from medhelm.models.baselines import open_baseline
+import msgspec
+
+from medhelm.errors import MedhelmError, ModelError
+from medhelm.models.access import check_settings, resolve_access
 from medhelm.models.extras import require_packages
-from medhelm.models.identity import USES, endpoint_of
-from medhelm.models.scripted import open_scripted
+from medhelm.models.hosts import Access, Host
+from medhelm.models.identity import endpoint_of
+from medhelm.models.provider import Provider
+from medhelm.models.providers import built_in, find_provider
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
-
-    from medhelm.models.endpoint import Endpoint, Host
-
-PROVIDERS = tuple(USES)
 
 
 def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:
@@ -38,15 +38,14 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
     bad value, `UnknownName` for a provider or baseline that does not exist.
     """
     check_settings(spec)
-    if spec.provider in SERVICES:
-        resolve_access(spec, os.environ if environ is None else environ)
-        require_packages(spec)
-    elif spec.provider == "hf":
-        from medhelm.models.hf import check_local
-
-        check_local(spec)
-    else:
-        _open_embedded(spec)
+    provider = find_provider(spec.provider, spec.name)
+    access = _access(provider, spec, os.environ if environ is None else environ)
+    with _blaming(provider, spec, access):
+        if provider.check is not None:
+            provider.check(spec)
+    require_packages(spec)
+    if provider.is_embedded:
+        _open_embedded(provider, spec)
 
 
 class ModelPool:
@@ -68,14 +67,17 @@ class ModelPool:
         The smallest `max_concurrency` of the models of an endpoint holds for all of them.
         """
         check_settings(spec)
-        if not _is_hosted(spec):
-            return _open_embedded(spec)
-        key, open_host = _find_host(spec, self._environ)
-        host = self._hosts.get(key)
-        if host is None:
-            host = self._hosts[key] = open_host()
-        host.lower(self._share(spec))
-        return host.open_model(spec, owns_host=False)
+        provider = find_provider(spec.provider, spec.name)
+        if provider.is_embedded:
+            return _open_embedded(provider, spec)
+        access = _access(provider, spec, self._environ)
+        key = (provider.name, *(access.shared_by if access else _weights(spec)))
+        with _blaming(provider, spec, access):
+            host = self._hosts.get(key)
+            if host is None:
+                host = self._hosts[key] = _open_host(provider, spec, access)
+            host.lower(self._share(spec))
+            return host.open_model(spec, owns_host=False)
 
     def _share(self, spec: ModelSpec) -> int | None:
         """Return how many requests this pool may have in flight at an endpoint; None: no bound set."""
@@ -108,39 +110,55 @@ def open_model(
 ) -> Model | InstanceModel:
     """Return one model with connections of its own, which its `close` closes."""
     check_settings(spec)
-    if not _is_hosted(spec):
-        return _open_embedded(spec)
-    _, open_host = _find_host(spec, os.environ if environ is None else environ)
-    return open_host().open_model(spec, owns_host=True)
+    provider = find_provider(spec.provider, spec.name)
+    if provider.is_embedded:
+        return _open_embedded(provider, spec)
+    access = _access(provider, spec, os.environ if environ is None else environ)
+    with _blaming(provider, spec, access):
+        return _open_host(provider, spec, access).open_model(spec, owns_host=True)
 
 
-def _is_hosted(spec: ModelSpec) -> bool:
-    return spec.provider in SERVICES or spec.provider == "hf"
+def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:
+    return resolve_access(spec, environ) if provider.base_url else None
 
 
-def _find_host(spec: ModelSpec, environ: Mapping[str, str]) -> tuple[Hashable, Callable[[], Host]]:
-    """Return what models with the same host have in common, and how that host is opened."""
-    if spec.provider == "hf":
-        from medhelm.models.hf import Batcher, check_local, weights_of
+def _weights(spec: ModelSpec) -> tuple[Hashable, ...]:
+    """Return what models share that can use the same weights in memory."""
+    return spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
-        check_local(spec)
-        return ("hf", *weights_of(spec)), lambda: Batcher(spec)
-    access = resolve_access(spec, environ)
+
+def _open_host(provider: Provider, spec: ModelSpec, access: Access | None) -> Host:
     require_packages(spec)
-    endpoint: type[Endpoint]
-    if spec.provider == "anthropic":
-        from medhelm.models.anthropic import AnthropicEndpoint as endpoint
-    elif spec.provider == "google":
-        from medhelm.models.google import GoogleEndpoint as endpoint
-    else:
-        from medhelm.models.openai import OpenAIEndpoint as endpoint
-    return (spec.provider, *access.shared_by), lambda: endpoint(access, spec.max_concurrency)
+    assert provider.open_host is not None
+    return provider.open_host(spec, access)
 
 
-def _open_embedded(spec: ModelSpec) -> Model | InstanceModel:
-    if spec.provider == "baseline":
-        return open_baseline(spec)
-    if spec.provider == "scripted":
-        return open_scripted(spec)
-    hint = f"The providers are {', '.join(PROVIDERS)} (model {spec.name!r})."
-    raise UnknownName("provider", spec.provider, PROVIDERS, hint)
+def _open_embedded(provider: Provider, spec: ModelSpec) -> Model | InstanceModel:
+    assert provider.open_model is not None
+    with _blaming(provider, spec, None):
+        model = provider.open_model(spec)
+    if provider.reads_prompt and is_instance_model(model):
+        raise ModelError(
+            f"model {spec.name!r}: provider {provider.name!r} ({provider.origin}) opens a model that "
+            "is handed the gold; a plugin's models are handed requests"
+        )
+    return model
+
+
+@contextmanager
+def _blaming(provider: Provider, spec: ModelSpec, access: Access | None) -> Iterator[None]:
+    """Name the plugin whose provider raises; the key is taken out of what it raises."""
+    try:
+        yield
+    except MedhelmError:
+        raise
+    except Exception as error:  # the boundary to plugins
+        if provider.name in built_in():
+            raise
+        text = " ".join(str(error).split())[:300]
+        if access is not None and access.key:
+            text = text.replace(access.key, "***")
+        raise ModelError(
+            f"model {spec.name!r}: provider {provider.name!r} of {provider.origin} cannot open it: "
+            f"{type(error).__name__}{f': {text}' if text else ''}; mend the plugin"
+        ) from None

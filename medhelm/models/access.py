@@ -5,105 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models.wire import SCHEMA_FIELDS, Failure
+from medhelm.models.hosts import Access
+from medhelm.models.provider import Provider
+from medhelm.models.providers import find_provider, known_provider
+from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
-
-
-@dataclass(frozen=True)
-class Service:
-    """A hosted service and the paths that its addresses may carry."""
-
-    base_url: str
-    key_env: str
-    path: str = ""
-    """Every address ends in this path."""
-    dropped: tuple[str, ...] = ()
-    """Endings of other protocols at the same address, which the SDK replaces by its own."""
-    uses: tuple[str, ...] = ()
-    """Settings of a spec, besides provider and model, that can change what it answers."""
-
-
-_USED = ("base_url", "reasoning", "system_prompt", "sampling", "extra_body", "context_window")
-SERVICES: Mapping[str, Service] = {
-    "openai": Service(
-        "https://api.openai.com/v1",
-        "OPENAI_API_KEY",
-        "/chat/completions",
-        uses=(*_USED, "send_seed", "token_limit_field"),
-    ),
-    "anthropic": Service(
-        "https://api.anthropic.com", "ANTHROPIC_API_KEY", dropped=("/v1",), uses=_USED
-    ),
-    "google": Service(
-        "https://generativelanguage.googleapis.com",
-        "GEMINI_API_KEY",
-        dropped=("/openai", "/v1beta", "/v1"),
-        uses=(*_USED, "send_seed"),
-    ),
-}
-"""Providers that are reached over a network."""
-
-_PROMPT = "the benchmark's prompt"
-_WHOLE = "nothing, medhelm reads whole answers"
-_TEMPERATURE = "model.sampling.temperature"
-_TOP_P = "model.sampling.top_p"
-_STOP = "model.sampling.stop"
-_BUDGET = "model.max_output_tokens"
-_OWN_SETTING: Mapping[str, Mapping[str, str]] = {
-    "openai": {
-        "model": "model.model",
-        "messages": _PROMPT,
-        "stream": _WHOLE,
-        "n": "repeats",
-        "temperature": _TEMPERATURE,
-        "top_p": _TOP_P,
-        "stop": _STOP,
-        "reasoning_effort": "model.sampling.reasoning_effort",
-        "seed": "seed",
-        "max_tokens": _BUDGET,
-        "max_completion_tokens": _BUDGET,
-    },
-    "anthropic": {
-        "model": "model.model",
-        "messages": _PROMPT,
-        "system": "model.system_prompt",
-        "stream": _WHOLE,
-        "temperature": _TEMPERATURE,
-        "top_p": _TOP_P,
-        "stop_sequences": _STOP,
-        "max_tokens": _BUDGET,
-    },
-    "google": {
-        "model": "model.model",
-        "contents": _PROMPT,
-        "systemInstruction": "model.system_prompt",
-        "generationConfig.temperature": _TEMPERATURE,
-        "generationConfig.topP": _TOP_P,
-        "generationConfig.stopSequences": _STOP,
-        "generationConfig.seed": "seed",
-        "generationConfig.candidateCount": "repeats",
-        "generationConfig.maxOutputTokens": _BUDGET,
-    },
-}
-"""Fields of the body that are recorded as settings of their own, so `extra_body` may not set them."""
-
-_SCHEMA_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("response_format",),
-    "anthropic": ("output_config.format",),
-    "google": tuple(
-        f"generationConfig.{name}"
-        for name in ("responseMimeType", "responseSchema", "responseJsonSchema")
-    ),
-}
-"""The same, where the form of an answer is ours to ask for."""
-
-_TABLES = {"anthropic": ("output_config",), "google": ("generationConfig",)}
-"""Fields into which our own settings are put."""
 
 KEY_NAME = re.compile(
     r"(?:^|[._-])(?:api[_-]?key|(?<!cache[_-])key|token|secret|password|authorization)$",
@@ -136,55 +46,33 @@ _PARAM_FIX = {
     "top_p": "set sampling.top_p: null",
     "seed": "set send_seed: false",
     "model": "correct model",
-    **dict.fromkeys(SCHEMA_FIELDS.values(), _NO_SCHEMA),
-    "output_config": f"{_NO_SCHEMA} or sampling.reasoning_effort: null",
 }
 
 
-@dataclass(frozen=True)
-class Access:
-    """The address of a server and the key, which no printed text ever shows."""
-
-    url: str
-    key: str | None = field(repr=False)
-    key_env: str | None
-    shared_by: tuple[str, str | None] = field(repr=False)
-    """(base URL, key): models with the same share connections and limits."""
-
-    @property
-    def parts(self) -> SplitResult:
-        """Return the parts of the URL."""
-        return urlsplit(self.url)
-
-    @property
-    def host(self) -> str:
-        """Return host and port, for messages."""
-        return self.parts.netloc
-
-
 def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
-    """Return where and with which key a model of one of the `SERVICES` is asked.
+    """Return where and with which key a model is asked that is reached over a network.
 
     Without `base_url` it is the provider's own, with the key of its own variable. A `base_url` of
     the user's needs no key unless `api_key_env` names one: a key never goes to a host it was not
     given for. Raises `ModelError` and `UsageError`.
     """
     check_settings(spec)
-    service = SERVICES[spec.provider]
+    provider = find_provider(spec.provider, spec.name)
     if not spec.model:
         raise ModelError(
             f"model {spec.name!r} has no model.model: set the name that its server knows"
         )
     key_env = key_variable(spec)
-    url = _server_url(spec.name, service, (spec.base_url or service.base_url).strip())
+    url = _server_url(spec.name, provider, (spec.base_url or provider.base_url).strip())
     key = _read_key(spec.name, key_env, environ) if key_env else None
     return Access(url, key, key_env, (url, key))
 
 
 def key_variable(spec: ModelSpec) -> str | None:
     """Return the environment variable that a model's key is read from, None where it needs none."""
-    service = SERVICES.get(spec.provider)
-    return spec.api_key_env or (service.key_env if service and not spec.base_url else None)
+    provider = known_provider(spec.provider)
+    own = provider.key_env if provider is not None and not spec.base_url else ""
+    return spec.api_key_env or own or None
 
 
 def check_settings(spec: ModelSpec) -> None:
@@ -250,14 +138,20 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             value = getattr(spec.price, name)
             if value is not None and not 0 <= value < math.inf:
                 yield f"price.{name}={value} must be USD per million tokens, 0 or more"
-    if spec.json_schema and spec.provider in ("hf", "baseline"):
+    provider = known_provider(spec.provider)
+    if provider is not None:  # one that is not there is refused where it is opened
+        yield from _problems_of_body(spec, provider)
+
+
+def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
+    if spec.json_schema and not provider.holds_schema:
         yield (
             f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"
             f" {spec.provider!r} does not; leave it out"
         )
-    own = dict(_OWN_SETTING.get(spec.provider, {}))
+    own = dict(provider.own_fields)
     if spec.json_schema:
-        own |= dict.fromkeys(_SCHEMA_SETTINGS.get(spec.provider, ()), "model.json_schema")
+        own |= dict.fromkeys(provider.schema_fields, "model.json_schema")
     for name, setting in own.items():
         outer, _, inner = name.partition(".")
         value = spec.extra_body.get(outer, {})
@@ -265,12 +159,12 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             isinstance(value, Mapping) and inner in value
         ):
             yield f"extra_body may not set {name!r}; that is for {setting}"
-    for name in _TABLES.get(spec.provider, ()):
+    for name in provider.tables:
         if not isinstance(spec.extra_body.get(name, {}), Mapping):
             yield f"extra_body.{name} must hold keys and values"
 
 
-def _server_url(name: str, service: Service, base: str) -> str:
+def _server_url(name: str, provider: Provider, base: str) -> str:
     try:
         parts = urlsplit(base)
         bad = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
@@ -282,26 +176,25 @@ def _server_url(name: str, service: Service, base: str) -> str:
             f"model {name!r}: base_url is no http or https address; give one"
             " like http://localhost:8000/v1"
         )
-    parts = urlsplit(_base_address(service, base))
-    return urlunsplit(parts._replace(path=parts.path + service.path))
+    parts = urlsplit(_base_address(provider, base))
+    return urlunsplit(parts._replace(path=parts.path + provider.path))
 
 
-def service_address(provider: str, base_url: str | None) -> str | None:
+def server_address(provider: Provider, base_url: str | None) -> str | None:
     """Return the one form of a `base_url` that all its spellings share.
 
-    None where it is the service's own address. A text that is not an address is returned as it is.
+    None where it is the provider's own address. A text that is not an address is returned as it is.
     """
-    service = SERVICES[provider]
     if base_url is None:
         return None
     try:
-        plain = _base_address(service, base_url.strip())
+        plain = _base_address(provider, base_url.strip())
     except ValueError:
         return base_url
-    return None if plain == service.base_url else plain
+    return None if plain == provider.base_url else plain
 
 
-def _base_address(service: Service, base: str) -> str:
+def _base_address(provider: Provider, base: str) -> str:
     """Return an address without what its spellings differ in; raises ValueError.
 
     That is the case of scheme and host, a port that is the scheme's own, doubled and trailing
@@ -312,7 +205,7 @@ def _base_address(service: Service, base: str) -> str:
     port = "" if parts.port in (None, _OWN_PORT.get(parts.scheme)) else f":{parts.port}"
     login, at, _ = parts.netloc.rpartition("@")
     path = _SLASHES.sub("/", parts.path).rstrip("/").removesuffix("/chat/completions")
-    for ending in service.dropped:
+    for ending in provider.dropped:
         path = path.removesuffix(ending)
     return urlunsplit((parts.scheme, login + at + host + port, path, parts.query, ""))
 
@@ -359,7 +252,13 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
     if failure.kind == "endpoint":
         return f"{who} has no credit or quota left ({what}): add some, {again}"
     if failure.param:
-        fix = _PARAM_FIX.get(failure.param, f"change or remove {failure.param!r}")
+        provider = find_provider(spec.provider, spec.name)
+        fixes = {
+            **_PARAM_FIX,
+            **dict.fromkeys(provider.schema_fields, _NO_SCHEMA),
+            **provider.fixes,
+        }
+        fix = fixes.get(failure.param, f"change or remove {failure.param!r}")
         return f"{who} does not take {failure.param!r} ({what}): {fix} in its config"
     return (
         f"{who} knows no model {spec.model!r} or no chat completions ({what}): check model.model"

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from medhelm.models.access import Access
 from medhelm.models.body import ENCODINGS, BadBody, read_body
 from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.hosts import Access
 from medhelm.models.limits import retry_after
 from medhelm.models.network import (
     connect_s,
@@ -23,7 +23,6 @@ from medhelm.models.network import (
     unreachable,
 )
 from medhelm.models.wire import (
-    SCHEMA_FIELDS,
     Answer,
     Failure,
     Kind,
@@ -39,6 +38,7 @@ from medhelm.schema.model import ModelSpec
 _ENCODER = msgspec.json.Encoder()
 _NAMED_FIELD = re.compile(r"`?([a-z_]+)\b")
 """Messages of the API begin with the field they are about ('temperature: ...', '`top_p` ...')."""
+_SCHEMA_FIELD = "output_config.format"
 
 
 class _Message(msgspec.Struct):
@@ -120,13 +120,15 @@ class AnthropicEndpoint(Endpoint):
 class AnthropicModel(EndpointModel[AnthropicEndpoint, dict[str, Any]]):
     """A model behind the Messages API."""
 
-    def _write(self, request: Request) -> dict[str, Any]:
+    def write(self, request: Request) -> dict[str, Any]:
+        """Return what is sent for a request."""
         body = make_body(self.spec, request)
         _ENCODER.encode(body)  # lone surrogates are found here, before anything is sent
         return body
 
-    async def _send(self, sent: dict[str, Any]) -> Answer | Failure:
-        return await self._endpoint.episode(sent, self.spec.timeout_s)
+    async def send(self, sent: dict[str, Any]) -> Answer | Failure:
+        """Send it once and return what came of it."""
+        return await self.endpoint.episode(sent, self.spec.timeout_s)
 
 
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def read_message(payload: bytes) -> Answer | Failure:
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
     """Return what an HTTP status other than success means. The server's prose is not kept."""
     has_schema = "format" in sent.get("output_config", {})
-    failure = read_failure(status, payload, (SCHEMA_FIELDS["anthropic"],) * has_schema)
+    failure = read_failure(status, payload, (_SCHEMA_FIELD,) * has_schema, _SCHEMA_FIELD)
     if failure.kind == "error" and status in (400, 422):
         named = _NAMED_FIELD.match(read_error(payload)[2])
         if named and named[1] in sent and named[1] not in ("messages", "system"):

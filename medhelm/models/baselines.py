@@ -155,6 +155,11 @@ def baseline_kind(spec: ModelSpec) -> str:
     return spec.model or spec.name.rpartition("/")[2]
 
 
+def reads_gold(spec: ModelSpec) -> bool:
+    """Return whether a baseline reads the gold of the test set, whatever its name is in tables."""
+    return baseline_kind(spec) in READ_GOLD
+
+
 def open_baseline(spec: ModelSpec) -> InstanceModel:
     """Return the embedded model that a spec means; raises UnknownName."""
     name = baseline_kind(spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,11 +14,12 @@ import yaml
 from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import refuse_many
+from medhelm.models.provider import Provider
+from medhelm.models.providers import known_provider, known_providers
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec, Price
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
 
 
 def load_models() -> dict[str, ModelSpec]:
@@ -35,25 +35,45 @@ def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> Model
     """Return the spec of a model by name.
 
     `extra`: models of plugins and of the user, which come first. A name that ends in `.yaml` is a
-    file of the user with the keys of `conf/model`. Without a config file, `openai/ANY` is the
-    model ANY of an OpenAI-protocol endpoint (OpenAI's own unless `base_url` is set). Raises
-    `UnknownName` with the nearest names, `UsageError` for a file that is not a model.
+    file of the user with the keys of `conf/model`. Without a config file, `PROVIDER/ANY` is the
+    model ANY of a provider that takes any. Raises `UnknownName` with the nearest names,
+    `UsageError` for a file that is not a model.
     """
     if name.endswith((".yaml", ".yml")):
         return _read_own(Path(name))
     known = {**load_models(), **(extra or {})}
     if name in known:
         return known[name]
-    vendor, _, model = name.partition("/")
-    if vendor == "openai" and model:
-        return make_openai_spec(model)
+    if (provider := open_provider(name)) is not None:
+        return provider.named(name.partition("/")[2])
     raise unknown_model(name, known)
+
+
+def open_provider(name: str) -> Provider | None:
+    """Return the provider that takes a model of this name without a config; None without one."""
+    vendor, _, model = name.partition("/")
+    provider = known_provider(vendor)
+    return provider if model and provider is not None and provider.is_open else None
+
+
+def open_providers() -> list[Provider]:
+    """Return the providers any of whose models can be named without a config."""
+    return [provider for provider in known_providers().values() if provider.is_open]
 
 
 def unknown_model(name: str, known: Iterable[str]) -> UnknownName:
     """Return the error of a model's name that has no config, with what to write in its place."""
-    hint = "`medhelm list models` shows all; any model of an OpenAI-protocol endpoint is openai/"
-    return UnknownName("model", name, known, hint + ("ITS-NAME." if "/" in name else f"{name}."))
+    vendor, slash, model = name.partition("/")
+    takers = {provider.name: provider for provider in open_providers()}
+    if slash and vendor not in {n.partition("/")[0] for n in known}:
+        known = [f"{near}/{model}" for near in closest(vendor, takers, n=1)] + [*known]
+    forms = [
+        f"any model of {p.help} is {p.name}/{'ITS-NAME' if slash else name}"
+        for p in takers.values()
+    ]
+    return UnknownName(
+        "model", name, known, f"`medhelm list models` shows all; {', '.join(forms)}."
+    )
 
 
 def _read_own(path: Path) -> ModelSpec:
@@ -62,21 +82,6 @@ def _read_own(path: Path) -> ModelSpec:
     except OSError as e:
         raise UsageError(f"model {path}: {why(e)}") from None
     return make_spec({"name": path.stem} | values, str(path))
-
-
-def make_openai_spec(model: str) -> ModelSpec:
-    """Return the spec of a model without a config file, with the facts in OpenAI's names.
-
-    The o series, and gpt-5 and later ones, think, take no temperature, and name the output budget differently.
-    """
-    thinks = _THINKING.match(model) is not None
-    return ModelSpec(
-        name=f"openai/{model}",
-        model=model,
-        reasoning=thinks,
-        sampling=Sampling(temperature=None) if thinks else Sampling(),
-        token_limit_field="max_completion_tokens" if thinks else "max_tokens",
-    )
 
 
 def read_model(name: str, text: bytes, place: str) -> ModelSpec:

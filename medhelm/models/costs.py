@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from medhelm.errors import BudgetReached, UsageError
+from medhelm.models.providers import known_provider
 from medhelm.schema.episode import Message, Request, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 
 _MILLION = 1_000_000
 _DENSE = bytes(c for c in range(33, 127) if not chr(c).isalpha())
 _ASCII = bytes(range(128))
-_FREE_PROVIDERS = ("baseline", "scripted")
 
 
 def estimate_tokens(text: str | Sequence[Message]) -> int:
@@ -134,7 +134,7 @@ class Ledger:
         """Refuse a cap in USD where the price of a model is not known."""
         if self.cap_usd is None:
             return
-        unpriced = [s.name for s in specs if s.price is None and s.provider not in _FREE_PROVIDERS]
+        unpriced = [s.name for s in specs if s.price is None and not _is_free(s)]
         if unpriced:
             raise UsageError(
                 f"a cap in USD needs the price of {', '.join(map(repr, unpriced))}: set model.price"
@@ -209,3 +209,8 @@ class Ledger:
         self.reserved_usd = self.reserved_usd - held.usd if self.open else 0.0
         self.spent_tokens += tokens
         self.spent_usd += usd
+
+
+def _is_free(spec: ModelSpec) -> bool:
+    provider = known_provider(spec.provider)
+    return provider is not None and provider.is_embedded

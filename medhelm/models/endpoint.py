@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
-from medhelm.models.access import Access, explain
+from medhelm.models.access import explain
 from medhelm.models.costs import estimate_tokens
+from medhelm.models.hosts import Access, Host
 from medhelm.models.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.wire import Answer, Failure
 from medhelm.schema.episode import Finish, Request, Response
-from medhelm.schema.model import Model, ModelSpec
+from medhelm.schema.model import ModelSpec
 
 FIRST_CONNECT_S = 8.0
 FIRST_CONNECT_TRIES = 4
@@ -30,33 +31,6 @@ _BACKOFF_BASE_S = 0.5
 _THROTTLE_BASE_S = 1.0
 _JITTER_S, _JITTER = 0.05, 0.1
 """Requests with the same Retry-After are spread over so many seconds, and over that part of it."""
-
-
-class Host(ABC):
-    """Hold what models share that are served by one thing: its slots, and how it is closed."""
-
-    limiter: AdaptiveLimiter
-
-    def lower(self, max_concurrency: int | None) -> None:
-        """Keep to a smaller number at once from now on (another model asks for it)."""
-        if max_concurrency is not None:
-            self.limiter.lower(max_concurrency)
-
-    def status(self) -> str:
-        """Return what is happening that finished answers do not show; empty for a server."""
-        return ""
-
-    def speed(self) -> str:
-        """Return how fast weights on this machine wrote; empty for a server."""
-        return ""
-
-    @abstractmethod
-    def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:
-        """Return a model served here; with `owns_host` its `close` closes this."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the connections, or free the memory."""
 
 
 class Endpoint(Host):
@@ -148,33 +122,33 @@ _Sent = TypeVar("_Sent")
 
 
 class EndpointModel(ABC, Generic[_E, _Sent]):
-    """A model behind an endpoint: a provider says how a request is written and sent once."""
+    """A model behind an endpoint: a provider brings how a request is written and sent once."""
 
     def __init__(self, spec: ModelSpec, endpoint: _E, *, owns_host: bool) -> None:
         self.spec = spec
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._owns_host = owns_host
         self._fatal = ""
 
     @abstractmethod
-    def _write(self, request: Request) -> _Sent:
+    def write(self, request: Request) -> _Sent:
         """Return what is sent; raises UnicodeEncodeError for a prompt with lone surrogates."""
 
     @abstractmethod
-    async def _send(self, sent: _Sent) -> Answer | Failure:
+    async def send(self, sent: _Sent) -> Answer | Failure:
         """Send it once and return what came of it."""
 
-    def _is_cut(self, request: Request, sent: _Sent, answer: Answer) -> bool:
+    def is_cut(self, request: Request, sent: _Sent, answer: Answer) -> bool:
         """Return whether the server read less than was sent, without a word."""
         return False
 
     async def acquire(self) -> None:
         """Wait for a slot among the endpoint's requests in flight."""
-        await self._endpoint.limiter.acquire()
+        await self.endpoint.limiter.acquire()
 
     def release(self) -> None:
         """Give the slot back."""
-        self._endpoint.limiter.release()
+        self.endpoint.limiter.release()
 
     async def respond(self, request: Request) -> Response:
         """Return what came of one request after the endpoint's retries. The caller holds a slot.
@@ -185,21 +159,21 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         if early is not None:
             return early
         try:
-            sent = self._write(request)
+            sent = self.write(request)
         except UnicodeEncodeError:
             return unanswered(request, "error", "the prompt is not valid Unicode", 0, 0)
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         attempt = lost = 0
         while True:
             if self._fatal or endpoint.fatal:
                 raise ModelError(self._fatal or endpoint.fatal)
             attempt += 1
             stamp = endpoint.trying()
-            result = await self._send(sent)
+            result = await self.send(sent)
             if isinstance(result, Answer):
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
-                if self._is_cut(request, sent, result):
+                if self.is_cut(request, sent, result):
                     result = dataclasses.replace(
                         result, text="", finish="oversize", error="prompt cut by the server"
                     )
@@ -218,7 +192,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
     async def close(self) -> None:
         """Close the connections, unless other models of a pool share them."""
         if self._owns_host:
-            await self._endpoint.close()
+            await self.endpoint.close()
 
     def _too_long(self, request: Request) -> Response | None:
         window = self.spec.context_window
@@ -236,7 +210,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
     def _refused(
         self, request: Request, failure: Failure, sent: Sent, attempts: int, lost: int
     ) -> Response:
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         if failure.kind == "endpoint":
             endpoint.fatal = explain(self.spec, endpoint.access, failure)
             raise ModelError(endpoint.fatal)

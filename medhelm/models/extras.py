@@ -5,14 +5,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from medhelm.errors import ModelError
+from medhelm.models.providers import find_provider
 from medhelm.schema.model import ModelSpec
 
-_PACKAGES = {
-    "anthropic": {"anthropic": "anthropic"},
-    "google": {"google.genai": "google-genai"},
-    "hf": {"torch": "torch", "transformers": "transformers", "accelerate": "accelerate"},
-}
-"""Provider, which is also the name of the extra -> its modules and the packages that have them."""
 GGUF = {"gguf": "gguf"}
 
 
@@ -21,11 +16,14 @@ def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> Non
 
     Raises ModelError.
     """
-    for module, package in {**_PACKAGES.get(spec.provider, {}), **(also or {})}.items():
+    provider = find_provider(spec.provider, spec.name)
+    for module, package in {**provider.packages, **(also or {})}.items():
         if not _is_there(module):
+            how = f"run: pip install {package}"
+            if provider.extra:
+                how = f"run in the checkout: pip install '.[{provider.extra}]'"
             raise ModelError(
-                f"model {spec.name!r} needs the package {package}, which is not installed;"
-                f" run in the checkout: pip install '.[{spec.provider}]'"
+                f"model {spec.name!r} needs the package {package}, which is not installed; {how}"
             )
 
 

@@ -13,12 +13,11 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from medhelm.models.access import Access
 from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.hosts import Access
 from medhelm.models.limits import retry_after
 from medhelm.models.network import find_proxy, open_session, read_network_error, tls_context
 from medhelm.models.wire import (
-    SCHEMA_FIELDS,
     Answer,
     Failure,
     count,
@@ -31,6 +30,7 @@ from medhelm.schema.model import ModelSpec
 
 _ENCODER = msgspec.json.Encoder()
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
+_SCHEMA_FIELD = "generationConfig.responseJsonSchema"
 
 
 class _Content(msgspec.Struct):
@@ -132,13 +132,15 @@ class GoogleEndpoint(Endpoint):
 class GoogleModel(EndpointModel[GoogleEndpoint, dict[str, Any]]):
     """A model behind the Gemini API."""
 
-    def _write(self, request: Request) -> dict[str, Any]:
+    def write(self, request: Request) -> dict[str, Any]:
+        """Return what is sent for a request."""
         body = make_body(self.spec, request)
         _ENCODER.encode(body)  # lone surrogates are found here, before anything is sent
         return body
 
-    async def _send(self, sent: dict[str, Any]) -> Answer | Failure:
-        return await self._endpoint.episode(self.spec.model, sent, self.spec.timeout_s)
+    async def send(self, sent: dict[str, Any]) -> Answer | Failure:
+        """Send it once and return what came of it."""
+        return await self.endpoint.episode(self.spec.model, sent, self.spec.timeout_s)
 
 
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def read_candidates(payload: bytes) -> Answer | Failure:
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
     """Return what an HTTP status other than success means. The server's prose is not kept."""
     has_schema = "responseJsonSchema" in sent.get("generationConfig", {})
-    failure = read_failure(status, payload, (SCHEMA_FIELDS["google"],) * has_schema)
+    failure = read_failure(status, payload, (_SCHEMA_FIELD,) * has_schema, _SCHEMA_FIELD)
     for detail in _details(payload):
         if status == 400 and detail.get("reason") == "API_KEY_INVALID":
             return Failure("endpoint", "http 400", 401, code="API_KEY_INVALID")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from medhelm.errors import ModelError
 from medhelm.models.decoding import Generated, Row
-from medhelm.models.endpoint import Host
 from medhelm.models.extras import GGUF, require_packages
+from medhelm.models.hosts import Host
 from medhelm.models.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
 from medhelm.schema.episode import Request, Response
@@ -36,11 +35,6 @@ def check_local(spec: ModelSpec) -> None:
     read_options(spec)
     _, gguf = locate(spec)
     require_packages(spec, also=GGUF if gguf else None)
-
-
-def weights_of(spec: ModelSpec) -> tuple[Hashable, ...]:
-    """Return what models share that can use the same weights in memory."""
-    return spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 
 class Batcher(Host):

@@ -1,48 +1,33 @@
 """The settings of a model that decide its answers: those that its provider uses, in one form.
 
 Two specs with one identity are the same model: what one was asked, the other is not asked again.
+Of a provider whose plugin is not there every setting counts, as it was recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from medhelm.models.access import SERVICES, service_address
-from medhelm.models.baselines import baseline_kind
+from medhelm.models.access import server_address
+from medhelm.models.provider import DECIDING
+from medhelm.models.providers import known_provider
 from medhelm.schema.model import ModelSpec
 
-_ALWAYS = ("provider", "model")
-_DECODING = ("reasoning", "system_prompt", "sampling", "send_seed", "extra_body", "context_window")
-
-USES: Mapping[str, tuple[str, ...]] = {
-    **{name: service.uses for name, service in SERVICES.items()},
-    "hf": _DECODING,
-    "baseline": (),
-    "scripted": _DECODING,  # it represents any model, and its requests are stored
-}
-"""Provider -> the settings besides provider and model that can change what it answers."""
-
-READS_PROMPT = frozenset(USES) - {"baseline"}
-"""Providers that are sent a prompt. A baseline is handed the instance and has no budget either."""
-
-DECIDING = (
-    *_ALWAYS,
-    "base_url",
-    "reasoning",
-    "system_prompt",
-    "sampling",
-    "token_limit_field",
-    "send_seed",
-    "extra_body",
-    "context_window",
-)
-"""All settings that can decide an answer: names, prices and limits are not among them. Whether an
-answer is held to a JSON Schema is up to the requests, which few protocols give one."""
-
 _BLANK = ModelSpec(name="")
+
+
+def reads_prompt(spec: ModelSpec) -> bool:
+    """Return whether a model is sent a prompt. A rule is handed the instance and has no budget."""
+    provider = known_provider(spec.provider)
+    return provider is None or provider.reads_prompt
+
+
+def reads_gold(spec: ModelSpec) -> bool:
+    """Return whether a model reads the gold of the test set, whatever its name is."""
+    provider = known_provider(spec.provider)
+    return provider is not None and provider.reads_gold is not None and provider.reads_gold(spec)
 
 
 def without_unused(spec: ModelSpec) -> ModelSpec:
@@ -51,9 +36,11 @@ def without_unused(spec: ModelSpec) -> ModelSpec:
     So what one model of a sweep is given (`model.sampling.temperature=1`) is neither recorded nor
     hashed for another one that cannot obey it.
     """
-    used = {*_ALWAYS, *USES.get(spec.provider, DECIDING)}
-    dropped = [name for name in DECIDING if name not in used]
-    if spec.provider not in READS_PROMPT:
+    provider = known_provider(spec.provider)
+    if provider is None:
+        return spec
+    dropped = [name for name in DECIDING[2:] if name not in provider.uses]
+    if not provider.reads_prompt:
         dropped.append("max_output_tokens")
     return msgspec.structs.replace(spec, **{name: getattr(_BLANK, name) for name in dropped})
 
@@ -62,20 +49,20 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     """Return what of a model decides its answers, equal for equal models however they are spelt."""
     plain = without_unused(spec)
     found = {name: getattr(plain, name) for name in DECIDING}
-    if spec.provider == "baseline":
-        found["model"] = baseline_kind(spec)
-    elif spec.provider == "scripted":
-        found["model"] = spec.model or spec.name
-    elif spec.provider in SERVICES:
-        found["base_url"] = service_address(spec.provider, spec.base_url)
+    provider = known_provider(spec.provider)
+    if provider is not None and provider.model_of is not None:
+        found["model"] = provider.model_of(spec)
+    if provider is not None and provider.base_url:
+        found["base_url"] = server_address(provider, spec.base_url)
     return found
 
 
 def endpoint_of(spec: ModelSpec) -> str:
     """Return the address that a model is asked at, in one spelling; empty where it is asked here."""
-    if spec.provider not in SERVICES:
+    provider = known_provider(spec.provider)
+    if provider is None or not provider.base_url:
         return ""
-    return service_address(spec.provider, spec.base_url) or SERVICES[spec.provider].base_url
+    return server_address(provider, spec.base_url) or provider.base_url
 
 
 def as_spelt(spec: ModelSpec) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from yarl import URL
 
 from medhelm.errors import ModelError
 from medhelm.files.durable import OUT_OF_FILES
-from medhelm.models.access import TOO_MANY_FILES, Access
+from medhelm.models.access import TOO_MANY_FILES
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
+from medhelm.models.hosts import Access
 from medhelm.models.wire import Failure, Kind
 
 CONNECT_S = 10.0

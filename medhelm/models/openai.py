@@ -7,12 +7,12 @@ import dataclasses
 import aiohttp
 from yarl import URL
 
-from medhelm.models.access import Access
 from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.hosts import Access
 from medhelm.models.limits import retry_after
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.wire import (
-    SCHEMA_FIELDS,
+    SCHEMA_FIELD,
     Answer,
     Failure,
     encode_body,
@@ -80,14 +80,17 @@ class OpenAIModel(EndpointModel[OpenAIEndpoint, bytes]):
         self._fields = (
             *("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed"),
             *("reasoning_effort", *spec.extra_body),
-            *(SCHEMA_FIELDS["openai"],) * spec.json_schema,
+            *(SCHEMA_FIELD,) * spec.json_schema,
         )
 
-    def _write(self, request: Request) -> bytes:
+    def write(self, request: Request) -> bytes:
+        """Return what is sent for a request."""
         return encode_body(self.spec, request)
 
-    async def _send(self, sent: bytes) -> Answer | Failure:
-        return await self._endpoint.episode(sent, self._timeout, self._fields)
+    async def send(self, sent: bytes) -> Answer | Failure:
+        """Send it once and return what came of it."""
+        return await self.endpoint.episode(sent, self._timeout, self._fields)
 
-    def _is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
+    def is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
+        """Return whether the server read less than was sent, without a word."""
         return is_cut(request.messages, len(sent), answer.usage, self.spec.context_window)

@@ -128,12 +128,8 @@ _OVERSIZE_TEXT = re.compile(
     re.IGNORECASE,
 )
 """Matches a too long prompt in the words of vLLM, SGLang, llama.cpp, Ollama, TGI, services."""
-SCHEMA_FIELDS = {
-    "openai": "response_format",
-    "anthropic": "output_config.format",
-    "google": "generationConfig.responseJsonSchema",
-}
-"""Provider -> the field of the body that carries the JSON Schema of the answer."""
+SCHEMA_FIELD = "response_format"
+"""The field of the body that carries the JSON Schema of the answer."""
 _SCHEMA_TEXT = re.compile(
     r"response[_ ]?(format|(json[_ ]?)?schema)|json[_ ]?(schema|mode)|schema produces"
     r"|output[_ ]?(config\.)?format|structured[ _]output|guided[ _](decoding|json)",
@@ -171,7 +167,7 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
         body["reasoning_effort"] = sampling.reasoning_effort
     if request.json_schema is not None:
         wanted = {"name": "answer", "strict": True, "schema": request.json_schema}
-        body[SCHEMA_FIELDS["openai"]] = {"type": "json_schema", "json_schema": wanted}
+        body[SCHEMA_FIELD] = {"type": "json_schema", "json_schema": wanted}
     return _ENCODER.encode(body)
 
 
@@ -272,15 +268,19 @@ def read_usage(usage: Any) -> Usage:
     )
 
 
-def read_failure(status: int, payload: bytes, sent_fields: Collection[str] = ()) -> Failure:
+def read_failure(
+    status: int, payload: bytes, sent_fields: Collection[str] = (), schema_field: str = SCHEMA_FIELD
+) -> Failure:
     """Return what an HTTP status other than success means. The server's prose is not kept.
 
     `sent_fields`: names of the body's fields, to recognise a setting that the server does not take
-    (wrong for every request) from a prompt that it does not take.
+    (wrong for every request) from a prompt that it does not take. `schema_field`: the one of them
+    that carries a JSON Schema.
     """
     code, param, message = read_error(payload)
-    if param not in sent_fields and _SCHEMA_TEXT.search(f"{param} {message}"):
-        param = next((f for f in sent_fields if f in SCHEMA_FIELDS.values()), param)
+    is_schema = schema_field in sent_fields and param not in sent_fields
+    if is_schema and _SCHEMA_TEXT.search(f"{param} {message}"):
+        param = schema_field
     kind: Kind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"

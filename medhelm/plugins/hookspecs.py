@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pluggy
 
+from medhelm.models.provider import Provider
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
@@ -48,4 +49,10 @@ def medhelm_strategies() -> list[Strategy]:
 @hookspec
 def medhelm_pages() -> list[Page]:
     """Return the pages that this plugin adds to the leaderboard's site."""
+    return []
+
+
+@hookspec
+def medhelm_providers() -> list[Provider]:
+    """Return the providers that this plugin adds: who serves models, and how they are asked."""
     return []

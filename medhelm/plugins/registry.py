@@ -30,6 +30,8 @@ from medhelm.files.durable import is_file
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
 from medhelm.models.catalogue import load_models
+from medhelm.models.provider import Provider
+from medhelm.models.providers import add_providers, built_in
 from medhelm.plugins import hookspecs
 from medhelm.plugins.benchmark_checks import (
     check_benchmark,
@@ -39,6 +41,7 @@ from medhelm.plugins.benchmark_checks import (
 )
 from medhelm.plugins.distribution import NAME, OTHER
 from medhelm.plugins.page_checks import check_page
+from medhelm.plugins.provider_checks import check_provider
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.protocols.completion import COMPLETION
@@ -57,6 +60,7 @@ _HOOKS = (
     "medhelm_models",
     "medhelm_pages",
     "medhelm_protocols",
+    "medhelm_providers",
     "medhelm_strategies",
 )
 _ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(_HOOKS)}"
@@ -184,6 +188,7 @@ class _Loader:
         self._strategies: dict[str, tuple[Strategy, str]] = {}
         self._pages: dict[str, Page] = {}
         self._files: list[str] = []
+        self._providers: dict[str, Provider] = dict(built_in())
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
 
@@ -251,6 +256,7 @@ class _Loader:
         for model, origin in found.models:
             _refuse_second("model", model.name, origin, models, _second)
             models[model.name] = (model, origin)
+        providers = dict(self._providers)
         for protocol, origin in found.protocols:
             _refuse_second("protocol", protocol.name, origin, protocols, _second)
             protocols[protocol.name] = (protocol, origin)
@@ -263,6 +269,11 @@ class _Loader:
             pages[page.name] = page
         self._benchmarks, self._metrics, self._models = benchmarks, metrics, models
         self._protocols, self._strategies, self._pages = protocols, strategies, pages
+        for provider in found.providers:
+            check_provider(provider)
+            _refuse_second("provider", provider.name, provider.origin, providers, _origin)
+            providers[provider.name] = provider
+        self._providers = providers
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
@@ -277,6 +288,8 @@ class _Loader:
                     raise
                 self._broken.append(Broken(self._third_party[benchmark.name], str(e)))
                 del self._benchmarks[benchmark.name]
+        own = {n: p for n, p in self._providers.items() if n not in built_in()}
+        add_providers(own.values())
         return Registry(
             taxonomy=self._taxonomy,
             benchmarks=dict(sorted(self._benchmarks.items())),
@@ -297,6 +310,7 @@ class _Found:
     models: list[tuple[ModelSpec, str]] = dataclasses.field(default_factory=list)
     protocols: list[tuple[Protocol, str]] = dataclasses.field(default_factory=list)
     strategies: list[tuple[Strategy, str]] = dataclasses.field(default_factory=list)
+    providers: list[Provider] = dataclasses.field(default_factory=list)
     pages: list[Page] = dataclasses.field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -309,6 +323,7 @@ class _Found:
         self.protocols += other.protocols
         self.strategies += other.strategies
         self.pages += other.pages
+        self.providers += other.providers
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
@@ -367,6 +382,8 @@ def _call_hooks(module: ModuleType, origin: str) -> _Found:
     found.strategies += [(s, origin) for s in _values(hook.medhelm_strategies(), Strategy, origin)]
     for page in _values(hook.medhelm_pages(), Page, origin):
         found.pages.append(dataclasses.replace(page, origin=origin))
+    for provider in _values(hook.medhelm_providers(), Provider, origin):
+        found.providers.append(dataclasses.replace(provider, origin=origin))
     return found
 
 
@@ -413,7 +430,7 @@ def _refuse_second(
         )
 
 
-def _origin(value: Benchmark | Page) -> str:
+def _origin(value: Benchmark | Page | Provider) -> str:
     return value.origin
 
 

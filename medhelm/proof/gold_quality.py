@@ -36,6 +36,7 @@ from medhelm.grading.jury.prompt import judge_messages
 from medhelm.models import ModelPool, check_model, is_instance_model, privacy
 from medhelm.models.baselines import open_baseline
 from medhelm.models.costs import Ledger
+from medhelm.models.identity import reads_prompt
 from medhelm.prompts.messages import render_prompt
 from medhelm.runs.ask import Desk, Live, Start, feed
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
@@ -119,7 +120,7 @@ def quality_terms(judge: ModelSpec) -> JuryTerms:
 
 def check_judge(judge: ModelSpec, benchmark: Benchmark, environ: Mapping[str, str]) -> None:
     """Refuse a judge that cannot judge these data; raises UsageError, ModelError, PrivacyRefused."""
-    if judge.provider == "baseline":
+    if not reads_prompt(judge):
         raise UsageError(
             f"--judge {judge.name} is a rule and no judge; name a language model "
             "(`medhelm list models`)"

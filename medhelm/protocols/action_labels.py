@@ -8,7 +8,7 @@ from typing import Any
 from medhelm.models.costs import request_tokens
 from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import MODEL, Answer, Ask, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request
 
@@ -22,10 +22,10 @@ def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Requ
     return terms.request(instance, MODEL, messages, label_schema(instance.menu))
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> Answer:
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return the reply to the case and its menu."""
     response = await ask(MODEL, menu_request(benchmark, instance, terms), step="labels")
-    return Answer(text=response.text, finish=response.finish, error=response.error)
+    return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
 
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:

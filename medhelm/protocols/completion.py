@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from medhelm.models.costs import request_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import MODEL, Answer, Ask, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request
 
@@ -16,10 +16,10 @@ def prompt_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Re
     return terms.request(instance, MODEL, render_prompt(benchmark, instance))
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> Answer:
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return the answer to the benchmark's prompt."""
     response = await ask(MODEL, prompt_request(benchmark, instance, terms), step="answer")
-    return Answer(text=response.text, finish=response.finish, error=response.error)
+    return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
 
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:

@@ -89,7 +89,7 @@ class Terms:
         )
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class FinalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer that metrics read, and how the episode ended; `conduct` returns it."""
 
     text: str = ""
@@ -127,7 +127,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-Conduct = Callable[[Benchmark, Instance, Terms, Ask], Awaitable[Answer]]
+Conduct = Callable[[Benchmark, Instance, Terms, Ask], Awaitable[FinalAnswer]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
-from medhelm.protocols.protocol import Answer, Ask, Protocol, Terms, terms_of
+from medhelm.protocols.protocol import Ask, FinalAnswer, Protocol, Terms, terms_of
 from medhelm.protocols.strategy import Strategy
 from medhelm.runs.ask import Asker, Desk, Live, Stopped
 from medhelm.schema.data import Benchmark, Instance
@@ -89,7 +89,7 @@ async def _conduct(
     except MedhelmError:
         raise
     except Exception as e:  # the boundary of a protocol: the other instances go on
-        answer = Answer(finish="error", error=f"a defect of the protocol: {place_of(e)}")
+        answer = FinalAnswer(finish="error", error=f"a defect of the protocol: {place_of(e)}")
     calls = tuple(episode.calls.values())
     if stage.is_one_call and len(calls) == 1:
         (call,) = calls
@@ -113,7 +113,7 @@ async def _conduct(
 
 
 def response_of(
-    instance: Instance, repeat: int, answer: Answer, calls: Iterable[Call], role: str
+    instance: Instance, repeat: int, answer: FinalAnswer, calls: Iterable[Call], role: str
 ) -> Response:
     """Return an episode's answer as a response: with the usage of its first role over all calls."""
     own = [call.response for call in calls if call.role == role]

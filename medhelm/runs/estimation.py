@@ -33,6 +33,7 @@ from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import estimate_tokens, upper_bound
+from medhelm.models.identity import reads_prompt
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
@@ -370,7 +371,7 @@ class _Role:
     def __init__(self, run: Run, role: str, seen: _Length | None) -> None:
         self._role, self._spec = role, run.players[role]
         self._seen = seen
-        self.is_embedded = self._spec.provider == "baseline"
+        self.is_embedded = not reads_prompt(self._spec)
         strategy = run.strategies.get(role)
         self._times = strategy.calls if strategy else 1
         self._budget = terms_of(run.protocol, run.spec, 0).roles[role].max_output_tokens
@@ -428,7 +429,7 @@ class _Role:
 def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimate:
     spec, judges = run.spec, _Judges(run, observed)
     answered = _answered(run, selection, judges)
-    seen = None if spec.model.provider == "baseline" else observed.mean(spec.benchmark, spec.model)
+    seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
     first, *others = run.players
     roles = {first: _Role(run, first, seen[0] if seen else None)}
     roles |= {role: _Role(run, role, None) for role in others}

@@ -28,7 +28,7 @@ import msgspec
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import AtomicFile, make_private, why
 from medhelm.files.seals import is_broken, sealed, unsealed
-from medhelm.models.identity import READS_PROMPT, as_spelt, identity, without_unused
+from medhelm.models.identity import as_spelt, identity, reads_prompt, without_unused
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GradingSpec, JurySpec, JuryTerms, RunRecord, RunSpec
@@ -112,7 +112,7 @@ def one_spelling(spec: RunSpec) -> RunSpec:
         model=_one_spelling(spec.model),
         cast={role: _one_spelling(model) for role, model in spec.cast.items()},
     )
-    if spec.model.provider in READS_PROMPT or spec.cast:
+    if reads_prompt(spec.model) or spec.cast:
         return spec
     return msgspec.structs.replace(
         spec, prompt_name="", prompt_version="", prompt_sha256="", max_output_tokens=0

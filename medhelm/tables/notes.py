@@ -9,6 +9,7 @@ from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.jury.terms import OFFLINE
+from medhelm.models.identity import reads_prompt
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
 from medhelm.tables.cells import MIN_COVERAGE, MIN_READ, Cell
@@ -194,8 +195,8 @@ def common(study: Study) -> list[str]:
     if some.grading.scoring == "helm":
         notes.append(f"scoring=helm: the published scorers, faults included.{_as_fixed(study)}")
     specs = {m: c.record.spec.model for b in study.cells.values() for m, c in b.items()}
-    if any(s.provider == "baseline" for s in specs.values()):
-        notes.append("baseline/* are rules, not language models.")
+    for rules in sorted({s.provider for s in specs.values() if not reads_prompt(s)}):
+        notes.append(f"{rules}/* are rules, not language models.")
     notes += _stand_ins(study)
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")

@@ -17,8 +17,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.models.baselines import READ_GOLD, baseline_kind
-from medhelm.models.identity import identity
+from medhelm.models.identity import identity, reads_gold, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
@@ -59,7 +58,7 @@ class ChosenRuns:
 
 def is_ranked(model: ModelSpec) -> bool:
     """Return whether a model may be ranked: whatever its name, it reads no gold."""
-    return not (model.provider == "baseline" and baseline_kind(model) in READ_GOLD)
+    return not reads_gold(model)
 
 
 def choose_runs(
@@ -215,7 +214,7 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
         _same(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
-    prompted = [r for r in runs if r.record.spec.model.provider != "baseline"]
+    prompted = [r for r in runs if reads_prompt(r.record.spec.model)]
     _same(prompted, "prompt", _prompt_text, _RERUN)
     by_system: dict[str | None, list[GradedRun]] = defaultdict(list)
     for run in prompted:

@@ -26,10 +26,10 @@ class _Server(Endpoint):
 
 
 class _Silent(EndpointModel[_Server, bytes]):
-    def _write(self, request: Request) -> bytes:
+    def write(self, request: Request) -> bytes:
         raise AssertionError("it is not to be sent")
 
-    async def _send(self, sent: bytes) -> Failure:
+    async def send(self, sent: bytes) -> Failure:
         raise AssertionError
 
 

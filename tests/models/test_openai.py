@@ -216,7 +216,7 @@ def test_the_key_is_sent_and_shown_nowhere() -> None:
             (response,) = await ask_all(model, [request("a")])
             assert response.finish == "stop"
             await model.close()
-            return f"{response} {model!r} {model.__dict__} {model._endpoint.__dict__}"
+            return f"{response} {model!r} {model.__dict__} {model.endpoint.__dict__}"
 
     assert KEY not in asyncio.run(run())
 
@@ -388,7 +388,7 @@ def test_models_of_one_endpoint_share_its_limit_and_others_do_not() -> None:
             ]
             models = [pool.open(spec) for spec in specs]
             assert all(isinstance(model, OpenAIModel) for model in models)
-            a, b, c, d = (m._endpoint for m in models if isinstance(m, OpenAIModel))
+            a, b, c, d = (m.endpoint for m in models if isinstance(m, OpenAIModel))
             assert a is b and a is not c and a is not d
             shared = [m for m in models if isinstance(m, OpenAIModel)]
             await asyncio.gather(
@@ -413,7 +413,7 @@ def test_cancelled_requests_give_their_places_back() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await asking
             await model.close()
-            return model._endpoint.limiter.in_flight
+            return model.endpoint.limiter.in_flight
 
     assert asyncio.run(run()) == 0
 

@@ -18,9 +18,10 @@ import pytest
 
 from medhelm import ModelSpec, evaluate
 from medhelm.errors import UsageError
-from medhelm.models import PROVIDERS
 from medhelm.models.access import resolve_access
-from medhelm.models.identity import DECIDING, USES, identity
+from medhelm.models.identity import identity
+from medhelm.models.provider import DECIDING
+from medhelm.models.providers import built_in
 from medhelm.schema.data import Rubric
 from medhelm.schema.episode import Sampling
 from medhelm.schema.run import JurySpec, JuryTerms, RunSpec
@@ -231,7 +232,7 @@ OTHER_VALUE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", built_in())
 def test_each_provider_declares_what_it_uses(provider: str) -> None:
     spec = ModelSpec(name="m", provider=provider, model="m")
     moves = {
@@ -239,7 +240,7 @@ def test_each_provider_declares_what_it_uses(provider: str) -> None:
         for name, value in OTHER_VALUE.items()
         if identity(msgspec.structs.replace(spec, **{name: value})) != identity(spec)
     }
-    assert moves == set(USES[provider])
+    assert moves == set(built_in()[provider].uses)
     assert OTHER_VALUE.keys() == set(DECIDING) - {"provider", "model"}
     for name in ("name", "price", "timeout_s", "max_attempts", "api_key_env"):
         assert name not in DECIDING

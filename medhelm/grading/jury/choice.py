@@ -15,7 +15,7 @@ from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models import check_model
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
-from medhelm.models.identity import identity
+from medhelm.models.identity import identity, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 
@@ -86,7 +86,7 @@ def _resolve(
     if judges and choice.quorum > len(judges):
         raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")
     for judge in judges:
-        if judge.provider == "baseline":
+        if not reads_prompt(judge):
             raise UsageError(f"{where}: {judge.name} is a rule and no judge; see jury=offline")
         if judge.system_prompt:
             raise UsageError(

@@ -1,1 +1,1 @@
-"""Two benchmarks, a metric and a model, found by their entry point."""
+"""Two benchmarks, a metric, a model and a provider, found by their entry point."""

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from medhelm import (
-    Answer,
     Ask,
     Benchmark,
     Episode,
     FileDataset,
+    FinalAnswer,
     Forecast,
     Instance,
     Message,
@@ -36,7 +36,7 @@ def _asked(instance: Instance, talk: Talk) -> tuple[Message, ...]:
 def _answered(instance: Instance, talk: Talk, question: str) -> tuple[Message, ...]:
     history = [m for q, a in talk for m in (Message("user", q), Message("assistant", a))]
     return (
-        Message("system", f"[answerer] Answer from the note.\n\n{instance.context}"),
+        Message("system", f"[answerer] FinalAnswer from the note.\n\n{instance.context}"),
         *history,
         Message("user", question),
     )
@@ -49,7 +49,7 @@ def _judged(talk: Talk, verdicts: Sequence[str]) -> tuple[Message, ...]:
     return (Message("system", "[referee] Say stop or go on."), *history, turns[-1])
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> Answer:
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return the answers of an interview of some turns."""
     talk: list[tuple[str, str]] = []
     verdicts: list[str] = []
@@ -64,7 +64,7 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: A
         messages = _answered(instance, talk, question.text)
         answer = await ask(ANSWERER, terms.request(instance, ANSWERER, messages), step=step)
         if answer.finish != "stop":
-            return Answer(finish=answer.finish, error=answer.error, ending="no_answer")
+            return FinalAnswer(finish=answer.finish, error=answer.error, ending="no_answer")
         talk.append((question.text, answer.text))
         request = terms.request(instance, REFEREE, _judged(talk, verdicts))
         verdict = await ask(REFEREE, request, step=step)
@@ -75,11 +75,11 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: A
             ending = "stopped"
             break
     text = "\n".join(answer for _, answer in talk)
-    return Answer(text=text, ending=ending, state={"turns": len(talk), "talk": talk})
+    return FinalAnswer(text=text, ending=ending, state={"turns": len(talk), "talk": talk})
 
 
-def _ended(talk: Talk, ending: str) -> Answer:
-    return Answer(finish="error", error=ending, ending=ending, state={"turns": len(talk)})
+def _ended(talk: Talk, ending: str) -> FinalAnswer:
+    return FinalAnswer(finish="error", error=ending, ending=ending, state={"turns": len(talk)})
 
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:

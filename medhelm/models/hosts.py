@@ -1,0 +1,61 @@
+"""Describe what serves models: the address and key of a server, and what its models share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from medhelm.schema.model import Model, ModelSpec
+
+if TYPE_CHECKING:
+    from medhelm.models.limits import AdaptiveLimiter
+
+
+@dataclass(frozen=True)
+class Access:
+    """The address of a server and the key, which no printed text ever shows."""
+
+    url: str
+    key: str | None = field(repr=False)
+    key_env: str | None
+    shared_by: tuple[str, str | None] = field(repr=False)
+    """(base URL, key): models with the same share connections and limits."""
+
+    @property
+    def parts(self) -> SplitResult:
+        """Return the parts of the URL."""
+        return urlsplit(self.url)
+
+    @property
+    def host(self) -> str:
+        """Return host and port, for messages."""
+        return self.parts.netloc
+
+
+class Host(ABC):
+    """Hold what models share that are served by one thing: its slots, and how it is closed."""
+
+    limiter: AdaptiveLimiter
+
+    def lower(self, max_concurrency: int | None) -> None:
+        """Keep to a smaller number at once from now on (another model asks for it)."""
+        if max_concurrency is not None:
+            self.limiter.lower(max_concurrency)
+
+    def status(self) -> str:
+        """Return what is happening that finished answers do not show; empty for a server."""
+        return ""
+
+    def speed(self) -> str:
+        """Return how fast weights on this machine wrote; empty for a server."""
+        return ""
+
+    @abstractmethod
+    def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:
+        """Return a model served here; with `owns_host` its `close` closes this."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections, or free the memory."""

@@ -1,0 +1,105 @@
+"""A provider: everything that medhelm knows of who serves models, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from medhelm.models.hosts import Access, Host
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
+
+DECIDING = (
+    "provider",
+    "model",
+    "base_url",
+    "reasoning",
+    "system_prompt",
+    "sampling",
+    "token_limit_field",
+    "send_seed",
+    "extra_body",
+    "context_window",
+)
+"""All settings that can decide an answer: names, prices and limits are not among them. Whether an
+answer is held to a JSON Schema is up to the requests, which few protocols give one."""
+SERVED = ("base_url", "reasoning", "system_prompt", "sampling", "extra_body", "context_window")
+"""The settings besides provider and model that a request to any service carries."""
+
+PROMPT = "the benchmark's prompt"
+WHOLE_ANSWERS = "nothing, medhelm reads whole answers"
+BUDGET = "model.max_output_tokens"
+"""Settings of which a field of the body may be, for `own_fields`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """Who serves models. One of `open_host` and `open_model` opens a model."""
+
+    name: str
+    """The value of `ModelSpec.provider`, and the first part of its models' names."""
+    help: str
+    """Words that end the line "Any model of ..." in `medhelm list models`."""
+    open_host: Callable[[ModelSpec, Access | None], Host] | None = None
+    """Opens what models share that have one address and key, or else `model` and `extra_body`.
+    Imports what it needs itself. The access is None for a provider without a `base_url`."""
+    open_model: Callable[[ModelSpec], Model | InstanceModel] | None = None
+    """Opens an embedded model: it needs nothing besides medhelm and costs nothing."""
+    check: Callable[[ModelSpec], None] | None = None
+    """Refuses what cannot be opened, without a request and without reading weights."""
+    spec_of: Callable[[str], ModelSpec] | None = None
+    """Returns the spec of a model without a config by its name at the provider, where more than the
+    name is known of it."""
+    is_open: bool = True
+    """True if `NAME/ANY-MODEL` needs no config."""
+    base_url: str = ""
+    """The address of the service; empty: no network is used."""
+    key_env: str = ""
+    """The variable that holds the key of that address; empty: it needs none."""
+    path: str = ""
+    """Every address ends in this path."""
+    dropped: tuple[str, ...] = ()
+    """Endings of other protocols at the same address, which the SDK replaces by its own."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Modules that are imported to open a model -> the packages that have them."""
+    extra: str = ""
+    """The extra of medhelm that installs `packages`; empty: they are installed by name."""
+    is_local: bool = False
+    """True if models without a config run on this machine; else they are external."""
+    reads_prompt: bool = True
+    """False for rules, which are handed the instance itself: they have neither prompt nor budget,
+    and judge nothing. Only a provider of medhelm may be one."""
+    reads_gold: Callable[[ModelSpec], bool] | None = None
+    """Returns whether a model reads the gold of the test set, so that it is never ranked."""
+    model_of: Callable[[ModelSpec], str] | None = None
+    """Returns the model that a spec means, where several spellings mean one; None: `spec.model`."""
+    uses: tuple[str, ...] = DECIDING[2:]
+    """Settings besides provider and model that can change what it answers. The others are neither
+    recorded nor part of the request hash."""
+    holds_schema: bool = False
+    """True if it can hold answers to the JSON Schema of a request."""
+    own_fields: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the body that are settings of their own, which `extra_body` may not set -> these."""
+    schema_fields: tuple[str, ...] = ()
+    """The same, where the form of an answer is ours to ask for."""
+    tables: tuple[str, ...] = ()
+    """Fields of the body into which our own settings are put."""
+    fixes: Mapping[str, str] = field(default_factory=dict)
+    """Fields that a server may not take -> what to change in the config."""
+    origin: str = ""
+    """The file that brings it; filled when it is read."""
+
+    @property
+    def is_embedded(self) -> bool:
+        """Return whether its models are part of medhelm's process and cost nothing."""
+        return self.open_model is not None
+
+    def named(self, model: str) -> ModelSpec:
+        """Return the spec of a model that has no config."""
+        if self.spec_of is not None:
+            return self.spec_of(model)
+        return ModelSpec(
+            name=f"{self.name}/{model}",
+            provider=self.name,
+            model=model,
+            endpoint_class="local" if self.is_local else "external",
+        )

@@ -1,0 +1,323 @@
+"""Who serves models is one value for each, found by hook, of medhelm as of a third party."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from medhelm import ModelSpec, Provider, evaluate
+from medhelm.cli import run_command
+from medhelm.errors import ModelError, PluginError, UnknownName
+from medhelm.models import ModelPool, check_model, open_model, providers
+from medhelm.models.catalogue import find_model, load_models
+from medhelm.models.identity import identity, reads_gold, reads_prompt, without_unused
+from medhelm.models.providers import built_in, find_provider, known_provider
+from medhelm.plugins.provider_checks import check_provider
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.run import RunSpec
+from medhelm.store.records import find_runs, read_plan, request_hash
+
+THIRD_PARTY = Path(__file__).parents[1] / "third_party" / "medhelm_example"
+KEY = "sk-lines-77"
+HASHES = {  # of 0.1.0, before a provider was a value
+    "anthropic": "f45b9e7be621d5dc",
+    "baseline": "9ad6e6ca61396f1d",
+    "google": "a5434d9cf5c88dbd",
+    "hf": "1e4facef24add6aa",
+    "openai": "c76643b919aab2bf",
+    "scripted": "11a7e0ddc2eb577c",
+}
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has met no plugin."""
+    monkeypatch.setattr(providers, "_OF_PLUGINS", {})
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_a_provider_as_a_value_moves_no_run(name: str) -> None:
+    model = ModelSpec(
+        name=f"{name}/n", provider=name, model="m", base_url="https://X.example:443//v1/"
+    )
+    run = RunSpec(
+        benchmark="b",
+        benchmark_version="1",
+        data="full",
+        split="test",
+        dataset_sha256="d",
+        prompt_name="p",
+        prompt_version="1",
+        prompt_sha256="x",
+        max_output_tokens=99,
+        repeats=1,
+        seed=1,
+        model=model,
+    )
+    assert request_hash(run) == HASHES[name]
+
+
+def test_every_packaged_model_has_a_provider_and_rules_alone_read_no_prompt() -> None:
+    for spec in load_models().values():
+        provider = find_provider(spec.provider)
+        assert provider.name == spec.provider and provider.help
+        assert (spec.endpoint_class == "local") == provider.is_local or provider.base_url
+        assert reads_prompt(spec) == (spec.provider != "baseline")
+    gold = {name for name, spec in load_models().items() if reads_gold(spec)}
+    assert gold == {"baseline/majority", "baseline/oracle", "baseline/words"}
+
+
+def test_models_of_a_provider_that_is_not_there_count_as_they_were_recorded() -> None:
+    spec = ModelSpec(name="gone/x", provider="gone", model="x", system_prompt="s")
+    assert known_provider("gone") is None and without_unused(spec) == spec
+    assert reads_prompt(spec) and not reads_gold(spec)
+    with pytest.raises(UnknownName, match=r"unknown provider 'gone'.*baseline.*\(model 'gone/x'\)"):
+        check_model(spec)
+
+
+# A third party's -------------------------------------------------------------------------------
+
+
+class LinesServer(socketserver.ThreadingTCPServer):
+    """Answers a line with a line, for the right key."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    asked: list[dict[str, str]]
+
+
+class Handler(socketserver.StreamRequestHandler):
+    """Answers one request."""
+
+    def handle(self) -> None:
+        key, line = self.rfile.readline(), self.rfile.readline()
+        assert isinstance(self.server, LinesServer)
+        reply: dict[str, object] = {"denied": True}
+        if key == f"{KEY}\n".encode():
+            self.server.asked.append(json.loads(line))
+            reply = {"text": "Answer: B", "read": 70, "written": 3, "served": "lines-1"}
+        self.wfile.write(json.dumps(reply).encode() + b"\n")
+
+
+@pytest.fixture
+def lines() -> Iterator[LinesServer]:
+    with LinesServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package with a provider; the working folder."""
+    site = tmp_path / "site"
+    info = site / "medhelm_example-1.2.3.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: medhelm-example\nVersion: 1.2.3\n")
+    (info / "entry_points.txt").write_text("[medhelm]\nexample = medhelm_example\n")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(THIRD_PARTY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EXAMPLE_LINES_KEY", KEY)
+    return tmp_path
+
+
+def url(server: LinesServer) -> str:
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+RUN = ("run", "model=example_lines/any-9b", "benchmark=example_triage", "data=sample")
+
+
+@pytest.mark.slow
+def test_any_model_of_a_plugins_provider_runs_from_the_command_line(
+    package: Path, lines: LinesServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*RUN, f"model.base_url={url(lines)}", *own_key()]) == 0
+    asked = len(lines.asked)
+    assert asked and {a["model"] for a in lines.asked} == {"any-9b"}
+    (run,) = find_runs(package / "medhelm-results")
+    spec = read_plan(run).spec.model
+    assert (spec.provider, spec.model) == ("example_lines", "any-9b")
+    assert (spec.endpoint_class, spec.base_url) == ("external", url(lines))
+    assert '"served_model":"lines-1"' in (run / "responses.jsonl").read_text()
+    # What its provider does not use moves no run; what it uses does.
+    stray = ("model.sampling.temperature=0.7", "model.context_window=9999")
+    assert run_command([*RUN, f"model.base_url={url(lines)}/", *own_key(), *stray]) == 0
+    assert len(lines.asked) == asked
+    assert (
+        run_command([*RUN, f"model.base_url={url(lines)}", *own_key(), "model.system_prompt=B"])
+        == 0
+    )
+    assert len(lines.asked) == 2 * asked
+    assert KEY not in "".join(p.read_text("utf-8", "replace") for p in run.rglob("*.json*"))
+    assert "example_lines/any-9b" in capsys.readouterr().out
+
+
+def own_key() -> tuple[str, ...]:
+    return ("model.api_key_env=EXAMPLE_LINES_KEY",)
+
+
+@pytest.mark.slow
+def test_it_is_listed_described_and_estimated(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["list", "models"]) == 0
+    assert "Any model of the example's sockets: model=example_lines/ITS-NAME" in (
+        capsys.readouterr().out
+    )
+    assert run_command(["describe", "example_lines/any-9b"]) == 0
+    assert "provider: example_lines" in capsys.readouterr().out
+    assert run_command(["estimate", *RUN[1:]]) == 0
+    assert "example_lines/any-9b" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_it_is_asked_from_python(package: Path, lines: LinesServer) -> None:
+    load_registry()
+    model = find_model("example_lines/any-9b")
+    assert model.endpoint_class == "external" and model.provider == "example_lines"
+    spec = ModelSpec(
+        name="mine",
+        provider="example_lines",
+        model="m",
+        base_url=url(lines),
+        api_key_env="EXAMPLE_LINES_KEY",
+    )
+    results = evaluate(models=[spec], benchmarks=["example_triage"], data="sample")
+    assert {asked["model"] for asked in lines.asked} == {"m"}
+    assert set(results.table("overall")["model"]) == {"mine"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["model=exmple_lines/any-9b"], 2, "did you mean 'example_lines/any-9b'"),
+        (
+            ["model=example_lines/any", "benchmark=clear"],
+            5,
+            "'example_lines/any' is external",
+        ),
+        (
+            ["model=example_lines/unlicensed"],
+            6,
+            "cannot open it: RuntimeError: no licence for ***;",
+        ),
+    ],
+)
+def test_a_mistake_with_it_is_one_line(
+    words: list[str],
+    code: int,
+    expected: str,
+    package: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = {w.partition("=")[0]: w for w in (*RUN[1:], *words)}
+    assert run_command(["run", *given.values()]) == code
+    err = capsys.readouterr().err
+    (line,) = (x for x in err.splitlines() if expected in x)
+    assert line.startswith("medhelm: ") and KEY not in err and "Traceback" not in err
+    if code == 6:
+        assert "medhelm_example/provider.py" in line
+
+
+@pytest.mark.slow
+def test_without_its_key_it_is_refused_before_the_first_request(
+    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("EXAMPLE_LINES_KEY")
+    assert run_command([*RUN]) == 6
+    assert "export EXAMPLE_LINES_KEY=..." in capsys.readouterr().err
+
+
+PLUGIN = """
+from medhelm import ModelSpec, Provider, Response, hookimpl
+
+class Rule:
+    def __init__(self, spec):
+        self.spec = spec
+    def prepare(self, instances):
+        pass
+    def answer(self, benchmark, instance, seed):
+        return instance.references[0]
+
+class Echo:
+    def __init__(self, spec):
+        self.spec = spec
+    async def acquire(self): pass
+    def release(self): pass
+    async def close(self): pass
+    async def respond(self, request):
+        return Response(instance_id=request.instance_id, repeat=request.repeat, text="Answer: A")
+
+@hookimpl
+def medhelm_providers():
+    return [Provider({})]
+"""
+
+
+def plugin(tmp_path: Path, values: str) -> str:
+    path = tmp_path / "acme_plugin.py"
+    path.write_text(PLUGIN.format(values))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (
+            "name='openai', help='x', open_model=Echo",
+            r"provider 'openai' is defined twice: in .*openai.py and in .*acme_plugin.py; rename one",
+        ),
+        ("name='Acme', help='x', open_model=Echo", "a name has small letters"),
+        ("name='acme', help='x'", "give one of open_host"),
+        ("name='acme', help='x', open_model=Rule, reads_prompt=False", "never the gold"),
+        ("name='acme', help='x', open_model=Echo, uses=('smapling',)", "did you mean 'sampling'"),
+        ("name='acme', help='x', open_model=Echo, base_url='ftp://x'", "is not an http or https"),
+    ],
+)
+def test_a_provider_that_cannot_be_used_is_refused_by_name(
+    values: str, expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PluginError, match=expected):
+        load_registry([plugin(tmp_path, values)])
+    assert built_in()["openai"].base_url == "https://api.openai.com/v1"
+    assert known_provider("openai") is built_in()["openai"]
+
+
+def test_an_embedded_provider_of_a_plugin_is_free_and_is_never_handed_the_gold(
+    tmp_path: Path,
+) -> None:
+    load_registry([plugin(tmp_path, "name='acme_free', help='x', open_model=Echo")])
+    spec = find_model("acme_free/any")
+    provider = find_provider("acme_free")
+    assert provider.is_embedded and provider.origin.endswith("acme_plugin.py")
+    check_model(spec)
+    assert open_model(spec).spec is spec
+    load_registry([plugin(tmp_path, "name='acme_free', help='x', open_model=Rule")])
+    for refuse in (check_model, open_model, ModelPool().open):
+        with pytest.raises(ModelError, match="a plugin's models are handed requests"):
+            refuse(spec)
+
+
+def test_a_setting_that_it_uses_and_its_address_are_its_identity(package: Path) -> None:
+    load_registry()
+    spec = ModelSpec(name="x", provider="example_lines", model="m", extra_body={"a": 1})
+    assert identity(spec)["extra_body"] == {} and identity(spec)["base_url"] is None
+    same = ModelSpec(name="y", provider="example_lines", model="m", base_url="http://127.0.0.1:9//")
+    assert identity(same) == identity(spec)
+
+
+@pytest.mark.parametrize("provider", built_in().values(), ids=list(built_in()))
+def test_providers_of_medhelm_pass_the_checks_of_a_plugins(provider: Provider) -> None:
+    if provider.reads_prompt:
+        check_provider(provider)
+    else:
+        assert provider.name == "baseline"
