@@ -24,6 +24,7 @@ def labelled(name: str, data_class: str, redistributable: bool) -> Benchmark:
         to_instance=case_instance,
         prompt="plain",
         instruction="Label every step.",
+        protocol="action_labels",
         answer="actions",
         metrics=METRICS,
         data_class=data_class,
