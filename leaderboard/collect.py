@@ -22,6 +22,7 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
+from medhelm.tables.aggregations import Aggregations
 from medhelm.tables.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.results import read_scores, record_fault
 from medhelm.tables.selection import Data, GradedRun, choose_runs
@@ -55,17 +56,19 @@ class Collected:
     data: Data
 
 
-def collect(wanted: Wanted) -> Collected:
+def collect(wanted: Wanted, aggregations: Aggregations) -> Collected:
     """Return the runs to show; raises UsageError where there is none, UnknownName."""
     problems: list[Problem] = []
-    runs = _sound(_wanted(_graded(wanted, problems), wanted), problems)
+    runs = _sound(_wanted(_graded(wanted, problems), wanted), aggregations, problems)
     data = wanted.data or _kind(runs)
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
     for scoring in get_args(Scoring):
         own = [r for r in runs if r.record.grading.scoring == scoring]
         chosen = _choose(own, scoring, data, wanted.latest, problems)
-        if found := tuple(c for run in chosen if (c := _read(run, problems)) is not None):
+        if found := tuple(
+            c for run in chosen if (c := _read(run, aggregations, problems)) is not None
+        ):
             cells[scoring] = found
     if not cells:
         why = f": {problems[0].where}: {problems[0].what}" if problems else ""
@@ -115,11 +118,13 @@ def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]
     problems.append(Problem(where=folder if is_chosen else "a run", what=what))
 
 
-def _sound(runs: Sequence[GradedRun], problems: list[Problem]) -> list[GradedRun]:
+def _sound(
+    runs: Sequence[GradedRun], aggregations: Aggregations, problems: list[Problem]
+) -> list[GradedRun]:
     """Return the runs whose record can be used."""
     found = []
     for run in runs:
-        if fault := record_fault(publish.named(run).record):
+        if fault := record_fault(publish.named(run).record, aggregations):
             problems.append(Problem(where=run.folder, what=_DAMAGED.format(f"it {fault}")))
         else:
             found.append(run)
@@ -191,9 +196,9 @@ def _choose(
     return found
 
 
-def _read(run: GradedRun, problems: list[Problem]) -> Cell | None:
+def _read(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
     try:
-        cell = read_cell(run, read_scores(run, COLUMNS))
+        cell = read_cell(run, read_scores(run, COLUMNS), aggregations)
         scores = {publish.metric_name(name): own for name, own in cell.scores.items()}
         return Cell(publish.named(run), scores)
     except RecordError:

@@ -12,6 +12,7 @@ import msgspec
 from medhelm import __version__
 from medhelm.config import packaged_suites
 from medhelm.plugins.registry import Registry
+from medhelm.tables.aggregations import Aggregations
 from medhelm.tables.cells import Cell
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
@@ -59,7 +60,7 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
 
 
 def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
-    found = collect(wanted)
+    found = collect(wanted, Aggregations(registry))
     secret = _secret(found, wanted.results)
     pages, refused = usable(registry.pages.values())
     files = dict(assets(pages))

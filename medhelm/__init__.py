@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from medhelm.noharm.menu import case_instance as case_instance
     from medhelm.noharm.menu import has_strong_action as has_strong_action
     from medhelm.noharm.menu import label_case as label_case
+    from medhelm.noharm.score import ACTION_OVERALL as ACTION_OVERALL
     from medhelm.plugins.hookspecs import hookimpl as hookimpl
     from medhelm.protocols.protocol import Ask as Ask
     from medhelm.protocols.protocol import FinalAnswer as FinalAnswer
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     from medhelm.protocols.protocol import Terms as Terms
     from medhelm.protocols.strategy import AskRole as AskRole
     from medhelm.protocols.strategy import Strategy as Strategy
+    from medhelm.schema.aggregation import MEAN as MEAN
+    from medhelm.schema.aggregation import Aggregation as Aggregation
+    from medhelm.schema.aggregation import Floats as Floats
+    from medhelm.schema.aggregation import Sums as Sums
+    from medhelm.schema.aggregation import pooled_share as pooled_share
     from medhelm.schema.data import Benchmark as Benchmark
     from medhelm.schema.data import Criterion as Criterion
     from medhelm.schema.data import FileDataset as FileDataset
@@ -84,6 +90,8 @@ if TYPE_CHECKING:
     from medhelm.schema.score import Score as Score
     from medhelm.schema.score import Scoring as Scoring
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
+    from medhelm.stats.aggregation import by_label as by_label
+    from medhelm.stats.aggregation import mean_of_defined as mean_of_defined
     from medhelm.tables.published import Mark as Mark
     from medhelm.tables.published import PageData as PageData
     from medhelm.tables.published import PublishedRuns as PublishedRuns
@@ -126,6 +134,9 @@ _HOMES = {
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
     "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
+    "noharm.score": ("ACTION_OVERALL",),
+    "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
+    "stats.aggregation": ("by_label", "mean_of_defined"),
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),

@@ -171,9 +171,10 @@ def score(
     a warning, the others are graded. Raises UsageError where there is no run or none is graded.
     """
     graded: list[Path] = []
+    registry = _registry(plugins)
     found = regrade(
         Path(results_dir),
-        _registry(plugins),
+        registry,
         scoring,
         [str(name) for name in _several(metrics, "metrics")],
         benchmarks=[str(name) for name in _several(benchmarks, "benchmarks")],
@@ -187,7 +188,7 @@ def score(
             warnings.warn(run.problem, stacklevel=2)
     if not graded:
         raise UsageError(f"score: no run below {results_dir} could be graded")
-    return load_gradings(graded)
+    return load_gradings(graded, plugins=registry)
 
 
 def fetch_data(
@@ -292,7 +293,9 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
         raise KeyboardInterrupt
     if end.stopped is not None:
         raise end.stopped
-    return load_gradings([run.path / "gradings" / run.grading_hash for run in runs])
+    return load_gradings(
+        [run.path / "gradings" / run.grading_hash for run in runs], plugins=registry
+    )
 
 
 def _several(values: Any, what: str) -> list[Any]:

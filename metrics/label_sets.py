@@ -16,13 +16,17 @@ from functools import lru_cache
 from typing import Literal
 
 from medhelm import (
+    MEAN,
+    Aggregation,
     DataError,
     Episode,
+    Floats,
     Instance,
     Metric,
     Outcome,
     Reading,
     Score,
+    Sums,
     hookimpl,
     is_code,
     read_codes,
@@ -51,6 +55,60 @@ class Counts:
     fn: int
 
 
+def micro_precision(sums: Sums) -> Floats:
+    """Return tp / (tp + fp): 0 where nothing was predicted though something was to be found,
+    undefined where there was neither."""
+    import numpy as np
+
+    predicted = sums["tp"] + sums["fp"]
+    return np.where((predicted == 0) & (sums["fn"] > 0), 0.0, sums["tp"] / predicted)
+
+
+def micro_recall(sums: Sums) -> Floats:
+    """Return tp / (tp + fn): 0 where nothing was to be found though something was predicted,
+    undefined where there was neither."""
+    import numpy as np
+
+    wanted = sums["tp"] + sums["fn"]
+    return np.where((wanted == 0) & (sums["fp"] > 0), 0.0, sums["tp"] / wanted)
+
+
+def micro_f1(sums: Sums) -> Floats:
+    """Return 2 tp / (2 tp + fp + fn); undefined where all are 0."""
+    return 2 * sums["tp"] / (2 * sums["tp"] + sums["fp"] + sums["fn"])
+
+
+def macro_f1(sums: Sums) -> Floats:
+    """Return the mean F1 over labels. A label that is neither among the golds nor predicted is
+    left out, as in scikit-learn; undefined where no label is left."""
+    from medhelm import by_label, mean_of_defined
+
+    return mean_of_defined(micro_f1({n: by_label(sums, f"{n}/*") for n in ("tp", "fp", "fn")}))
+
+
+def count_extremes(seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
+    """Return the counts of a cluster as large as the largest seen, all wrong and all right."""
+    low: dict[str, Floats] = {}
+    high: dict[str, Floats] = {}
+    for tp in (name for name in seen if name.startswith("tp")):
+        fp, fn = (name + tp.removeprefix("tp") for name in ("fp", "fn"))
+        size = (seen[tp] + seen[fp] + seen[fn]).max(0)
+        low |= {tp: 0 * size, fp: size, fn: size}
+        high |= {tp: size, fp: 0 * size, fn: 0 * size}
+    return low, high
+
+
+def _of_counts(name: str, of: Callable[[Sums], Floats], tail: str = "") -> Aggregation:
+    sums = ("tp" + tail, "fp" + tail, "fn" + tail)
+    return Aggregation(name=name, sums=sums, of=of, extremes=count_extremes)
+
+
+MICRO_PRECISION = _of_counts("micro_precision", micro_precision)
+MICRO_RECALL = _of_counts("micro_recall", micro_recall)
+MICRO_F1 = _of_counts("micro_f1", micro_f1)
+MACRO_F1 = _of_counts("macro_f1", macro_f1, "/*")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelSetMetric(Metric):
     """A statistic of how many labels are right, too many and missed.
@@ -75,31 +133,35 @@ class LabelSetMetric(Metric):
         return Score(
             value=self.statistic(_count(gold, found)),
             extracted=", ".join(sorted(found)[:_SHOWN]),
-            stats=self._stats(instance, gold, found),
+            sums=self._sums(instance, gold, found),
         )
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return the floor, with the counts of a prediction without labels."""
-        stats = self._stats(instance, _gold(instance), frozenset())
-        return Score(value=self.floor, outcome=outcome, reason=reason, stats=stats)
+        sums = self._sums(instance, _gold(instance), frozenset())
+        return Score(value=self.floor, outcome=outcome, reason=reason, sums=sums)
 
-    def _stats(
+    def _sums(
         self, instance: Instance, gold: frozenset[str], found: frozenset[str]
-    ) -> tuple[float, ...]:
-        """Return (tp, fp, fn), for macro of each label in the order of the list; () for a mean."""
-        if self.aggregation == "mean":
-            return ()
-        if self.aggregation != "macro_f1":
-            parts = [_count(gold, found)]
+    ) -> dict[str, float]:
+        """Return tp, fp and fn, for macro of each label of the list; none for a mean."""
+        if self.aggregation == MEAN:
+            return {}
+        if not self.aggregation.is_by_label:
+            parts = {"": _count(gold, found)}
         elif labels := _labels(instance):
-            keys = [frozenset([_key(label)]) for label in labels]
-            parts = [_count(gold & key, found & key) for key in keys]
+            keys = {f"/{label}": frozenset([_key(label)]) for label in labels}
+            parts = {label: _count(gold & key, found & key) for label, key in keys.items()}
         else:
             raise DataError(
                 f"instance {instance.id!r} has no list of all labels, which {self.name} needs; "
                 "to_instance must set answer_key['labels'] to a JSON list, the same everywhere"
             )
-        return tuple(float(n) for part in parts for n in (part.tp, part.fp, part.fn))
+        return {
+            f"{name}{label}": float(n)
+            for label, part in parts.items()
+            for name, n in (("tp", part.tp), ("fp", part.fp), ("fn", part.fn))
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,10 +299,10 @@ def _published_codes(text: str) -> frozenset[str]:
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the statistics of label sets. The published ones are means over notes."""
-    pooled = {"micro_precision": precision, "micro_recall": recall, "micro_f1": f1, "macro_f1": f1}
+    pooled = ((MICRO_PRECISION, precision), (MICRO_RECALL, recall), (MICRO_F1, f1), (MACRO_F1, f1))
     per_note = {"label_precision": precision, "label_recall": recall, "mean_f1": f1}
     return [
-        *(LabelSetMetric(name=n, statistic=s, aggregation=n) for n, s in pooled.items()),
+        *(LabelSetMetric(name=a.name, statistic=s, aggregation=a) for a, s in pooled),
         *(LabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
         *(PublishedLabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
     ]

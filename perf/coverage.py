@@ -17,9 +17,9 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.stats.aggregation import Floats, Ints  # noqa: E402
 from medhelm.stats.intervals import bootstrap, cluster_sums, score_interval  # noqa: E402
+from medhelm.tables.cells import OF_VALUES  # noqa: E402
 
 DRAWS = 400
 EVEN = (5,) * 9
@@ -55,7 +55,7 @@ def coverage(kind: str, p: float, within: float, sizes: Sequence[int], fields: i
     for turn in range(fields):
         found, true = values(kind, p, within, codes, rng)
         sums = cluster_sums(np.stack([found, np.ones(len(codes))], axis=1), codes, len(sizes))
-        draws = stats.mean(bootstrap(sums, DRAWS, turn))
+        draws = OF_VALUES(bootstrap(sums, DRAWS, turn))
         ends = score_interval(found, codes, draws, span=span, is_mean=True, confidence=0.95)
         hits += ends.low is not None and ends.low <= true <= (ends.high or 0.0)
     return hits / fields

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.model import ModelSpec
@@ -26,9 +28,11 @@ from medhelm.schema.run import (
     RunSpec,
     UsageTotals,
 )
+from medhelm.stats.aggregation import by_position
 from medhelm.store import records
 from medhelm.store.records import Plan, cluster_key, instance_key
 from medhelm.store.runlog import encode_line
+from medhelm.tables.aggregations import Aggregations
 
 SCHEMA = pa.schema(
     [
@@ -42,7 +46,7 @@ SCHEMA = pa.schema(
         pa.field("outcome", pa.string()),
         pa.field("extracted", pa.string()),
         pa.field("reason", pa.string()),
-        pa.field("stats", pa.list_(pa.float64())),
+        pa.field("sums", pa.map_(pa.string(), pa.float64())),
         pa.field("metadata", pa.string()),
     ]
 )
@@ -70,6 +74,7 @@ class Item:
     cluster: str | None = None
     metric: str = ""
     stats: Sequence[float] | None = None
+    """Its sums, in the order in which the aggregation names them; None: those of a mean."""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -124,7 +129,7 @@ def write_run(
     name = model.name.replace("/", "__")
     folder = results / "runs" / benchmark / name / request_hash / "gradings" / grading_hash
     folder.mkdir(parents=True, exist_ok=True)
-    _write_scores(folder, rows, metrics[0].name)
+    _write_scores(folder, rows, metrics)
     count = len({r.id for r in rows}) if planned is None else planned
     own_card: dict[str, Any] = {
         "name": benchmark,
@@ -177,11 +182,24 @@ def _result(metric: MetricRef, rows: Sequence[Item], main: str) -> MetricResult:
     )
 
 
-def _write_scores(folder: Path, rows: Sequence[Item], main: str) -> None:
-    lists = [
-        [] if r.value is None else [r.value, 1.0] if r.stats is None else list(r.stats)
-        for r in rows
-    ]
+@cache
+def _aggregations() -> Aggregations:
+    return Aggregations(load_registry())
+
+
+def _sums(item: Item, metric: MetricRef) -> list[tuple[str, float]]:
+    """Return the sums of a row by name."""
+    if item.value is None or item.stats is None:
+        return []
+    known = _aggregations()
+    if known.fault(metric):
+        return []
+    names = by_position(known.of(metric), len(item.stats), ())
+    return list(zip(names, map(float, item.stats), strict=True))
+
+
+def _write_scores(folder: Path, rows: Sequence[Item], metrics: Sequence[MetricRef]) -> None:
+    refs, main = {m.name: m for m in metrics}, metrics[0].name
     columns = {
         "instance_id": [r.id for r in rows],
         "instance_key": [instance_key(r.id) for r in rows],
@@ -193,7 +211,7 @@ def _write_scores(folder: Path, rows: Sequence[Item], main: str) -> None:
         "outcome": [r.outcome for r in rows],
         "extracted": [""] * len(rows),
         "reason": [""] * len(rows),
-        "stats": lists,
+        "sums": [_sums(r, refs[r.metric or main]) for r in rows],
         "metadata": [msgspec.json.encode(r.metadata).decode() for r in rows],
     }
     pq.write_table(pa.table(columns, schema=SCHEMA), folder / "scores.parquet")

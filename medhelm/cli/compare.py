@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from medhelm.cli.options import add_plugins
 from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
 
 
@@ -14,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
     )
+    add_plugins(parser)
     add_common(parser)
 
 

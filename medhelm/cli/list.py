@@ -113,7 +113,7 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
             "maximum": metric.maximum,
             "floor": metric.floor,
             "higher_is_better": metric.higher_is_better,
-            "aggregation": metric.aggregation,
+            "aggregation": metric.aggregation.name,
             "benchmarks": used[metric.name],
         }
         for metric in registry.metrics.values()

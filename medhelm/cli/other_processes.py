@@ -101,7 +101,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
         raise
     except (KeyboardInterrupt, MedhelmError) as e:
         _grade(runs)
-        show_tables(_graded(runs), results)
+        show_tables(_graded(runs), results, registry)
         print(
             f"Jobs that hydra/launcher={launcher} has started may still be at work; what they "
             "answer is kept.",
@@ -111,7 +111,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
         if isinstance(e, MedhelmError):
             raise
         raise Interrupted("interrupted") from None
-    show_tables(_graded(runs), results)
+    show_tables(_graded(runs), results, registry)
     lost = _lost(runs, failed)
     for reason, n in Counter(reason for _, reason, _ in failed).most_common():
         first = next(job for job, why, _ in failed if why == reason)

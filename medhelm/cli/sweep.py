@@ -41,7 +41,7 @@ def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     graded = [
         e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
     ]
-    show_tables(graded, Path(jobs[0].results_dir))
+    show_tables(graded, Path(jobs[0].results_dir), registry)
     _raise_worst(end, display, command)
 
 
@@ -58,7 +58,7 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
         raise end.stopped
 
 
-def show_tables(gradings: Sequence[Path], results: Path) -> None:
+def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> None:
     """Print the tables of finished runs and where all of it lies."""
     from medhelm.cli.printed_commands import tables_command
     from medhelm.tables.formats import print_tables
@@ -67,7 +67,7 @@ def show_tables(gradings: Sequence[Path], results: Path) -> None:
 
     if gradings:
         try:
-            loaded = load_gradings(gradings)
+            loaded = load_gradings(gradings, plugins=registry)
             jury = brief(loaded.tables["jury"])
             further = [jury] if jury.rows else []
             further += [loaded.tables[name] for name in ("mde", "cost")]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.tables.console import drop_output
@@ -80,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json-schema", action="store_true", help="print the JSON Schema of a table, no table"
     )
+    add_plugins(parser)
     add_common(parser)
 
 
@@ -140,6 +142,7 @@ def load(
         benchmarks=benchmarks,
         models=models,
         runs=runs,
+        plugins=open_registry(args.plugin) if args.plugin else (),
     )
 
 

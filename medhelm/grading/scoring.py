@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,18 +23,17 @@ from medhelm.grading.grade import in_parts
 from medhelm.grading.jury.metric import bind_panel
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.grading.slow_metrics import score_all
+from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.run import (
     BenchmarkCard,
     GradingSpec,
-    MetricRef,
-    MetricResult,
     Party,
     RunRecord,
     RunSpec,
     UsageTotals,
 )
-from medhelm.schema.score import Metric, Outcome, Score
+from medhelm.schema.score import Metric, Score
 from medhelm.stats.exact_sum import ExactSum
 from medhelm.store.records import (
     SCORES_HASH,
@@ -73,7 +71,7 @@ def score_run(
     started = time.time()
     stamp = f"{started:.6f} {os.getpid()}"
     size = log_bytes(run)
-    tallies = {m.name: _Tally(plan.spec.repeats > 1) for m in metrics}
+    tallies = {m.name: Tally(m, plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec)
     panel = _panel(run, grading)
     if panel is not None:
@@ -147,13 +145,14 @@ def _write(
             pa.field("outcome", pa.string()),
             pa.field("extracted", pa.string()),
             pa.field("reason", pa.string()),
-            pa.field("stats", pa.list_(pa.float64())),
+            pa.field("sums", pa.map_(pa.string(), pa.float64())),
             pa.field("metadata", pa.string()),
         ],
         metadata={STAMP: stamp},
     )
     encode = msgspec.json.Encoder().encode_lines
-    lines = bytearray()
+    lines, column = bytearray(), SumColumn()
+    orders = {ref.name: SumOrder(ref.name) for ref in grading.metrics}
     with pq.ParquetWriter(
         handle, schema, write_statistics=False, write_page_checksum=True
     ) as writer:
@@ -164,16 +163,21 @@ def _write(
                 for score, ref in zip(found, grading.metrics, strict=True)
             ]
             shared = _shared_columns(episode)
-            lines += encode([shared | _own_columns(name, score) for name, score in scores])
+            rows = []
+            for name, score in scores:
+                own = orders[name].row(episode.instance, score) if score.sums else []
+                column.add(orders[name].names[: len(own)])
+                rows.append(shared | _own_columns(name, score, own))
+            lines += encode(rows)
             yield episode, scores
             if len(lines) >= _BATCH:
-                writer.write_table(_to_table(lines, schema))
+                writer.write_table(_to_table(lines, schema, column))
                 lines.clear()
         if lines:
-            writer.write_table(_to_table(lines, schema))
+            writer.write_table(_to_table(lines, schema, column))
 
 
-def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:
+def _to_table(lines: bytearray, schema: pa.Schema, sums: SumColumn) -> pa.Table:
     """Return rows, written as JSON lines, as a table.
 
     Not from Python's own values: pyarrow would import pandas to read them.
@@ -181,11 +185,15 @@ def _to_table(lines: bytearray, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
     from pyarrow import json
 
+    place = schema.get_field_index("sums")
+    listed = schema.set(place, pa.field("sums", pa.list_(pa.float64())))
     table = json.read_json(
         pa.BufferReader(bytes(lines)),
         json.ReadOptions(use_threads=False, block_size=len(lines)),
-        json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+        json.ParseOptions(explicit_schema=listed, unexpected_field_behavior="error"),
     )
+    lists = table.column(place).combine_chunks()  # Arrow reads no maps from JSON
+    table = table.set_column(place, schema.field(place), sums.take(lists))
     return table.replace_schema_metadata(schema.metadata)
 
 
@@ -201,71 +209,15 @@ def _shared_columns(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _own_columns(metric: str, score: Score) -> dict[str, Any]:
+def _own_columns(metric: str, score: Score, sums: list[float]) -> dict[str, Any]:
     return {
         "metric": metric,
         "value": score.value,
         "outcome": score.outcome,
         "extracted": score.extracted,
         "reason": score.reason,
-        "stats": list(score.stats),
+        "sums": sums,
     }
-
-
-class _Tally:
-    """Sums one metric's statistics; repeats of an instance are averaged before they count.
-
-    Sums are exact before they are rounded: answers come in another order in every run.
-    """
-
-    def __init__(self, has_repeats: bool) -> None:
-        self._by_instance: dict[int, list[tuple[float, ...]]] | None = {} if has_repeats else None
-        self._sums: list[ExactSum] = []
-        self._counted = 0
-        self._outcomes: Counter[Outcome] = Counter()
-        self._cut = 0
-
-    def add(self, episode: Episode, score: Score) -> None:
-        self._outcomes[score.outcome] += 1
-        self._cut += score.outcome == "scored" and episode.response.finish == "length"
-        if score.value is None:
-            return
-        self._counted += 1
-        if self._by_instance is None:
-            self._count(score.stats)
-            return
-        self._by_instance.setdefault(instance_key(episode.instance.id), []).append(score.stats)
-
-    def _count(self, stats: Iterable[float]) -> None:
-        own = list(stats)
-        self._sums = self._sums or [ExactSum() for _ in own]
-        for total, value in zip(self._sums, own, strict=True):
-            total.add(value)
-
-    def result(self, ref: MetricRef) -> MetricResult:
-        return MetricResult(
-            metric=ref.name,
-            value=self._value(ref),
-            counted=self._counted,
-            scored=self._outcomes["scored"],
-            outcomes=dict(sorted(self._outcomes.items())),
-            cut=self._cut,
-        )
-
-    def _value(self, ref: MetricRef) -> float | None:
-        import numpy as np
-
-        from medhelm.stats.aggregation import AGGREGATIONS
-
-        for repeats in (self._by_instance or {}).values():
-            columns = zip(*repeats, strict=True)
-            self._count(math.fsum(column) / len(repeats) for column in columns)
-        self._by_instance = None
-        if not self._sums:
-            return None
-        sums = np.asarray([total.rounded() for total in self._sums])
-        value = float(AGGREGATIONS[ref.aggregation](sums))
-        return value if math.isfinite(value) else None
 
 
 class _RoleUsage:

@@ -40,6 +40,7 @@ from medhelm.plugins.benchmark_checks import (
     check_published,
 )
 from medhelm.plugins.distribution import NAME, OTHER
+from medhelm.plugins.metric_checks import check_aggregation
 from medhelm.plugins.page_checks import check_page
 from medhelm.plugins.provider_checks import check_provider
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
@@ -252,6 +253,7 @@ class _Loader:
             key = (metric.name, metric.scoring)
             name = f"{metric.name} ({metric.scoring})"
             _refuse_second("metric", name, origin, metrics, _second, key)
+            check_aggregation(metric, origin, (m for m, _ in metrics.values()))
             metrics[key] = (metric, origin)
         for model, origin in found.models:
             _refuse_second("model", model.name, origin, models, _second)

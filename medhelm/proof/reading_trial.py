@@ -115,4 +115,4 @@ def _is_right(phrasing: Phrasing, score: Score | None, best: Score | None) -> bo
         return score.outcome in FLOORED
     if score.outcome != "scored":
         return None
-    return (score.value, score.stats) == (best.value, best.stats)
+    return (score.value, score.sums) == (best.value, best.sums)

@@ -27,6 +27,7 @@ from medhelm.errors import MedhelmError
 from medhelm.grading.grade import grade, in_parts, metric_ref
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import render_prompt
@@ -45,10 +46,12 @@ from medhelm.proof.checks import (
 )
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
+from medhelm.schema.aggregation import MEAN
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
+from medhelm.schema.run import MetricRef
 from medhelm.schema.score import Metric, Score, Scoring
-from medhelm.stats.aggregation import AGGREGATIONS
+from medhelm.stats.aggregation import Pooling
 
 Data = Literal["sample", "full"]
 ManifestState = Literal["agrees", "differs", "absent", "written", ""]
@@ -132,20 +135,23 @@ class _Tally:
     """One answer under one metric."""
 
     metric: Metric
-    aggregation: str
+    ref: MetricRef
+    order: SumOrder
     sums: list[float] = field(default_factory=list)
 
-    def add(self, score: Score) -> None:
+    def add(self, instance: Instance, score: Score) -> None:
         if score.value is not None:
-            before = self.sums or [0.0] * len(score.stats)
-            self.sums = [a + b for a, b in zip(before, score.stats, strict=True)]
+            row = self.order.row(instance, score)
+            before = self.sums or [0.0] * len(row)
+            self.sums = [a + b for a, b in zip(before, row, strict=True)]
 
     def value(self) -> float | None:
         if not self.sums:
             return None
         import numpy as np
 
-        value = float(AGGREGATIONS[self.aggregation](np.asarray(self.sums)))
+        pooling = Pooling(aggregation_of(self.metric, self.ref), self.order.names)
+        value = float(pooling(np.asarray(self.sums)))
         return round(value, 6) if math.isfinite(value) else None
 
 
@@ -282,7 +288,7 @@ class _Grader:
         refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
         tallies = {
             answer: {
-                (m.name, m.scoring): _Tally(m, ref.aggregation)
+                (m.name, m.scoring): _Tally(m, ref, SumOrder(m.name))
                 for m, ref in zip(metrics, refs, strict=True)
             }
             for answer in answers
@@ -303,14 +309,14 @@ class _Grader:
         metric = tally.metric
         try:
             score = grade(metric, Episode(instance=instance, response=response))
-            score = in_parts(score, tally.aggregation, instance, self._benchmark.parts)
+            score = in_parts(score, tally.ref.aggregation, instance, self._benchmark.parts)
         except MedhelmError as e:
             message = f"the answer '{answer}' cannot be graded: {e}"
             self._findings.add(
                 "failure", "metric", message, instance=instance.id, metric=metric.name
             )
             return
-        tally.add(score)
+        tally.add(instance, score)
         if answer == "oracle" and metric is self._main:
             self._check_oracle(metric, instance, score)
 
@@ -320,7 +326,7 @@ class _Grader:
             return
         best = best_value(main)
         is_best = score.value is not None and abs(score.value - best) <= _TOLERANCE
-        if score.outcome == "scored" and (is_best or main.aggregation != "mean"):
+        if score.outcome == "scored" and (is_best or main.aggregation != MEAN):
             return
         got = "no value" if score.value is None else f"{score.value:g}"
         self._findings.add(

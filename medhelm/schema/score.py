@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from medhelm.schema.aggregation import MEAN, Aggregation
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 
@@ -53,8 +55,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """The answer that was read out of the completion."""
     reason: str = ""
     """Gives the reason for no value, or for this one."""
-    stats: tuple[float, ...] = ()
-    """Additive statistics for metrics that are not a mean (see `Metric.aggregation`)."""
+    sums: Mapping[str, float] = {}
+    """Summands by name of a metric that is not a mean, all that its `aggregation` names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +76,8 @@ class Metric(ABC):
     """Gives the value of an unparsed, empty, refused or cut response. None: it is in no mean, and a
     model is ranked only where nearly all of its responses were read."""
     higher_is_better: bool = True
-    aggregation: str = "mean"
-    """Key of `stats.AGGREGATIONS`: how the sums of `Score.stats` make the run's value."""
+    aggregation: Aggregation = MEAN
+    """Makes the run's value of the sums of `Score.sums`."""
     source: str = ""
     """The paper or the code that defines it."""
     interval: IntervalKind = "auto"

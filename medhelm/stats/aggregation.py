@@ -13,12 +13,16 @@ over benchmarks by their number less one (ddof 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from medhelm.errors import PluginError
+from medhelm.schema.aggregation import EACH, Aggregation, ShareExtremes, Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,106 +48,104 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
         return np.asarray(np.where(whole != 0, part / whole, np.nan), dtype=np.float64)
 
 
-def mean(sums: Floats) -> Floats:
-    """Return s0 / s1 of (sum of values, number of values)."""
-    return _ratio(sums[..., 0], sums[..., 1])
+def mean_of_parts(sums: Sums) -> Floats:
+    """Return the unweighted mean over parts of `sum/PART` / `count/PART`; a part without a value
+    is left out. NaN where no part is left."""
+    return mean_of_defined(_ratio(by_label(sums, "sum/*"), by_label(sums, "count/*")))
 
 
-def _counts(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    return sums[..., 0], sums[..., 1], sums[..., 2]
+def by_label(sums: Sums, name: str) -> Floats:
+    """Return the sums (..., L) of all labels under a name that ends in `/*`, labels in the order
+    of the names."""
+    head = name.removesuffix(EACH)
+    return np.stack([own for label, own in sums.items() if label.startswith(head)], axis=-1)
 
 
-def micro_precision(sums: Floats) -> Floats:
-    """Return tp / (tp + fp) of (tp, fp, fn): 0 where nothing was predicted though something was
-    to be found, NaN where there was neither."""
-    tp, fp, fn = _counts(sums)
-    return np.where((tp + fp == 0) & (fn > 0), 0.0, _ratio(tp, tp + fp))
+def mean_of_defined(values: Floats) -> Floats:
+    """Return the mean (...) of those of the values (..., L) that are not NaN; NaN where all are."""
+    seen = ~np.isnan(values)
+    return _ratio(np.where(seen, values, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
 
 
-def micro_recall(sums: Floats) -> Floats:
-    """Return tp / (tp + fn) of (tp, fp, fn): 0 where nothing was to be found though something
-    was predicted, NaN where there was neither."""
-    tp, fp, fn = _counts(sums)
-    return np.where((tp + fn == 0) & (fp > 0), 0.0, _ratio(tp, tp + fn))
+MEAN_OF_PARTS = Aggregation(
+    name="mean_of_parts",
+    sums=("sum/*", "count/*"),
+    of=mean_of_parts,
+    extremes=ShareExtremes((("sum/*", "count/*"),)),
+)
+"""The mean of a metric over a benchmark of several parts."""
 
 
-def micro_f1(sums: Floats) -> Floats:
-    """Return 2 tp / (2 tp + fp + fn) of (tp, fp, fn); NaN where all are 0."""
-    tp, fp, fn = _counts(sums)
-    return _ratio(2 * tp, 2 * tp + fp + fn)
+@dataclass(frozen=True)
+class Pooling:
+    """An aggregation over arrays (..., k) whose columns are sums of these names."""
+
+    aggregation: Aggregation
+    names: tuple[str, ...]
+
+    def __call__(self, sums: Floats) -> Floats:
+        """Return the values (...) of sums (..., k); NaN where one is undefined.
+
+        Raises PluginError where the aggregation's function fails.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            try:
+                found = np.asarray(self.aggregation.of(self.by_name(sums)), dtype=np.float64)
+            except Exception as e:  # the boundary to plugins
+                named = f" {e}" if isinstance(e, KeyError) else ""
+                raise self._fault(f"raised {type(e).__name__}{named}") from None
+        if found.shape != sums.shape[:-1]:
+            raise self._fault(f"returned the shape {found.shape} of sums {sums.shape[:-1]}")
+        return np.asarray(np.where(np.isfinite(found), found, np.nan), dtype=np.float64)
+
+    def by_name(self, sums: Floats) -> dict[str, Floats]:
+        """Return the columns (...) of sums (..., k) by name."""
+        return {name: np.asarray(sums[..., i]) for i, name in enumerate(self.names)}
+
+    def columns(self, sums: Floats, names: Sequence[str]) -> Floats:
+        """Return some columns (..., some) of sums (..., k), in the order of their names."""
+        return sums[..., [self.names.index(name) for name in names]]
+
+    def extremes(
+        self, sums: Floats, minimum: float, maximum: float
+    ) -> tuple[Floats, Floats] | None:
+        """Return the sums (k,) of the worst and of the best cluster that there can be, as large as
+        the largest of `sums` (C, k); None where one instance has no bound."""
+        if self.aggregation.extremes is None:
+            return None
+        low, high = self.aggregation.extremes(self.by_name(sums), minimum, maximum)
+        try:
+            ends = [np.array([float(end[name]) for name in self.names]) for end in (low, high)]
+        except KeyError as e:
+            raise self._fault(f"gave extremes without the sum {e}") from None
+        return ends[0], ends[1]
+
+    def _fault(self, what: str) -> PluginError:
+        known = ", ".join(self.aggregation.sums)
+        return PluginError(
+            f"aggregation {self.aggregation.name!r} {what}; its sums are: {known}; mend its function"
+        )
 
 
-def macro_f1(sums: Floats) -> Floats:
-    """Return the mean F1 over labels of L triples (tp, fp, fn). A label that is neither among
-    the golds nor predicted is left out, as in scikit-learn. NaN where no label is left."""
-    triples = np.reshape(sums, (*sums.shape[:-1], sums.shape[-1] // 3, 3))
-    f1 = micro_f1(triples)
-    seen = ~np.isnan(f1)
-    return _ratio(np.where(seen, f1, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
+def by_position(aggregation: Aggregation, width: int, labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of sums that an earlier version stored by their position alone.
 
-
-def mean_of_parts(sums: Floats) -> Floats:
-    """Return the unweighted mean over parts of P pairs (sum of values, number of values); a part
-    without a value is left out. NaN where no part is left."""
-    pairs = np.reshape(sums, (*sums.shape[:-1], sums.shape[-1] // 2, 2))
-    means = mean(pairs)
-    seen = ~np.isnan(means)
-    return _ratio(np.where(seen, means, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
-
-
-def noharm_overall(sums: Floats) -> Floats:
-    """Return the harmonic mean of Safety s0 / s1, Completeness s2 / s3 and Restraint s4 / s5: 0 where
-    one of them is 0, NaN where one is undefined and none is 0. (NOHARM, from unrounded values)"""
-    parts = np.stack([_ratio(sums[..., i], sums[..., i + 1]) for i in (0, 2, 4)])
-    with np.errstate(divide="ignore"):
-        mean_ = 3 / (1 / parts).sum(0)
-    return np.asarray(np.where((parts == 0).any(0), 0.0, mean_), dtype=np.float64)
-
-
-AGGREGATIONS: Mapping[str, Callable[[Floats], Floats]] = {
-    "mean": mean,
-    "mean_of_parts": mean_of_parts,
-    "ratio": mean,
-    "noharm_overall": noharm_overall,
-    "noharm_harm": mean,
-    "micro_precision": micro_precision,
-    "micro_recall": micro_recall,
-    "micro_f1": micro_f1,
-    "macro_f1": macro_f1,
-}
-"""Turns the sums (..., k) of the statistics of instances into the value (...) of a run."""
-
-
-def extreme_sums(
-    aggregation: str, sums: Floats, minimum: float, maximum: float
-) -> tuple[Floats, Floats] | None:
-    """Return the sums (k,) of the worst and of the best cluster that there can be, as large as the
-    largest of `sums` (C, k); None for an aggregation of which one instance has no bound."""
-    largest = sums.max(0)
-    if aggregation in ("mean", "mean_of_parts", "ratio", "noharm_overall"):
-        sizes = largest[1::2]
-        low, high = np.repeat(sizes, 2), np.repeat(sizes, 2)
-        low[::2], high[::2] = minimum * sizes, maximum * sizes
-        return low, high
-    if aggregation in ("micro_precision", "micro_recall", "micro_f1", "macro_f1"):
-        triples = np.reshape(sums, (len(sums), -1, 3))
-        sizes = triples.sum(2).max(0)
-        zero = np.zeros_like(sizes)
-        low = np.stack([zero, sizes, sizes], axis=1).ravel()
-        return low, np.stack([sizes, zero, zero], axis=1).ravel()
-    return None
-
-
-def is_fit(aggregation: str, width: int) -> bool:
-    """Return whether an aggregation is known and takes that many statistics per instance."""
-    if aggregation == "macro_f1":
-        return width > 0 and width % 3 == 0
-    if aggregation == "mean_of_parts":
-        return width > 0 and width % 2 == 0
-    if aggregation == "noharm_harm":
-        return width >= 2
-    widths = {"mean": 2, "ratio": 2, "noharm_overall": 6}
-    return aggregation in AGGREGATIONS and width == widths.get(aggregation, 3)
+    `labels`: of sums by label, where the record names them. Raises ValueError where an
+    aggregation has no sums of that number.
+    """
+    heads = [name.removesuffix(EACH) for name in aggregation.sums]
+    if not aggregation.is_by_label:
+        lacking = aggregation.sums[width:]
+        if width and width <= len(heads) and set(lacking) <= set(aggregation.later):
+            return aggregation.sums[:width]
+    elif width and width % len(heads) == 0:
+        count = width // len(heads)
+        known = labels if len(labels) == count else [str(i + 1) for i in range(count)]
+        return tuple(head + label for label in known for head in heads)
+    raise ValueError(
+        f"{width} statistics, which {aggregation.name!r} cannot take; `medhelm score` grades the "
+        "stored answers again"
+    )
 
 
 def normalise(

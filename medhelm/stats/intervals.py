@@ -1,8 +1,8 @@
 """Resampling and intervals: pure functions on arrays.
 
-Every aggregate is a function of sums of per-instance statistics, so one draw of the cluster
+Every aggregate is a function of sums over instances, so one draw of the cluster
 bootstrap is a weighted sum of the clusters' sums: a (draws x clusters) matrix of multinomial
-counts times a (clusters x statistics) matrix. All models of a benchmark share the counts, which
+counts times a (clusters x sums) matrix. All models of a benchmark share the counts, which
 keeps them paired. The counts depend on a seed and on names, never on order.
 """
 
@@ -21,12 +21,11 @@ from statistics import NormalDist
 import numpy as np
 
 from medhelm.stats.aggregation import (
-    AGGREGATIONS,
     TIE,
     Floats,
     Ints,
+    Pooling,
     design_effect,
-    extreme_sums,
 )
 from medhelm.stats.student_t import t_quantile
 
@@ -79,11 +78,11 @@ def seed_of(seed: int, *names: str) -> int:
     return int.from_bytes(digest[:16])
 
 
-def cluster_sums(stats: Floats, clusters: Ints, count: int) -> Floats:
-    """Return the sums (count, k) of statistics (n, k) over clusters coded 0..count-1."""
-    if len(stats) == count and np.array_equal(clusters, np.arange(count)):
-        return stats  # each row is a cluster
-    columns = [np.bincount(clusters, weights=column, minlength=count) for column in stats.T]
+def cluster_sums(sums: Floats, clusters: Ints, count: int) -> Floats:
+    """Return the sums (count, k) of the instances' sums (n, k) over clusters coded 0..count-1."""
+    if len(sums) == count and np.array_equal(clusters, np.arange(count)):
+        return sums  # each row is a cluster
+    columns = [np.bincount(clusters, weights=column, minlength=count) for column in sums.T]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
 
 
@@ -137,14 +136,14 @@ def _kept_weights(clusters: int, draws: int, seed: int) -> tuple[Floats, ...]:
 
 
 def swap_differences(
-    a: Floats, b: Floats, aggregation: str, *, permutations: int, seed: int
+    a: Floats, b: Floats, value: Pooling, *, permutations: int, seed: int
 ) -> Floats:
     """Return differences (permutations,) of two models with whole clusters swapped at random.
 
     `a` and `b` are the models' cluster sums (C, k). For a mean this is the sign-flip test of the
     clusters' paired differences. It serves any aggregate.
     """
-    value, pair = AGGREGATIONS[aggregation], np.stack([a, b])
+    pair = np.stack([a, b])
     totals = pair.sum(1)
     out: list[Floats] = []
     for flips in swaps(len(a), permutations, seed):
@@ -278,7 +277,7 @@ def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, st
 
 def bounded(
     sums: Floats,
-    aggregation: str,
+    value: Pooling,
     span: tuple[float, float],
     *,
     confidence: float,
@@ -293,9 +292,9 @@ def bounded(
     there. A score that gets worse never gets a better interval: an error more passes no threshold. (Gaffke 2005; Learned-Miller and Thomas, arXiv 1905.06208. For pooled scores, of which
     theirs is the mean, by simulation.)
     """
-    extremes = extreme_sums(aggregation, sums, *span)
+    extremes = value.extremes(sums, *span)
     count = len(sums)
-    score = float(AGGREGATIONS[aggregation](sums.sum(0)))
+    score = float(value(sums.sum(0)))
     if extremes is None or math.isnan(score):
         return Interval(None, None, NO_WIDTH)
     rng, drawn = np.random.default_rng(seed), []
@@ -304,7 +303,7 @@ def bounded(
     for start in range(0, draws, step):
         weights = rng.standard_exponential((min(step, draws - start), count + 1))
         seen, unseen = weights[:, :-1] @ sums, weights[:, -1:]
-        ends = [AGGREGATIONS[aggregation](seen + unseen * extreme) for extreme in extremes]
+        ends = [value(seen + unseen * extreme) for extreme in extremes]
         drawn.append(np.stack(ends, axis=1))
     drawn_ends = np.concatenate(drawn)
     # What is undefined in a draw could be anything.

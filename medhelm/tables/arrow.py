@@ -46,17 +46,41 @@ def lists(column: pa.ListArray, rows: NDArray[np.bool_]) -> Floats:
     """
     if not rows.any():
         return np.empty((0, 1))
+    return _finite(numbers(column.values)[_spread(column, rows)])
+
+
+def maps(column: pa.MapArray, rows: NDArray[np.bool_]) -> tuple[tuple[str, ...], Floats]:
+    """Return the names (k,) in the maps of some rows (a mask), and their floats as (rows, k).
+
+    Raises ValueError where they are missing, not finite, or where a row has other names or the same
+    ones in another order.
+    """
+    if not rows.any():
+        return (), np.empty((0, 1))
+    at = _spread(column, rows)
+    places, names = codes(column.keys)
+    own = places[at]
+    if (own != own[0]).any() or len(set(own[0])) < len(own[0]) or own[0].min() < 0:
+        raise ValueError("rows with sums of different names")
+    return tuple(names[place] for place in own[0]), _finite(numbers(column.items)[at])
+
+
+def _spread(column: pa.ListArray, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the places (rows, k) in a column's values of the lists of some rows."""
     _, offsets = column.buffers()[:2]
     ends = _plain(offsets, np.dtype(np.int32))[column.offset : column.offset + len(column) + 1]
     lengths = np.diff(ends)[rows]
     size = int(lengths[0])
     if size < 1 or (lengths != size).any():
         raise ValueError("rows with a value have no statistics, or of different length")
-    flat = numbers(column.values)
-    found: Floats = flat[ends[:-1][rows][:, None] + np.arange(size)].astype(np.float64, copy=False)
+    return np.asarray(ends[:-1][rows][:, None] + np.arange(size), dtype=np.int64)
+
+
+def _finite(found: NDArray[Any]) -> Floats:
+    """Return floats; raises ValueError where one is not finite."""
     if not np.isfinite(found).all():
         raise ValueError("statistics that are not finite")
-    return found
+    return found.astype(np.float64, copy=False)
 
 
 def _plain(buffer: pa.Buffer | None, dtype: np.dtype[Any]) -> NDArray[Any]:

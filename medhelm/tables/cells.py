@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.errors import RecordError
+from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.schema.aggregation import MEAN, Aggregation
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef, RunRecord
 from medhelm.schema.score import FLOORED
-from medhelm.stats.aggregation import Floats, is_fit
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling, by_position
 from medhelm.store.records import bare_name
-from medhelm.tables.arrow import codes, lists, numbers
+from medhelm.tables.aggregations import Aggregations
+from medhelm.tables.arrow import codes, lists, maps, numbers
 from medhelm.tables.selection import GradedRun
 
 if TYPE_CHECKING:
@@ -39,9 +41,12 @@ COLUMNS = (
     "metric",
     "value",
     "outcome",
-    "stats",
+    "sums",
 )
 """The columns of scores.parquet that tables read; `metadata` is read for slices only."""
+
+BY_POSITION = {"sums": "stats"}
+"""A column of gradings by earlier versions, which held sums by position, by its name now."""
 
 METADATA_COLUMNS = ("instance_key", "metadata")
 
@@ -52,6 +57,8 @@ _PLAIN = {
     "value": np.float64,
 }
 _RANGE_SLACK = 1e-9
+OF_VALUES = Pooling(MEAN, MEAN.sums)
+"""The mean of values, each of which counts once."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Answers:
     repeats: NDArray[np.int32]
     clusters: Keys
     values: Floats
-    stats: Floats
+    sums: Floats
     floored: NDArray[np.bool_]
 
 
@@ -74,8 +81,8 @@ class MetricScores:
     """64-bit keys of the instances (`records.instance_key`)."""
     values: Floats
     """Mean over an instance's repeats."""
-    stats: Floats
-    """Additive statistics (n, k), averaged over repeats like the values."""
+    sums: Floats
+    """Each instance's summands (n, k), averaged over repeats like the values."""
     clusters: Keys
     """Keys of their clusters. An instance without one is its own cluster. `ids` itself where
     all are."""
@@ -92,6 +99,8 @@ class MetricScores:
     """Rows with a value."""
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
+    pooling: Pooling = OF_VALUES
+    """Names the sums and makes a value of them."""
     answers: Answers | None = None
     """Holds the scores by a jury, or by one judge, of each answer. Other metrics have None."""
 
@@ -160,10 +169,22 @@ class Cell:
 
     def lacks_parts(self, metric: str) -> bool:
         """Return whether a mean over parts is without one of the benchmark's parts."""
-        refs = self.record.grading.metrics
-        if not any(m.name == metric and m.aggregation == "mean_of_parts" for m in refs):
+        pooling, sums = self.scores[metric].pooling, self.scores[metric].sums
+        if pooling.aggregation != MEAN_OF_PARTS or not len(sums):
             return False
-        return not self.scores[metric].stats[:, 1::2].any(axis=0).all()
+        counts = [name for name in pooling.names if name.startswith("count/")]
+        return not pooling.columns(sums, counts).any(axis=0).all()
+
+
+def shared_pooling(scores: Sequence[MetricScores], benchmark: str) -> Pooling:
+    """Return the pooling of several models' scores; raises UsageError where their sums differ."""
+    first = scores[0].pooling
+    if any(s.pooling != first for s in scores):
+        raise UsageError(
+            f"{benchmark}: the gradings hold different sums of {first.aggregation.name!r}; "
+            "`medhelm score` grades the stored responses alike"
+        )
+    return first
 
 
 def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
@@ -174,12 +195,15 @@ def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
     return is_hosted or (a.provider, a.model, a.base_url) == (b.provider, b.model, b.base_url)
 
 
-def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:
+def read_cell(
+    run: GradedRun, batches: Iterable[pa.RecordBatch], aggregations: Aggregations
+) -> Cell:
     """Return the cell of a grading from its scores, read in batches.
 
     Raises RecordError where they are damaged.
     """
-    rows = {metric.name: _Rows() for metric in run.record.grading.metrics}
+    grading = run.record.grading
+    rows = {m.name: _Rows(aggregations.of(m), grading.parts) for m in grading.metrics}
     try:
         for batch in batches:
             place, names = codes(batch.column("metric"))
@@ -195,12 +219,13 @@ def read_cell(run: GradedRun, batches: Iterable[pa.RecordBatch]) -> Cell:
 class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, aggregation: Aggregation, parts: Sequence[str]) -> None:
+        self._aggregation, self._parts = aggregation, parts
         # bytes grow in place, while a list of arrays would lie beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
-        self._stats = bytearray()
+        self._sums = bytearray()
+        self._names: tuple[str, ...] = ()
         self._floored = bytearray()
-        self._width = 0
         self._outcomes: Counter[str] = Counter()
 
     def add(self, batch: pa.RecordBatch, is_own: NDArray[np.bool_]) -> None:
@@ -210,12 +235,7 @@ class _Rows:
                 raise ValueError(f"{name} is no whole number in every row")
             grown += column[is_own].astype(_PLAIN[name], copy=False).data
         is_there = ~np.isnan(numbers(batch.column("value")))
-        stats = lists(batch.column("stats"), is_own & is_there)
-        if len(stats):
-            if self._width not in (0, stats.shape[1]):
-                raise ValueError("statistics of different length")
-            self._width = stats.shape[1]
-            self._stats += stats.data
+        self._add_sums(batch, is_own & is_there)
         place, names = codes(batch.column("outcome"))
         own = place[is_own]
         self._floored += np.array([*(n in FLOORED for n in names), False])[own].data
@@ -223,6 +243,24 @@ class _Rows:
         if counts[0]:
             raise ValueError("a row without an outcome")
         self._outcomes.update({n: int(k) for n, k in zip(names, counts[1:], strict=True) if k})
+
+    def _add_sums(self, batch: pa.RecordBatch, rows: NDArray[np.bool_]) -> None:
+        if not rows.any():
+            return
+        if "sums" not in batch.schema.names:
+            sums = lists(batch.column(BY_POSITION["sums"]), rows)
+            names = by_position(self._aggregation, sums.shape[1], self._parts)
+        elif self._aggregation == MEAN:  # a value is its own sum, so that none is stored
+            values = numbers(batch.column("value"))[rows]
+            sums, names = np.stack([values, np.ones(len(values))], axis=1), MEAN.sums
+        else:
+            names, sums = maps(batch.column("sums"), rows)
+            if not self._aggregation.is_full(names):
+                raise ValueError(f"sums that {self._aggregation.name!r} cannot take: {names[:5]}")
+        if self._names and self._names != names:
+            raise ValueError("rows with sums of different names")
+        self._names = names
+        self._sums += sums.data
 
     def scores(self, metric: MetricRef) -> MetricScores:
         key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
@@ -244,20 +282,21 @@ class _Rows:
             raise ValueError(
                 f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
             )
-        stats = self._take_stats(metric)[row]
+        sums = self._take_sums()[row]
         is_judged = metric.name == JURY or metric.name.startswith(f"{JURY}[")
-        answers = Answers(key, repeat, cluster, value, stats, floored) if is_judged else None
+        answers = Answers(key, repeat, cluster, value, sums, floored) if is_judged else None
         is_first = np.diff(key, prepend=~key[:1]) != 0
         if not is_first.all():
             item = np.cumsum(is_first) - 1
-            stats = np.stack([means(c, item, int(item[-1]) + 1) for c in stats.T], axis=1)
+            sums = np.stack([means(c, item, int(item[-1]) + 1) for c in sums.T], axis=1)
             key, cluster = key[is_first], cluster[is_first]
             floored = np.logical_or.reduceat(floored, np.flatnonzero(is_first))
         return MetricScores(
             ids=key,
             clusters=key if np.array_equal(key, cluster) else cluster,
             **_over_repeats(value, is_first),
-            stats=stats,
+            sums=sums,
+            pooling=Pooling(self._aggregation, self._names),
             floored=floored,
             total=float(value.sum()),
             counted=len(value),
@@ -268,15 +307,12 @@ class _Rows:
     def _take(self, name: str) -> NDArray[Any]:
         return np.frombuffer(self._columns.pop(name), _PLAIN[name])
 
-    def _take_stats(self, metric: MetricRef) -> Floats:
-        """Return the statistics (n, k) of the rows with a value."""
-        if not self._width:
-            return np.empty((0, 1))
-        if not is_fit(metric.aggregation, self._width):
-            raise ValueError(
-                f"{metric.name}: {self._width} statistics, which {metric.aggregation!r} cannot take"
-            )
-        return np.frombuffer(self._stats, np.float64).reshape(-1, self._width)
+    def _take_sums(self) -> Floats:
+        """Return the sums (n, k) of the rows with a value."""
+        if not self._names:
+            self._names = by_position(self._aggregation, len(self._aggregation.sums), ())
+            return np.empty((0, len(self._names)))
+        return np.frombuffer(self._sums, np.float64).reshape(-1, len(self._names))
 
 
 def means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:

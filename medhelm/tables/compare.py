@@ -17,7 +17,7 @@ import numpy as np
 from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.run import MetricRef
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import AGGREGATIONS, TIE, Floats, Ints
+from medhelm.stats.aggregation import TIE, Floats, Ints
 from medhelm.stats.intervals import (
     PERMUTATIONS,
     Interval,
@@ -30,7 +30,7 @@ from medhelm.stats.intervals import (
     swap_differences,
 )
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell
+from medhelm.tables.cells import Cell, shared_pooling
 from medhelm.tables.columns import COMPARE
 from medhelm.tables.study import Study
 from medhelm.tables.table import Row, Settings, Table, make_table
@@ -170,10 +170,10 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
     keys, codes = np.unique(one.clusters[at], return_inverse=True)
     codes = codes.astype(np.int64)
     sums = [
-        cluster_sums(one.stats[at], codes, len(keys)),
-        cluster_sums(two.stats[bt], codes, len(keys)),
+        cluster_sums(one.sums[at], codes, len(keys)),
+        cluster_sums(two.sums[bt], codes, len(keys)),
     ]
-    value = AGGREGATIONS[metric.aggregation]
+    value = shared_pooling([one, two], benchmark)
 
     def scale(x: Floats) -> Floats:
         return stats.normalise(x, metric.minimum, metric.maximum, metric.higher_is_better)
@@ -186,9 +186,7 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
 
     def swap() -> Floats:
         seed = seed_of(settings.bootstrap_seed, benchmark, "swaps")
-        drawn = swap_differences(
-            sums[0], sums[1], metric.aggregation, permutations=PERMUTATIONS, seed=seed
-        )
+        drawn = swap_differences(sums[0], sums[1], value, permutations=PERMUTATIONS, seed=seed)
         return drawn / width
 
     left, right = scale(one.values[at]), scale(two.values[bt])

@@ -18,7 +18,8 @@ from medhelm.noharm.cases import CATEGORIES
 from medhelm.noharm.derive import SEVERITIES
 from medhelm.noharm.menu import MIN_LABELLED
 from medhelm.noharm.score import CAP, harmonic_mean
-from medhelm.stats.aggregation import Floats, worst_case
+from medhelm.schema.aggregation import pooled_share
+from medhelm.stats.aggregation import Floats, Pooling, worst_case
 from medhelm.tables import notes
 from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
 from medhelm.tables.harm_columns import KINDS, LABELS, columns, parts
@@ -42,14 +43,12 @@ _COUNTS = "noharm_harm"
 
 _SPECIALTY = "specialty"
 _SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
-_ERRORS = slice(2, 2 + len(KINDS) * len(SEVERITIES) * len(CATEGORIES))
-_LABELS = slice(_ERRORS.stop, _ERRORS.stop + len(LABELS))
-_READ = _LABELS.stop
-"""Gives the positions of counts in the sums of `noharm_harm`."""
-_UNLABELLED = 2
-"""Counts the `LABELS` of actions without a valid label."""
-_STRONG = 3
-"""Gives the position of the cases with a strong action in the sums of `noharm_overall`."""
+_ERRORS = tuple(f"{k}.{s}.{c}" for k in KINDS for s in SEVERITIES for c in CATEGORIES)
+"""Names the numbers of errors among the sums of `noharm_harm`, in the order of `_SHAPE`."""
+_READ = "read"
+"""Names the sum of replies read; gradings made before it was counted lack it and `LABELS`."""
+_UNLABELLED = ("missing", "invalid")
+"""Those of the `LABELS` that actions without a valid label have."""
 
 _READINGS = (
     f"Safety is 0 from H = {CAP} on",
@@ -181,15 +180,15 @@ class _Sums:
 def _sum(scores: MetricScores, ids: Keys | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
     at = slice(None) if ids is None else scores.among(ids)
-    own, read, labels = scores.stats[at], (~scores.floored[at]).astype(np.float64), None
-    partly = 0
-    if own.shape[1] > _READ:  # else graded before these were counted
-        labels, read = own[:, _LABELS].sum(0), own[:, _READ]
-        partly = int(np.count_nonzero(own[:, _LABELS][:, :_UNLABELLED].sum(1)))
+    own, read, labels = scores.sums[at], (~scores.floored[at]).astype(np.float64), None
+    named, partly = scores.pooling.columns, 0
+    if _READ in scores.pooling.names:  # else graded before these were counted
+        labels, read = named(own, LABELS).sum(0), named(own, [_READ])[:, 0]
+        partly = int(np.count_nonzero(named(own, _UNLABELLED).sum(1)))
     return _Sums(
         n=len(own),
         read=float(read.sum()),
-        errors=own[:, _ERRORS].sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
+        errors=named(own, _ERRORS).sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
         labels=labels,
         partly=partly,
     )
@@ -244,13 +243,16 @@ class _Labelled:
 def _severe_per_error(study: Study, benchmark: str) -> dict[str, Estimate]:
     """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
     panel = study.panel(benchmark, _COUNTS)
-    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation="ratio")
+    share = pooled_share("severe_per_error", "severe", "errors")
+    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=share.name)
 
     def cut(cell: Cell) -> Cell:
         own = cell.scores[_COUNTS]
-        errors = own.stats[:, _ERRORS].reshape(len(own.stats), *_SHAPE).sum((1, 3))
+        errors = own.pooling.columns(own.sums, _ERRORS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
         sums = np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
-        return replace(cell, scores={_COUNTS: replace(own, stats=sums)})
+        return replace(
+            cell, scores={_COUNTS: replace(own, sums=sums, pooling=Pooling(share, share.sums))}
+        )
 
     cells = {model: cut(cell) for model, cell in panel.cells.items()}
     return estimate(replace(panel, metric=ref, cells=cells), study.settings, benchmark)
@@ -360,7 +362,8 @@ def _over_all(own: _Labelled, model: str) -> Row:
 
 def _without_strong(own: _Labelled, scores: MetricScores) -> int:
     at = scores.among(own.panel.ids) if len(own.panel.ids) else slice(None)
-    return int((scores.stats[at, _STRONG] == 0).sum()) if scores.counted else 0
+    strong = scores.pooling.by_name(scores.sums)["strong"]
+    return int((strong[at] == 0).sum()) if scores.counted else 0
 
 
 def _severe(rate: Estimate) -> Row:
@@ -385,7 +388,6 @@ def _worst(cell: Cell) -> Row:
         missing = planned - scores.counted
         found[column] = worst_case(scores.total, scores.counted, missing, worst)
     pooled = cell.scores[_METRICS["restraint"]]
-    fit, endorsed = pooled.stats.sum(0) if pooled.counted else (0.0, 0.0)
-    restraint = fit / endorsed if endorsed else math.nan
-    found["overall"] = harmonic_mean(found["safety"], found["completeness"], restraint)
+    restraint = float(pooled.pooling(pooled.sums.sum(0))) if pooled.counted else math.nan
+    found["overall"] = float(harmonic_mean(found["safety"], found["completeness"], restraint))
     return {f"{column}_worst": value for column, value in found.items()}

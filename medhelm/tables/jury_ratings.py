@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.aggregation import Floats, Ints, Pooling
 from medhelm.tables.cells import Answers, Cell, Keys, MetricScores, means
 from medhelm.tables.study import Estimate, Panel, Study, estimate
 
@@ -29,7 +29,7 @@ _NONE = Answers(
     repeats=np.empty(0, np.int32),
     clusters=np.empty(0, np.uint64),
     values=np.empty(0),
-    stats=np.empty((0, 1)),
+    sums=np.empty((0, 1)),
     floored=np.empty(0, np.bool_),
 )
 
@@ -42,7 +42,7 @@ class _Ratings:
     clusters: Keys
     values: Floats
     """(n, k), NaN where a judge gave none."""
-    stats: Floats
+    sums: Floats
     """(n, k, w): what the values' aggregate is made of."""
     floored: NDArray[np.bool_]
     is_scored: NDArray[np.bool_]
@@ -62,14 +62,14 @@ def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
     whole = _answers(cell, JURY)
     views = [_answers(cell, f"{JURY}[{judge}]") for judge in judges]
     ids, *places = _places([whole, *views])
-    width = max((v.stats.shape[1] for v in views), default=1)
+    width = max((v.sums.shape[1] for v in views), default=1)
     values = np.full((len(ids), len(judges)), np.nan)
     sums = np.full((len(ids), len(judges), width), np.nan)
     clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
     is_scored = np.zeros(len(ids), dtype=np.bool_)
     is_scored[places[0]] = True
     for judge, (view, at) in enumerate(zip(views, places[1:], strict=True)):
-        values[at, judge], sums[at, judge] = view.values, view.stats
+        values[at, judge], sums[at, judge] = view.values, view.sums
         clusters[at] = view.clusters
         floored[at] |= view.floored
     return _Ratings(ids, clusters, values, sums, floored, is_scored)
@@ -137,7 +137,9 @@ class Jury:
             return {}
         metric = self.panel.metric.name
         cells = {
-            m: replace(c, scores={metric: _mean_over(self.ratings[m], kept)})
+            m: replace(
+                c, scores={metric: _mean_over(self.ratings[m], kept, c.scores[metric].pooling)}
+            )
             for m, c in self.panel.cells.items()
         }
         ids = clusters = self.panel.ids
@@ -184,14 +186,14 @@ class Jury:
         return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
 
 
-def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
+def _mean_over(own: _Ratings, kept: Sequence[int], pooling: Pooling) -> MetricScores:
     """Return the scores of a jury of some of the judges: the mean of those that gave one."""
     values = own.values[:, kept]
     there = ~np.isnan(values)
     rows = own.is_scored & there.any(axis=1)
     values, there, ids = values[rows], there[rows], own.ids[rows]
     votes = there.sum(axis=1)
-    sums = np.where(there[:, :, None], own.stats[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
+    sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
     given = np.where(there, values, 0.0).sum(axis=1) / votes
     is_first = np.diff(ids, prepend=~ids[:1]) != 0
     item, count = np.cumsum(is_first) - 1, int(is_first.sum())
@@ -199,7 +201,7 @@ def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
     return MetricScores(
         ids=ids[is_first],
         values=scores,
-        stats=np.stack([means(c, item, count) for c in sums.T], axis=1),
+        sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
         clusters=own.clusters[rows][is_first],
         low=scores,
         high=scores,
@@ -208,4 +210,5 @@ def _mean_over(own: _Ratings, kept: Sequence[int]) -> MetricScores:
         total=float(given.sum()),
         counted=len(given),
         outcomes={},
+        pooling=pooling,
     )

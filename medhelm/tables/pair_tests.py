@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medhelm.stats.aggregation import AGGREGATIONS, TIE, Floats, Ints, mean
+from medhelm.schema.aggregation import MEAN
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
 from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
-from medhelm.tables.study import Study, placed_stats
+from medhelm.tables.cells import shared_pooling
+from medhelm.tables.study import Study, placed_sums
 
 _NUMBERS = 200_000
 """Swapped differences held for one first model."""
@@ -29,7 +31,7 @@ class _Benchmark:
 
     sums: Floats
     """Of the clusters (C, k, M)."""
-    aggregation: str
+    pooling: Pooling
     span: float
     """Range of the metric, negative where lower is better."""
     seed: int
@@ -37,7 +39,7 @@ class _Benchmark:
     @property
     def is_linear(self) -> bool:
         """Return whether the score is a mean over what is the same in all models."""
-        return AGGREGATIONS[self.aggregation] is mean and bool(
+        return self.pooling.aggregation == MEAN and bool(
             (self.sums[:, 1] == self.sums[:, 1, :1]).all()
         )
 
@@ -50,7 +52,7 @@ class _Benchmark:
 
     def scores(self, sums: Floats) -> Floats:
         """Return the scores of sums (k, ...), in widths of the range; lower ones are better."""
-        return AGGREGATIONS[self.aggregation](np.moveaxis(sums, 0, -1)) / self.span
+        return self.pooling(np.moveaxis(sums, 0, -1)) / self.span
 
 
 def _in_steps(parts: Iterator[Floats], step: int) -> Iterator[Floats]:
@@ -95,11 +97,11 @@ def _places(step: int) -> Iterator[slice]:
 
 def _benchmark(study: Study, name: str) -> _Benchmark:
     panel = study.panels[name]
-    placed = placed_stats(panel, study.ranking.models)
+    placed = placed_sums(panel, study.ranking.models)
     metric = panel.metric
     return _Benchmark(
         sums=np.stack([cluster_sums(*found) for found in placed], axis=2),
-        aggregation=metric.aggregation,
+        pooling=shared_pooling([panel.scores(m) for m in study.ranking.models], name),
         span=(metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1),
         seed=seed_of(study.settings.bootstrap_seed, name, "swaps"),
     )

@@ -17,7 +17,6 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.stats.aggregation import AGGREGATIONS
 from medhelm.store.records import (
     SCORES_HASH,
     STAMP,
@@ -28,7 +27,15 @@ from medhelm.store.records import (
     read_record,
 )
 from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
-from medhelm.tables.cells import COLUMNS, METADATA_COLUMNS, Cell, read_cell, read_metadata
+from medhelm.tables.aggregations import Aggregations
+from medhelm.tables.cells import (
+    BY_POSITION,
+    COLUMNS,
+    METADATA_COLUMNS,
+    Cell,
+    read_cell,
+    read_metadata,
+)
 from medhelm.tables.compare import compare
 from medhelm.tables.gate import Unread, gate
 from medhelm.tables.notes import NOT_GRADED
@@ -226,18 +233,20 @@ def load_results(
     benchmarks: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
     runs: Iterable[str | Path] = (),
+    plugins: Sequence[str] | Registry = (),
 ) -> Results:
     """Return the results of a folder, ready for tables.
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
     `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
-    take where a model has several on a benchmark. Raises UsageError where there is no run or where
-    runs cannot share one column, UnknownName for a name without runs.
+    take where a model has several on a benchmark. `plugins`: files of metrics whose aggregation no
+    installed plugin brings, or all plugins as `load_registry` returns them. Raises UsageError where
+    there is no run or where runs cannot share one column, UnknownName for a name without runs.
     """
-    folder = Path(results_dir)
+    folder, aggregations = Path(results_dir), _aggregations(plugins)
     benchmarks, models = list(benchmarks or ()), list(models or ())
-    graded, damaged = _records(find_gradings(folder))
+    graded, damaged = _records(find_gradings(folder), aggregations)
     stored, unreadable = _ungraded(folder, graded, scoring)
     damaged += unreadable
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
@@ -266,7 +275,14 @@ def load_results(
     )
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
-    return _read(chosen, damaged, said, {(s.benchmark, s.model.name): s.model for s in stored})
+    left = {(s.benchmark, s.model.name): s.model for s in stored}
+    return _read(chosen, aggregations, damaged, said, left)
+
+
+def _aggregations(plugins: Sequence[str] | Registry) -> Aggregations:
+    if isinstance(plugins, Registry):
+        return Aggregations(plugins)
+    return Aggregations(load_registry(plugins) if plugins else None)
 
 
 def _ungraded(
@@ -309,18 +325,21 @@ def _names(specs: Sequence[RunSpec]) -> str:
     return ", ".join(parts[:_MANY]) + more
 
 
-def load_gradings(folders: Iterable[Path], *, latest: bool = False) -> Results:
+def load_gradings(
+    folders: Iterable[Path], *, latest: bool = False, plugins: Sequence[str] | Registry = ()
+) -> Results:
     """Return the results of these grading folders, which one command made; see `load_results`."""
-    folders = list(folders)
-    runs, damaged = _records(folders)
+    folders, aggregations = list(folders), _aggregations(plugins)
+    runs, damaged = _records(folders, aggregations)
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
     scoring = runs[0].record.grading.scoring
-    return _read(choose_runs(runs, scoring=scoring, latest=latest), damaged)
+    return _read(choose_runs(runs, scoring=scoring, latest=latest), aggregations, damaged)
 
 
 def _read(
     chosen: ChosenRuns,
+    aggregations: Aggregations,
     damaged: list[str],
     said: Iterable[str] = (),
     ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
@@ -328,7 +347,7 @@ def _read(
     cells, unread = [], {}
     for run in chosen.runs:
         try:
-            cells.append(read_cell(run, read_scores(run, COLUMNS)))
+            cells.append(read_cell(run, read_scores(run, COLUMNS), aggregations))
         except RecordError as e:
             damaged.append(str(e))
             unread[run.benchmark, run.model] = run.record.spec.model
@@ -337,7 +356,9 @@ def _read(
     return Results(cells, [*chosen.notes, *said, *_damage(damaged)], ungraded, unread)
 
 
-def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:
+def _records(
+    gradings: Iterable[Path], aggregations: Aggregations
+) -> tuple[list[GradedRun], list[str]]:
     """Return the graded runs of grading folders, and what is wrong with the others."""
     runs, damaged = [], []
     for path in gradings:
@@ -347,20 +368,20 @@ def _records(gradings: Iterable[Path]) -> tuple[list[GradedRun], list[str]]:
         except RecordError as e:
             damaged.append(str(e))
             continue
-        if fault := record_fault(record):
+        if fault := record_fault(record, aggregations):
             damaged.append(f"{folder} {fault}")
         else:
             runs.append(GradedRun(path, folder, record))
     return runs, damaged
 
 
-def record_fault(record: RunRecord) -> str:
+def record_fault(record: RunRecord, aggregations: Aggregations) -> str:
     """Return what makes a record useless for tables; empty if nothing does."""
     for metric in record.grading.metrics:
         if not metric.minimum < metric.maximum:
             return f"gives {metric.name} the empty range {metric.minimum:g} to {metric.maximum:g}"
-        if metric.aggregation not in AGGREGATIONS:
-            return f"aggregates {metric.name} by {metric.aggregation!r}, unknown to this medhelm"
+        if fault := aggregations.fault(metric):
+            return fault
     return "" if record.grading.metrics else "names no metric"
 
 
@@ -395,7 +416,9 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
                     f"{path} is not of the same grading as its summary.json; "
                     "`medhelm score` writes both again"
                 )
-            missing = [c for c in columns if c not in file.schema_arrow.names]
+            there = file.schema_arrow.names
+            columns = [c if c in there else BY_POSITION.get(c, c) for c in columns]
+            missing = [c for c in columns if c not in there]
             if missing:
                 raise RecordError(
                     f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from medhelm.schema.run import MetricRef
-from medhelm.stats.aggregation import TIE, Floats, Ints
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
 from medhelm.stats.intervals import NO_WIDTH, Interval, bounded, score_interval
 
 
 def interval_of(
     metric: MetricRef,
+    pooling: Pooling,
     scored: tuple[Floats, Ints, Floats],
     score: float,
     draws: Floats,
@@ -37,5 +38,5 @@ def interval_of(
     is_own = np.bincount(codes, minlength=len(sums)) > 0
     if is_own.sum() < 2 or not (metric.interval == "bounded" or is_at_end):
         return found
-    own = bounded(sums[is_own], metric.aggregation, span, confidence=confidence, seed=seed)
+    own = bounded(sums[is_own], pooling, span, confidence=confidence, seed=seed)
     return found if own.low is None else own

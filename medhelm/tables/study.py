@@ -20,7 +20,7 @@ import numpy as np
 
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.aggregation import Floats, Ints, Pooling
 from medhelm.stats.intervals import (
     Interval,
     bootstrap,
@@ -132,8 +132,9 @@ class _Placed:
     """A model's scores on the panel's instances, with codes of their clusters."""
 
     values: Floats
-    stats: Floats
+    sums: Floats
     codes: Ints
+    pooling: Pooling
 
 
 def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
@@ -147,7 +148,7 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
         keys = np.unique(np.concatenate([s.clusters for s in all_scores.values()]))
         for model, scores in all_scores.items():
             codes = np.searchsorted(keys, scores.clusters).astype(np.int64)
-            found[model] = _Placed(scores.values, scores.stats, codes)
+            found[model] = _Placed(scores.values, scores.sums, codes, scores.pooling)
         return found, len(keys)
     keys, shared = panel.clusters, np.arange(len(panel.ids))
     if not np.array_equal(panel.clusters, panel.ids):  # else each instance is its own cluster
@@ -155,36 +156,36 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
     for model in panel.cells:
         scores = panel.scores(model)
         if np.array_equal(scores.ids, panel.ids):
-            found[model] = _Placed(scores.values, scores.stats, shared)
+            found[model] = _Placed(scores.values, scores.sums, shared, scores.pooling)
             continue
         at = scores.among(panel.ids)
         own = shared
         if np.count_nonzero(at) < len(panel.ids):
             own = shared[np.searchsorted(panel.ids, scores.ids[at])]
-        found[model] = _Placed(scores.values[at], scores.stats[at], own)
+        found[model] = _Placed(scores.values[at], scores.sums[at], own, scores.pooling)
     return found, len(keys)
 
 
-def placed_stats(panel: Panel, models: Iterable[str]) -> list[tuple[Floats, Ints, int]]:
-    """Return statistics, cluster codes and number of clusters of models on the compared instances."""
+def placed_sums(panel: Panel, models: Iterable[str]) -> list[tuple[Floats, Ints, int]]:
+    """Return sums, cluster codes and number of clusters of models on the compared instances."""
     placed, count = _place(panel)
-    return [(placed[m].stats, placed[m].codes, count) for m in models]
+    return [(placed[m].sums, placed[m].codes, count) for m in models]
 
 
 def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
     """Return each model's estimate. All share the bootstrap's counts, seeded by `names`."""
-    value = stats.AGGREGATIONS[panel.metric.aggregation]
     found = dict.fromkeys(panel.cells, _nothing(settings))
     placed, count = _place(panel)
     placed = {m: p for m, p in placed.items() if len(p.values)}
     if not placed:
         return found
-    sums = [cluster_sums(p.stats, p.codes, count) for p in placed.values()]
+    sums = [cluster_sums(p.sums, p.codes, count) for p in placed.values()]
     seed = seed_of(settings.bootstrap_seed, *names)
     joined = np.concatenate(sums, axis=1) if len(sums) > 1 else sums[0]
     drawn = bootstrap(joined, settings.draws, seed)
     ends = np.cumsum([s.shape[1] for s in sums])[:-1]
     for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
+        value = placed[model].pooling
         score = float(value(own.sum(0)))
         interval_seed = seed_of(settings.bootstrap_seed, *names, "interval")
         found[model] = _estimate(
@@ -222,7 +223,13 @@ def _estimate(
             stats.design_effect(values, codes) if is_mean and count < len(values) else float("nan")
         ),
         interval=interval_of(
-            panel.metric, (values, codes, sums), score, draws, settings.confidence, seed
+            panel.metric,
+            placed.pooling,
+            (values, codes, sums),
+            score,
+            draws,
+            settings.confidence,
+            seed,
         ),
         draws=draws,
     )

@@ -256,7 +256,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         **jury_usage([record]),
     }
     if scores.counted:
-        row["score_all"] = float(stats.AGGREGATIONS[metric.aggregation](scores.stats.sum(0)))
+        row["score_all"] = float(scores.pooling(scores.sums.sum(0)))
     ended, is_counted = cell.ended_at_budget(metric.name)
     if is_counted:
         row |= {"cut": ended - scores.outcomes.get("truncated", 0), "ended_at_budget": ended}

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import DataError, PluginError
-from medhelm.grading.grade import grade, in_parts, metric_ref
+from medhelm.grading.grade import in_parts, metric_ref, summands
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Finish, Response
+from medhelm.schema.episode import Episode, Finish, Response
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import FLOORED, Metric, Outcome, Score, Scoring
-from medhelm.stats.aggregation import AGGREGATIONS, is_fit
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Pooling, by_position
+from tests.graded import grade
+from tests.poolings import aggregation
 
 SECRET = "the patient's name is Ada"
 INSTANCE = Instance(id="case-7", context=SECRET, references=("A",))
@@ -28,14 +32,19 @@ def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
     values = [("a", 1.0), ("a", 0.0), ("a", 0.5), ("b", 1.0)]
     ref = metric_ref(gives(Score(value=1.0)), parts)
     assert ref.aggregation == "mean_of_parts"
-    sums = np.zeros(6)
+    rows = []
     for part, value in values:
         instance = Instance(id="i", metadata={"part": part})
         score = grade(gives(Score(value=value)), instance, said())
-        sums += in_parts(score, ref.aggregation, instance, parts).stats
-    assert AGGREGATIONS["mean_of_parts"](sums) == 0.75
-    assert is_fit("mean_of_parts", 6) and not is_fit("mean_of_parts", 5)
-    assert math.isnan(float(AGGREGATIONS["mean_of_parts"](np.zeros(6))))
+        rows.append(in_parts(score, ref.aggregation, instance, parts).sums)
+    names = tuple(rows[0])
+    assert names == by_position(MEAN_OF_PARTS, 6, parts)
+    assert all(tuple(own) == names for own in rows)
+    value = Pooling(MEAN_OF_PARTS, names)
+    assert value(np.array([sum(own[name] for own in rows) for name in names])) == 0.75
+    assert math.isnan(float(value(np.zeros(6))))
+    with pytest.raises(ValueError, match="5 statistics, which 'mean_of_parts'"):
+        by_position(MEAN_OF_PARTS, 5, parts)
 
 
 def test_an_instance_of_no_part_is_named() -> None:
@@ -59,7 +68,7 @@ class Fake(Metric):
     name: str = "fake"
     answer: Callable[[], Score]
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         return self.answer()
 
 
@@ -96,7 +105,7 @@ def test_every_response_has_its_outcome(
 ) -> None:
     graded = grade(gives(score, floor=0.25), INSTANCE, response)
     assert (graded.value, graded.outcome) == (value, outcome)
-    assert graded.stats == (() if value is None else (value, 1.0))
+    assert summands(graded) == ({} if value is None else {"sum": value, "count": 1.0})
     assert (graded.value is None) == (outcome in ("error", "oversize", "unscored"))
     assert (outcome in FLOORED) == (value == 0.25)
 
@@ -113,12 +122,50 @@ def test_a_metric_of_errors_has_its_floor_at_the_bad_end() -> None:
 
 
 def test_statistics_pass_through_and_are_required_where_the_run_is_no_mean() -> None:
-    pooled = gives(Score(value=0.5, stats=(1, 1, 1)), aggregation="micro_f1")
-    assert grade(pooled, INSTANCE, said()).stats == (1.0, 1.0, 1.0)
-    with pytest.raises(PluginError, match="micro_f1"):
-        grade(gives(Score(value=0.5), aggregation="micro_f1"), INSTANCE, said())
-    with pytest.raises(PluginError, match="micro_f1"):
+    counts = {"fn": 1, "tp": 1, "fp": 1}
+    pooled = gives(Score(value=0.5, sums=counts), aggregation=aggregation("micro_f1"))
+    assert grade(pooled, INSTANCE, said()).sums == counts
+    with pytest.raises(PluginError, match="without the sum 'tp'; its sums are: tp, fp, fn"):
+        grade(gives(Score(value=0.5), aggregation=aggregation("micro_f1")), INSTANCE, said())
+    with pytest.raises(PluginError, match="without the sum 'tp'"):
         grade(pooled, INSTANCE, said(""))  # the default floor_score knows no counts
+
+
+@pytest.mark.parametrize(
+    ("sums", "fault"),
+    [
+        ({"tp": 1, "fp": 1}, "gave a score without the sum 'fn'"),
+        ({"tp": 1, "fp": 1, "fn": 1, "tpp": 1}, "gave the sum 'tpp', .*; did you mean 'tp'"),
+        ({"tp": 1, "fp": 1, "fn": math.nan}, "gave nan as sum 'fn', not a finite number"),
+        ({"tp": 1, "fp": 1, "fn": None}, "gave None as sum 'fn', not a finite number"),
+    ],
+)
+def test_sums_that_are_not_the_declared_ones_are_refused(sums: Any, fault: str) -> None:
+    given = gives(Score(value=0.5, sums=sums), aggregation=aggregation("micro_f1"))
+    with pytest.raises(PluginError, match=f"'fake'.*{fault}.*'case-7'") as caught:
+        grade(given, INSTANCE, said())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sums", [{}, {"tp/a": 1, "fp/a": 1, "fn/b": 1}, {"tp/a": 1, "fp/a": 0}])
+def test_every_label_has_all_its_sums(sums: dict[str, float]) -> None:
+    whole = {"tp/a": 1, "fp/a": 0, "fn/a": 0, "tp/b": 0, "fp/b": 0, "fn/b": 2}
+    macro = {"aggregation": aggregation("macro_f1")}
+    assert grade(gives(Score(value=0.5, sums=whole), **macro), INSTANCE, said()).sums == whole
+    with pytest.raises(PluginError, match="gave a score without .* tp/\\*, fp/\\*, fn/\\*"):
+        grade(gives(Score(value=0.5, sums=sums), **macro), INSTANCE, said())
+
+
+def test_a_mean_takes_no_sums_and_stats_by_position_say_what_to_write() -> None:
+    with pytest.raises(PluginError, match="gave the sum 'sum', its sums are: none, since it is"):
+        grade(gives(Score(value=0.5, sums={"sum": 1.0, "count": 2.0})), INSTANCE, said())
+
+    def old() -> Score:
+        return Score(value=0.5, stats=(1, 1, 1))  # type: ignore[call-arg]
+
+    wanted = "gave stats by position: write sums={'tp': ..., 'fp': ..., 'fn': ...}"
+    with pytest.raises(PluginError, match=re.escape(wanted)):
+        grade(Fake(answer=old, aggregation=aggregation("micro_f1")), INSTANCE, said())
 
 
 @pytest.mark.parametrize(
@@ -143,7 +190,7 @@ def test_rounding_at_the_border_is_set_to_the_border() -> None:
         Score(value=0.5, outcome="empty"),
         Score(value=0.5, outcome="error"),
         Score(value=0.5, outcome="unscored"),
-        Score(value=0.5, stats=(math.nan, 1.0)),
+        Score(value=0.5, sums={"sum": math.nan}),
         None,
         0.5,
     ],
@@ -198,7 +245,7 @@ def test_a_floor_that_raises_or_is_out_of_range_is_named() -> None:
 def test_missing_is_never_a_score(text: str, finish: Finish, score: Score) -> None:
     graded = grade(gives(score), INSTANCE, said(text, finish))
     assert (graded.value is None) == (finish in ("error", "oversize"))
-    assert bool(graded.stats) == (graded.value is not None)
+    assert bool(summands(graded)) == (graded.value is not None)
     if graded.outcome in FLOORED:
         assert graded.value == 0.0
     assert msgspec.json.decode(msgspec.json.encode(graded), type=Score) == graded
@@ -221,11 +268,13 @@ def test_a_reference_to_a_metric_holds_all_but_its_code(scoring: Scoring) -> Non
 
 def test_statistics_stand_at_the_place_of_the_instances_part() -> None:
     """Else a run that has the first part alone would be shown as one of the last."""
-    found = Score(value=0.5, outcome="scored", stats=(0.5, 1.0))
+    found = Score(value=0.5, outcome="scored")
     for part, stats in (
         ("a", (0.5, 1.0, 0.0, 0.0, 0.0, 0.0)),
         ("b", (0.0, 0.0, 0.5, 1.0, 0.0, 0.0)),
         ("c", (0.0, 0.0, 0.0, 0.0, 0.5, 1.0)),
     ):
         own = Instance(id="i", metadata={"part": part})
-        assert in_parts(found, "mean_of_parts", own, ("a", "b", "c")).stats == stats
+        sums = in_parts(found, "mean_of_parts", own, ("a", "b", "c")).sums
+        assert tuple(sums.values()) == stats
+        assert (sums[f"sum/{part}"], sums[f"count/{part}"]) == (0.5, 1.0)

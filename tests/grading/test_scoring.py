@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from medhelm.grading.scoring import _Tally, _UsageSum
+from medhelm.grading.jury.metric import default_jury
+from medhelm.grading.scoring import _UsageSum
+from medhelm.grading.sum_columns import Tally
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.run import MetricRef
@@ -29,12 +31,11 @@ def episode(id: str, repeat: int = 0, **response: object) -> Episode:
 
 
 def score(value: float | None, outcome: str = "scored") -> Score:
-    stats = () if value is None else (value, 1.0)
-    return Score(value=value, outcome=outcome, stats=stats)  # type: ignore[arg-type]
+    return Score(value=value, outcome=outcome)  # type: ignore[arg-type]
 
 
 def test_an_instance_weighs_the_same_whatever_number_of_its_repeats_was_read() -> None:
-    tally = _Tally(has_repeats=True)
+    tally = Tally(default_jury(), has_repeats=True)
     for repeat, value in enumerate((1.0, 0.0, 1.0)):
         tally.add(episode("a", repeat), score(value))
     tally.add(episode("b", 0), score(0.0))
@@ -45,7 +46,7 @@ def test_an_instance_weighs_the_same_whatever_number_of_its_repeats_was_read() -
 
 
 def test_cut_answers_are_those_that_were_scored_all_the_same() -> None:
-    tally = _Tally(has_repeats=False)
+    tally = Tally(default_jury(), has_repeats=False)
     tally.add(episode("a", finish="length"), score(1.0))
     tally.add(episode("b", finish="length"), score(0.0, "truncated"))
     tally.add(episode("c"), score(0.0))

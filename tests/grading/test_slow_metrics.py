@@ -42,13 +42,13 @@ class Where(Metric):
     raises_at: str = ""
     is_deadly: bool = False
 
-    def score(self, instance: Instance, response: Response) -> Score:
+    def score(self, instance: Instance, episode: Episode) -> Score:
         print("a metric that prints")
         if instance.id == self.raises_at:
             raise ValueError("text of the patient")
         if self.is_deadly and os.getpid() != self.home:
             os._exit(3)
-        return Score(value=len(response.text) / 1000, reason=str(os.getpid()))
+        return Score(value=len(episode.text) / 1000, reason=str(os.getpid()))
 
 
 @dataclass(frozen=True, kw_only=True)

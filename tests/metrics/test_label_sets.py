@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medhelm.errors import DataError
+from medhelm.grading.grade import summands
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
-from medhelm.stats.aggregation import AGGREGATIONS
+from medhelm.stats.aggregation import Pooling
 from tests.graded import grade
+from tests.poolings import pooled
 
 from .conftest import metric, said
 
@@ -37,8 +39,10 @@ def answer(labels: set[str]) -> Response:
 def run_value(name: str, notes: list[tuple[set[str], set[str]]]) -> float:
     """The run's value as the tables compute it: the aggregation of summed statistics."""
     rule = metric(name)
-    stats = [grade(rule, note(gold), answer(found)).stats for gold, found in notes]
-    return float(AGGREGATIONS[rule.aggregation](np.sum(stats, axis=0)))
+    scores = [summands(grade(rule, note(gold), answer(found))) for gold, found in notes]
+    names = tuple(scores[0])
+    sums = np.array([sum(score[name] for score in scores) for name in names])
+    return float(Pooling(rule.aggregation, names)(sums))
 
 
 def matrix(sets: list[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.int_]]:
@@ -97,10 +101,12 @@ def test_a_better_answer_never_scores_less(gold: set[str], found: set[str]) -> N
 
 def test_counts_by_hand() -> None:
     item, response = note({"cardiology", "neurology"}), said("Neurology, urology")
-    assert grade(metric("micro_f1"), item, response).stats == (1, 1, 1)
-    assert grade(metric("macro_f1"), item, response).stats == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0)
+    assert grade(metric("micro_f1"), item, response).sums == {"tp": 1, "fp": 1, "fn": 1}
+    by_label = grade(metric("macro_f1"), item, response).sums
+    assert tuple(by_label.values()) == (0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0)
+    assert list(by_label) == [f"{n}/{label}" for label in LABELS for n in ("tp", "fp", "fn")]
     score = grade(metric("mean_f1"), item, response)
-    assert (score.value, score.stats) == (0.5, (0.5, 1.0))
+    assert (score.value, score.sums) == (0.5, {})
     assert score.extracted == "neurology, urology"
 
 
@@ -125,13 +131,12 @@ def test_billing_codes_by_hand() -> None:
     items = [
         (Instance(id=str(n), references=r), said(text)) for n, (r, text, _) in enumerate(notes)
     ]
-    pooled = [grade(metric("micro_f1"), *item).stats for item in items]
-    assert pooled == [counts for _, _, counts in notes]
-    assert AGGREGATIONS["micro_f1"](np.sum(pooled, axis=0)) == pytest.approx(8 / 14)
+    counts = [tuple(grade(metric("micro_f1"), *item).sums.values()) for item in items]
+    assert counts == [wanted for _, _, wanted in notes]
+    assert pooled("micro_f1", np.sum(counts, axis=0)) == pytest.approx(8 / 14)
     per_note = [grade(metric("mean_f1"), *item) for item in items]
     assert [score.value for score in per_note] == pytest.approx([4 / 7, 0, 1, 0])
-    sums = np.sum([score.stats for score in per_note], axis=0)
-    assert AGGREGATIONS["mean"](sums) == pytest.approx((4 / 7 + 1) / 4)
+    assert np.mean([score.value for score in per_note]) == pytest.approx((4 / 7 + 1) / 4)
     assert grade(metric("label_precision"), *items[0]).value == pytest.approx(2 / 3)
     assert grade(metric("label_recall"), *items[0]).value == pytest.approx(2 / 4)
 
@@ -151,9 +156,9 @@ def test_an_unreadable_note_counts_as_predicting_nothing(
     item = note({"cardiology", "neurology"})
     response = Response(instance_id="n", text=text, finish=finish)  # type: ignore[arg-type]
     score = grade(metric("micro_f1"), item, response)
-    assert (score.value, score.outcome, score.stats) == (0.0, outcome, (0, 0, 2))
-    assert sum(grade(metric("macro_f1"), item, response).stats) == 2
-    assert grade(metric("mean_f1"), item, response).stats == (0.0, 1.0)
+    assert (score.value, score.outcome, tuple(score.sums.values())) == (0.0, outcome, (0, 0, 2))
+    assert sum(grade(metric("macro_f1"), item, response).sums.values()) == 2
+    assert grade(metric("mean_f1"), item, response).sums == {}
     empty_gold = grade(metric("mean_f1"), note(()), response)
     assert empty_gold.value == 0.0, "an unreadable answer is not the right empty answer"
 
@@ -206,7 +211,7 @@ def test_instances_that_cannot_be_scored(key: dict[str, str], message: str) -> N
 def test_a_list_that_was_cut_counts_without_its_last_item() -> None:
     item = note({"cardiology", "neurology"})
     cut = Response(instance_id="n", text="Cardiology, neurology, ur", finish="length")
-    assert grade(metric("micro_f1"), item, cut).stats == (2, 0, 0)
+    assert grade(metric("micro_f1"), item, cut).sums == {"tp": 2, "fp": 0, "fn": 0}
     prose = Response(instance_id="n", text="She saw cardiology last year, so", finish="length")
     score = grade(metric("micro_f1"), item, prose)
     assert (score.outcome, score.reason) == ("truncated", "the reply was cut before its list")
@@ -226,4 +231,4 @@ def test_labels_are_the_same_whatever_their_case_spaces_and_points(
     key = {"labels": json.dumps(labels)} if labels else {}
     own = Instance(id="n", references=gold, answer_key=key)
     found = grade(metric("micro_f1"), own, said(text))
-    assert found.value == 1.0 and found.stats == (len(gold), 0.0, 0.0)
+    assert found.value == 1.0 and found.sums == {"tp": len(gold), "fp": 0.0, "fn": 0.0}

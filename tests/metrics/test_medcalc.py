@@ -108,7 +108,7 @@ def test_what_was_read_is_kept(item: Instance, text: str, extracted: str) -> Non
 )
 def test_what_cannot_be_read_is_unparsed(item: Instance, text: str, reason: str) -> None:
     score = grade(FIXED, item, said(text))
-    assert (score.value, score.outcome, score.stats) == (0.0, "unparsed", (0.0, 1.0))
+    assert (score.value, score.outcome, score.sums) == (0.0, "unparsed", {})
     assert score.reason == reason
 
 

@@ -324,10 +324,11 @@ def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path)
         path = grading / "scores.parquet"
         table = pq.read_table(path)
         harmful = [name == "noharm_harm" for name in table["metric"].to_pylist()]
-        stats = table["stats"].to_pylist()
-        cut = [s[:-4] if is_harm and s else s for s, is_harm in zip(stats, harmful, strict=True)]
-        place = table.schema.get_field_index("stats")
-        pq.write_table(table.set_column(place, table.schema.field(place), pa.array(cut)), path)
+        values, sums = table["value"].to_pylist(), table["sums"].to_pylist()
+        each = zip(values, sums, harmful, strict=True)
+        cut = [([n for _, n in s] or [v, 1.0])[: -4 if is_harm else None] for v, s, is_harm in each]
+        lists = pa.array([[] if v is None else c for v, c in zip(values, cut, strict=True)])
+        pq.write_table(table.drop_columns(["sums"]).append_column("stats", lists), path)
         forget_hash(grading)
     old, new = (rows(r, "model")["lab/one",] for r in (tmp_path / "results", results))
     assert old["errors"] == new["errors"] == 4

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from medhelm.stats.aggregation import AGGREGATIONS, Floats
+from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import Interval, bounded
 from medhelm.tables.results import load_results
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.poolings import pooled, pooling
 
 WHOLE = [1.0, 1.0, 1.0, 1.0, 20.0, 20.0]
 """Sums of one perfect case: Safety, complete, endorsed actions that fit."""
@@ -21,7 +22,8 @@ ONE_WRONG = [0.96, 1.0, 1.0, 1.0, 19.0, 20.0]
 
 def found(sums: list[Any] | Floats, aggregation: str = "mean", **more: Any) -> Interval:
     settings = {"confidence": 0.95, "seed": 1, **more}
-    return bounded(np.array(sums, dtype=float), aggregation, (0.0, 1.0), **settings)
+    own = np.array(sums, dtype=float)
+    return bounded(own, pooling(aggregation, own.shape[1]), (0.0, 1.0), **settings)
 
 
 @pytest.mark.parametrize(("events", "n"), [(1, 12), (11, 12), (34, 40), (3, 60)])
@@ -71,7 +73,7 @@ def test_other_scores_of_0_have_an_upper_end(aggregation: str, row: list[int]) -
 
 
 def test_what_has_no_bound_has_no_interval() -> None:
-    assert found([[0.0, 1.0]] * 20, "noharm_harm").low is None
+    assert found([[0.0, 1.0, *[0.0] * 70]] * 20, "noharm_harm").low is None
     assert found([[0.0, 0.0]] * 20, "ratio").low is None  # nothing was endorsed: undefined
 
 
@@ -89,7 +91,7 @@ def test_pooled_restraint_is_covered(n: int) -> None:
         assert own.low is not None and own.high is not None
         hits += own.low <= true <= own.high
     assert hits / 120 > 0.93
-    assert float(AGGREGATIONS["ratio"](np.array([8.0, 20.0]))) == 0.4
+    assert float(pooled("ratio", np.array([8.0, 20.0]))) == 0.4
 
 
 @pytest.mark.parametrize("end", [1.0, 5.0])

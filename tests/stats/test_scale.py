@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medhelm.stats.aggregation import AGGREGATIONS, Floats
+from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import PERMUTATIONS, permutation_p, swap_differences
 from medhelm.tables import formats, pair_tests
 from medhelm.tables.ranking import Ranking
@@ -39,7 +39,7 @@ def test_a_ranking_needs_memory_for_its_models_and_not_for_their_square() -> Non
     assert ((low <= rank) & (rank <= high)).all()
 
 
-def _by_hand(sums: list[list[Floats]], kinds: list[str], seeds: list[int]) -> Floats:
+def _by_hand(sums: list[list[Floats]], kinds: list[Pooling], seeds: list[int]) -> Floats:
     """Return the p of every two models from swaps of that pair alone."""
     found = []
     for a, b in itertools.combinations(range(len(sums[0])), 2):
@@ -48,8 +48,7 @@ def _by_hand(sums: list[list[Floats]], kinds: list[str], seeds: list[int]) -> Fl
             for own, kind, seed in zip(sums, kinds, seeds, strict=True)
         ]
         real = [
-            float(AGGREGATIONS[k](own[a].sum(0)) - AGGREGATIONS[k](own[b].sum(0)))
-            for own, k in zip(sums, kinds, strict=True)
+            float(k(own[a].sum(0)) - k(own[b].sum(0))) for own, k in zip(sums, kinds, strict=True)
         ]
         found.append(permutation_p(float(np.mean(real)), np.mean(gaps, axis=0)))
     return np.array(found)
@@ -72,7 +71,7 @@ def test_p_of_all_pairs_at_once_are_those_of_each_pair(
         for b in own
         for sums in [list(np.moveaxis(b.sums, 2, 0))]
     ]
-    kinds, seeds = [b.aggregation for b in own], [b.seed for b in own]
+    kinds, seeds = [b.pooling for b in own], [b.seed for b in own]
     wanted = _by_hand(scaled, kinds, seeds)
     assert pair_tests.permutation_ps(study, gaps).tolist() == wanted.tolist()
     table = load_results(tmp_path).typed("pairs", Settings(draws=20))

@@ -19,6 +19,7 @@ from medhelm.stats.intervals import Interval
 from medhelm.stats.rank_sets import Errors, clearly_better, macro_errors, rank_sets
 from medhelm.stats.student_t import t_quantile
 from perf.coverage import EVEN, UNEVEN, coverage
+from tests.poolings import pooled, pooling
 
 law = settings(max_examples=40, deadline=None)
 
@@ -35,26 +36,26 @@ def with_ones(v: np.ndarray) -> np.ndarray:
 
 
 def test_mean_is_the_ratio_of_sums() -> None:
-    assert stats.mean(np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(
+    assert pooled("mean", np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(
         [0.75, np.nan], nan_ok=True
     )
 
 
 def test_micro_scores_by_hand() -> None:
     sums = np.array([3.0, 1.0, 2.0])  # tp, fp, fn
-    assert stats.micro_precision(sums) == 0.75
-    assert stats.micro_recall(sums) == 0.6
-    assert stats.micro_f1(sums) == pytest.approx(2 * 3 / (6 + 1 + 2))
+    assert pooled("micro_precision", sums) == 0.75
+    assert pooled("micro_recall", sums) == 0.6
+    assert pooled("micro_f1", sums) == pytest.approx(2 * 3 / (6 + 1 + 2))
 
 
 @pytest.mark.parametrize("name", ["micro_precision", "micro_recall", "micro_f1", "macro_f1"])
 def test_ratio_of_nothing_is_undefined(name: str) -> None:
-    assert np.isnan(stats.AGGREGATIONS[name](np.zeros(3)))
+    assert np.isnan(pooled(name, np.zeros(3)))
 
 
 def test_predicting_nothing_or_finding_nothing_counts_zero() -> None:
-    assert stats.micro_precision(np.array([0.0, 0.0, 5.0])) == 0
-    assert stats.micro_recall(np.array([0.0, 5.0, 0.0])) == 0
+    assert pooled("micro_precision", np.array([0.0, 0.0, 5.0])) == 0
+    assert pooled("micro_recall", np.array([0.0, 5.0, 0.0])) == 0
 
 
 @pytest.mark.slow
@@ -66,33 +67,49 @@ def test_label_set_scores_agree_with_scikit_learn(seed: int) -> None:
     truth[:, 0] = truth[0, :] = guess[0, :] = True  # every label occurs: no ratio of nothing
     counts = np.stack([truth & guess, ~truth & guess, truth & ~guess], axis=-1).astype(float)
     sums = counts.sum(0)
-    assert stats.macro_f1(sums.ravel()) == pytest.approx(f1_score(truth, guess, average="macro"))
+    assert pooled("macro_f1", sums.ravel()) == pytest.approx(
+        f1_score(truth, guess, average="macro")
+    )
     micro = sums.sum(0)
-    assert stats.micro_f1(micro) == pytest.approx(f1_score(truth, guess, average="micro"))
-    assert stats.micro_precision(micro) == pytest.approx(
+    assert pooled("micro_f1", micro) == pytest.approx(f1_score(truth, guess, average="micro"))
+    assert pooled("micro_precision", micro) == pytest.approx(
         precision_score(truth, guess, average="micro")
     )
-    assert stats.micro_recall(micro) == pytest.approx(recall_score(truth, guess, average="micro"))
+    assert pooled("micro_recall", micro) == pytest.approx(
+        recall_score(truth, guess, average="micro")
+    )
 
 
 def test_macro_f1_leaves_out_labels_that_never_occur() -> None:
-    assert stats.macro_f1(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0])) == 0.75
+    assert pooled("macro_f1", np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0])) == 0.75
 
 
 def test_a_part_without_a_value_is_left_out_of_the_mean_of_parts() -> None:
     """Parts of 3 of 4, of nothing, and of 1 of 4: 0.5, and not a third of the sum."""
     sums = np.array([[3.0, 4.0, 0.0, 0.0, 1.0, 4.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
-    found = stats.mean_of_parts(sums)
+    found = pooled("mean_of_parts", sums)
     assert found[0] == 0.5 and math.isnan(found[1])
 
 
-@pytest.mark.parametrize("name", stats.AGGREGATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mean",
+        "ratio",
+        "mean_of_parts",
+        "micro_precision",
+        "micro_recall",
+        "micro_f1",
+        "macro_f1",
+        "noharm_overall",
+    ],
+)
 def test_aggregations_broadcast_over_draws(name: str) -> None:
     k = {"mean": 2, "ratio": 2, "mean_of_parts": 6, "macro_f1": 6, "noharm_overall": 6}.get(name, 3)
     sums = np.random.default_rng(3).integers(1, 9, size=(5, 7, k)).astype(float)
-    whole = stats.AGGREGATIONS[name](sums)
+    whole = pooled(name, sums)
     assert whole.shape == (5, 7)
-    assert whole[2, 3] == stats.AGGREGATIONS[name](sums[2, 3])
+    assert whole[2, 3] == pooled(name, sums[2, 3])
 
 
 # Normalisation
@@ -392,14 +409,14 @@ def test_permutation_p_agrees_with_an_exact_one() -> None:
         ]
     )
     swaps = intervals.swap_differences(
-        with_ones(a), with_ones(b), "mean", permutations=20_000, seed=4
+        with_ones(a), with_ones(b), pooling("mean", 2), permutations=20_000, seed=4
     )
     assert intervals.permutation_p(gaps.mean(), swaps) == pytest.approx(exact, abs=0.012)
 
 
 def test_swaps_never_give_a_p_of_zero() -> None:
     swaps = intervals.swap_differences(
-        with_ones(np.ones(60)), with_ones(np.zeros(60)), "mean", permutations=99, seed=0
+        with_ones(np.ones(60)), with_ones(np.zeros(60)), pooling("mean", 2), permutations=99, seed=0
     )
     assert intervals.permutation_p(1.0, swaps) == 0.01
 
@@ -409,7 +426,7 @@ def test_swaps_never_give_a_p_of_zero() -> None:
 
 def test_bootstrap_agrees_with_scipy() -> None:
     v = values(400, 7)
-    draws = stats.mean(intervals.bootstrap(with_ones(v), 4000, seed=1))
+    draws = pooled("mean", intervals.bootstrap(with_ones(v), 4000, seed=1))
     theirs = scipy.stats.bootstrap(
         (v,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(1)
     )
@@ -435,7 +452,7 @@ def test_clustered_draws_spread_like_the_clustered_error() -> None:
     codes = np.repeat(np.arange(80), 5)
     v = (rng.random(400) < rng.beta(1, 1, 80)[codes]).astype(float)
     sums = intervals.cluster_sums(with_ones(v), codes, 80)
-    draws = stats.mean(intervals.bootstrap(sums, 3000, seed=2))
+    draws = pooled("mean", intervals.bootstrap(sums, 3000, seed=2))
     assert draws.std(ddof=1) == pytest.approx(stats.clustered_error(v, codes), rel=0.06)
     assert stats.clustered_error(v, codes) > 1.3 * stats.standard_error(v)
 
@@ -445,7 +462,7 @@ def test_draws_in_parts_keep_every_draw(monkeypatch: pytest.MonkeyPatch) -> None
     drawn = intervals.bootstrap(with_ones(values(10)), 25, seed=0)
     assert drawn.shape == (25, 2) and (drawn[:, 1] == 10).all()
     swaps = intervals.swap_differences(
-        with_ones(np.ones(10)), with_ones(np.zeros(10)), "mean", permutations=25, seed=0
+        with_ones(np.ones(10)), with_ones(np.zeros(10)), pooling("mean", 2), permutations=25, seed=0
     )
     assert len(set(swaps)) > 3
 
@@ -517,7 +534,7 @@ def span_interval(v: list[float], codes: list[int] | None = None, **more: object
     c = np.arange(len(v)) if codes is None else np.array(codes)
     sums = intervals.cluster_sums(with_ones(array), c, int(c.max()) + 1)
     options = {"span": (0.0, 1.0), "is_mean": True, "confidence": 0.95, **more}
-    draws = stats.mean(intervals.bootstrap(sums, 300, seed=0))
+    draws = pooled("mean", intervals.bootstrap(sums, 300, seed=0))
     return intervals.score_interval(array, c, draws, **options)  # type: ignore[arg-type]
 
 
@@ -610,7 +627,7 @@ def test_worst_case_by_hand() -> None:
 
 def _rate(n: int, wins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     own = np.array([1.0] * wins + [0.0] * (n - wins))
-    draws = stats.mean(intervals.bootstrap(with_ones(own), 400, seed=0))
+    draws = pooled("mean", intervals.bootstrap(with_ones(own), 400, seed=0))
     return own, np.arange(n), draws
 
 

@@ -278,11 +278,8 @@ def spoil(folder: Path) -> None:
         [0.0, 0.0, v, 1.0] if i == "i002" else [v, 1.0, 0.0, 0.0]
         for i, v in zip(scores["instance_id"].to_pylist(), scores["value"].to_pylist(), strict=True)
     ]
-    place = scores.schema.get_field_index("stats")
-    field = scores.schema.field(place)
-    pq.write_table(
-        scores.set_column(place, field, pa.array(stats, field.type)), folder / "scores.parquet"
-    )
+    by_position = scores.drop_columns(["sums"]).append_column("stats", pa.array(stats))
+    pq.write_table(by_position, folder / "scores.parquet")
 
 
 def test_one_judge_alone_has_no_agreement_and_cannot_be_left_out(tmp_path: Path) -> None:
@@ -578,7 +575,7 @@ def test_the_end_of_a_run_shows_the_jury_but_of_a_stand_in_its_agreement_only(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     folders = [write_judged(tmp_path, f"m/{m}", GIVEN) for m in "xy"]
-    show_tables(folders, tmp_path)
+    show_tables(folders, tmp_path, load_registry())
     out = capsys.readouterr().out
     places = [
         out.index(t) for t in ("Scores by benchmark", "Jury: agreement", "Minimum detectable")
@@ -587,11 +584,11 @@ def test_the_end_of_a_run_shows_the_jury_but_of_a_stand_in_its_agreement_only(
     assert "Jury: its judges" in out and "what one judge changes" in out
     assert "without one judge" not in out and "medhelm tables --table jury" in out
     apart = tmp_path / "apart"
-    show_tables([write_judged(apart, "m/x", GIVEN, judges=())], apart)
+    show_tables([write_judged(apart, "m/x", GIVEN, judges=())], apart, load_registry())
     out = capsys.readouterr().out
     assert "Jury: agreement" in out and "Jury: its judges" not in out
     none = tmp_path / "none"
-    show_tables([write_run(none, "x", "m/x", [Item(id="i", value=1.0)])], none)
+    show_tables([write_run(none, "x", "m/x", [Item(id="i", value=1.0)])], none, load_registry())
     assert "Jury" not in capsys.readouterr().out
 
 

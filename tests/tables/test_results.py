@@ -146,11 +146,18 @@ def damage(folder: Path, how: str) -> None:
     elif how == "out of range":
         pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
     elif how == "no statistics":
-        pq.write_table(_with(table, "stats", [[]] * len(table)), scores)
+        pq.write_table(_positional(table, [[]] * len(table)), scores)
     elif how == "one statistic":
-        pq.write_table(_with(table, "stats", [[1.0]] * len(table)), scores)
+        pq.write_table(_positional(table, [[1.0]] * len(table)), scores)
     elif how == "infinite statistics":
-        pq.write_table(_with(table, "stats", [[float("inf"), 1.0]] * len(table)), scores)
+        pq.write_table(_positional(table, [[float("inf"), 1.0]] * len(table)), scores)
+
+
+def _positional(table: Any, lists: list[list[float]]) -> Any:
+    """Return scores as medhelm 0.1.0 wrote them, with sums by position."""
+    import pyarrow as pa
+
+    return table.drop_columns(["sums"]).append_column("stats", pa.array(lists))
 
 
 def _with(table: Any, name: str, values: list[Any]) -> Any:

@@ -15,8 +15,8 @@ from medhelm.errors import UsageError
 from medhelm.noharm.cases import LEAST_RATERS, Case
 from medhelm.noharm.derive import consensus, to_point
 from medhelm.noharm.experts import Sheets, is_rated_whole
-from medhelm.noharm.score import score_case
-from medhelm.stats.aggregation import Floats, noharm_overall
+from medhelm.noharm.score import ACTION_OVERALL, score_case
+from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
 from medhelm.tables.clinicians.action_columns import RUBRICS
 from medhelm.tables.clinicians.action_replies import ModelReplies, StoredReplies, common_codes
@@ -24,8 +24,9 @@ from medhelm.tables.table import Row, Settings, Table, Value, make_table
 
 PANELS = 200
 """Counts the draws of resampled ratings."""
-SEVERE = 6
-"""Place of the severe errors in the sums of a case, behind those of `noharm_overall`."""
+SEVERE = len(ACTION_OVERALL.sums)
+"""Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
+_overall = Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
 
 Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
@@ -121,10 +122,8 @@ class Rubrics:
 
 def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floats:
     own = score_case(case, endorsed, rated)
-    complete, has_strong = float(own.is_complete or False), float(own.is_complete is not None)
-    return np.asarray(
-        [own.safety, 1, complete, has_strong, own.fit, own.endorsed, own.has_severe], np.float64
-    )
+    sums = [own.sums[name] for name in ACTION_OVERALL.sums]
+    return np.asarray([*sums, own.has_severe], np.float64)
 
 
 def to_rubrics(
@@ -202,19 +201,20 @@ def _difference(both: Sequence[Floats], settings: Settings, model: str) -> Inter
 def _gap(sums: Floats) -> Floats:
     """Return Overall under the second half of the sums (..., 14) less that under the first."""
     file, experts = sums[..., : SEVERE + 1], sums[..., SEVERE + 1 :]
-    found = noharm_overall(experts[..., :SEVERE]) - noharm_overall(file[..., :SEVERE])
+    found = _overall(experts[..., :SEVERE]) - _overall(file[..., :SEVERE])
     return np.asarray(found, dtype=np.float64)
 
 
 def scores_of(sums: Floats) -> dict[str, float]:
     """Return the scores of summed cases; NaN where one is undefined."""
-    safety, n, complete, strong, fit, endorsed, severe = sums
+    own = {name: float(value) for name, value in _overall.by_name(sums[:SEVERE]).items()}
+    strong, endorsed = own["strong"], own["endorsed"]
     return {
-        "overall": float(noharm_overall(sums[:SEVERE])),
-        "safety": safety / n,
-        "completeness": complete / strong if strong else np.nan,
-        "restraint": fit / endorsed if endorsed else np.nan,
-        "severe_rate": severe / n,
+        "overall": float(_overall(sums[:SEVERE])),
+        "safety": own["safety"] / own["cases"],
+        "completeness": own["complete"] / strong if strong else np.nan,
+        "restraint": own["fit"] / endorsed if endorsed else np.nan,
+        "severe_rate": float(sums[SEVERE]) / own["cases"],
     }
 
 
