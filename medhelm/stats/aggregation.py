@@ -42,7 +42,7 @@ ALPHA = 0.05
 BETA = 0.20
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def ratio(part: Floats, whole: Floats) -> Floats:
     """Return part / whole, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(whole != 0, part / whole, np.nan), dtype=np.float64)
@@ -51,7 +51,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
 def mean_of_parts(sums: Sums) -> Floats:
     """Return the unweighted mean over parts of `sum/PART` / `count/PART`; a part without a value
     is left out. NaN where no part is left."""
-    return mean_of_defined(_ratio(by_label(sums, "sum/*"), by_label(sums, "count/*")))
+    return mean_of_defined(ratio(by_label(sums, "sum/*"), by_label(sums, "count/*")))
 
 
 def by_label(sums: Sums, name: str) -> Floats:
@@ -64,7 +64,7 @@ def by_label(sums: Sums, name: str) -> Floats:
 def mean_of_defined(values: Floats) -> Floats:
     """Return the mean (...) of those of the values (..., L) that are not NaN; NaN where all are."""
     seen = ~np.isnan(values)
-    return _ratio(np.where(seen, values, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
+    return ratio(np.where(seen, values, 0.0).sum(-1), seen.sum(-1).astype(np.float64))
 
 
 MEAN_OF_PARTS = Aggregation(
@@ -252,7 +252,7 @@ def win_rates(scores: Floats, definition: WinDefinition) -> Floats:
 def rate_of_wins(won: Ints, tied: Ints, benchmarks: int, definition: WinDefinition) -> Floats:
     """Return the win rates (..., M) of what `wins_and_ties` counts on so many benchmarks."""
     total = won + (0.5 if definition == "half" else 1.0) * tied
-    return _ratio(total, np.full_like(total, (total.shape[-1] - 1) * benchmarks))
+    return ratio(total, np.full_like(total, (total.shape[-1] - 1) * benchmarks))
 
 
 def win_sd(scores: Floats, definition: WinDefinition) -> Floats:

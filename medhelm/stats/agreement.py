@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm.stats.aggregation import TIE, Floats, Ints
+from medhelm.stats.aggregation import TIE, Floats, Ints, ratio
 from medhelm.stats.intervals import Interval, percentile
 from medhelm.stats.student_t import t_quantile
 
@@ -77,7 +77,7 @@ def consensus(ratings: Floats, weights: Floats) -> Floats:
     there = (~np.isnan(ratings)).astype(np.float64)
     total = inverse @ np.nan_to_num(centred).T - (inverse * means) @ there.T
     votes = (inverse > 0).astype(np.float64) @ there.T
-    return _ratio(total, votes)
+    return ratio(total, votes)
 
 
 def _standards(ratings: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
@@ -85,13 +85,13 @@ def _standards(ratings: Floats, weights: Floats) -> tuple[Floats, Floats, Floats
     and 1 / SD (D, k), 0 where a rater has no spread."""
     there = ~np.isnan(ratings)
     plain = np.where(there, ratings, 0.0)
-    centres = _ratio(plain.sum(0), there.sum(0).astype(np.float64))
+    centres = ratio(plain.sum(0), there.sum(0).astype(np.float64))
     centred = ratings - centres
     own = np.where(there, centred, 0.0)
     counts = weights @ there
-    means = np.nan_to_num(_ratio(weights @ own, counts))
+    means = np.nan_to_num(ratio(weights @ own, counts))
     squares = weights @ own**2 - counts * means**2
-    sd = np.sqrt(np.maximum(np.nan_to_num(_ratio(squares, counts - 1)), 0.0))
+    sd = np.sqrt(np.maximum(np.nan_to_num(ratio(squares, counts - 1)), 0.0))
     has_spread = (counts > 1) & (sd > [_least_spread(own) for own in plain.T])
     return centred, means, np.where(has_spread, 1 / np.where(has_spread, sd, 1.0), 0.0)
 
@@ -109,11 +109,11 @@ def correlation(a: Floats, b: Floats, weights: Floats, *, least: int = LEAST) ->
     w = np.where(there, weights, 0.0)
     a, b = (np.where(there, x, 0.0) for x in (a, b))
     total = w.sum(-1, keepdims=True)
-    da, db = (x - _ratio((w * x).sum(-1, keepdims=True), total) for x in (a, b))
-    sa, sb = (np.sqrt(_ratio((w * d * d).sum(-1), total[:, 0])) for d in (da, db))
+    da, db = (x - ratio((w * x).sum(-1, keepdims=True), total) for x in (a, b))
+    sa, sb = (np.sqrt(ratio((w * d * d).sum(-1), total[:, 0])) for d in (da, db))
     has_spread = (sa > _least_spread(a)) & (sb > _least_spread(b))
     is_defined = has_spread & ((w > 0).sum(-1) >= least)
-    r = _ratio((w * da * db).sum(-1), total[:, 0] * np.where(is_defined, sa * sb, np.nan))
+    r = ratio((w * da * db).sum(-1), total[:, 0] * np.where(is_defined, sa * sb, np.nan))
     return np.clip(r, -1.0, 1.0)
 
 
@@ -265,7 +265,17 @@ def _disagreement(values: Floats, totals: Floats, level: Level) -> Floats:
     return (middle[:, None] - middle) ** 2
 
 
-def weighted_kappa(
+def weighted_kappa(table: Floats, cost: Floats) -> Floats:
+    """Return 1 - observed / expected cost of tables (..., m, m) of two raters' counts. (Cohen 1968)
+
+    NaN where chance alone gives no disagreement.
+    """
+    rows, columns, n = table.sum(-1), table.sum(-2), table.sum((-2, -1))
+    expected = np.einsum("...i,ij,...j->...", rows, cost, columns)
+    return np.asarray(1 - ratio(n * (table * cost).sum((-2, -1)), expected))
+
+
+def kappa_of_ratings(
     a: Floats, b: Floats, scale: Sequence[int], weights: Literal["linear", "quadratic"]
 ) -> float:
     """Return Cohen's kappa of two raters on an ordinal scale, over the units that both rated.
@@ -280,10 +290,7 @@ def weighted_kappa(
         raise ValueError("a rating is not on the scale")
     gap = np.abs(np.subtract.outer(np.arange(len(steps)), np.arange(len(steps))))
     cost = (gap if weights == "linear" else gap**2).astype(np.float64)
-    observed = one.T.astype(np.float64) @ other
-    chance = np.outer(observed.sum(1), observed.sum(0)) / max(n, 1)
-    expected = float((cost * chance).sum())
-    return 1 - float((cost * observed).sum()) / expected if expected > 0 else math.nan
+    return float(weighted_kappa(one.T.astype(np.float64) @ other, cost))
 
 
 def mean_absolute_error(a: Floats, b: Floats) -> float:
@@ -389,8 +396,3 @@ def normal_interval(found: Corrected, confidence: float) -> Interval:
 
 def _no_spread(found: Corrected) -> Interval:
     return Interval(None, None, f"{found.method}, no interval (no spread)")
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return part / whole, NaN where the whole is not above 0."""
-    return np.asarray(np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan))

@@ -326,18 +326,18 @@ def test_kappa_is_that_of_scikit_learn(weights: str, ratings: Floats) -> None:
     assume(len(np.unique(ratings)) > 1)
     a, b = ratings.T
     other = cohen_kappa_score(a.astype(int), b.astype(int), weights=weights, labels=range(1, 6))
-    found = agreement.weighted_kappa(a, b, range(1, 6), weights)  # type: ignore[arg-type]
+    found = agreement.kappa_of_ratings(a, b, range(1, 6), weights)  # type: ignore[arg-type]
     assert close(found, float(other), 9)
 
 
 def test_kappa_leaves_out_missing_ratings_and_refuses_others() -> None:
     a, b = np.asarray([1, 2, 5, NO, 3.0]), np.asarray([1, 2, 4, 2, NO])
-    short = agreement.weighted_kappa(a[:3], b[:3], range(1, 6), "linear")
-    assert agreement.weighted_kappa(a, b, range(1, 6), "linear") == short
-    assert math.isnan(agreement.weighted_kappa(a[3:], b[3:], range(1, 6), "linear"))
-    assert math.isnan(agreement.weighted_kappa(a[:1], b[:1], range(1, 6), "linear"))
+    short = agreement.kappa_of_ratings(a[:3], b[:3], range(1, 6), "linear")
+    assert agreement.kappa_of_ratings(a, b, range(1, 6), "linear") == short
+    assert math.isnan(agreement.kappa_of_ratings(a[3:], b[3:], range(1, 6), "linear"))
+    assert math.isnan(agreement.kappa_of_ratings(a[:1], b[:1], range(1, 6), "linear"))
     with pytest.raises(ValueError, match="not on the scale"):
-        agreement.weighted_kappa(a + 0.5, b, range(1, 6), "linear")
+        agreement.kappa_of_ratings(a + 0.5, b, range(1, 6), "linear")
 
 
 def test_mean_absolute_error() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from medhelm.noharm.derive import WEIGHTS, ActionClass, action_class, severity, to_point
 from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.agreement import weighted_kappa
 from medhelm.stats.intervals import Interval, bootstrap, percentile, score_interval
 
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
@@ -61,17 +62,11 @@ def _places(ratings: Floats) -> Ints:
     return np.asarray(np.rint(2 * ratings - 2), dtype=np.int64)
 
 
-def weighted_kappa(table: Floats, cost: Floats) -> Floats:
-    """Return 1 - observed / expected cost of tables (..., m, m) of two raters' counts.
-
-    NaN where all counts of a rater are in one row or column.
-    """
-    rows, columns, n = table.sum(-1), table.sum(-2), table.sum((-2, -1))
-    is_defined = ((rows > 0).sum(-1) > 1) & ((columns > 0).sum(-1) > 1)
-    observed = (table * cost).sum((-2, -1))
-    expected = np.einsum("...i,ij,...j->...", rows, cost, columns)
-    scale = np.where(is_defined, expected, 1.0)
-    return np.asarray(np.where(is_defined, 1 - n * observed / scale, np.nan))
+def _kappa(table: Floats, cost: Floats) -> Floats:
+    """Return weighted kappa of tables (..., m, m); NaN where all counts of a rater are in one row
+    or column."""
+    varies = ((table.sum(-1) > 0).sum(-1) > 1) & ((table.sum(-2) > 0).sum(-1) > 1)
+    return np.asarray(np.where(varies, weighted_kappa(table, cost), np.nan))
 
 
 def _share(cost: Floats) -> Callable[[Floats], Floats]:
@@ -92,10 +87,10 @@ def _by_class(table: Floats) -> Floats:
 
 
 MEASURES: Mapping[str, Callable[[Floats], Floats]] = {
-    "kappa_quadratic": lambda table: weighted_kappa(table, _GAP**2),
-    "kappa_linear": lambda table: weighted_kappa(table, _GAP),
+    "kappa_quadratic": lambda table: _kappa(table, _GAP**2),
+    "kappa_linear": lambda table: _kappa(table, _GAP),
     "same_class": _share((_CLASS[:, None] == _CLASS).astype(np.float64)),
-    "class_kappa": lambda table: weighted_kappa(_by_class(table), 1 - np.eye(len(CLASSES))),
+    "class_kappa": lambda table: _kappa(_by_class(table), 1 - np.eye(len(CLASSES))),
     "difference": _share(_POINTS[:, None] - _POINTS),
     "within_1": _share((_GAP <= 1).astype(np.float64)),
     "reversed": _share(_IS_REVERSED),

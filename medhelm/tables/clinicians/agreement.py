@@ -185,8 +185,8 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
     return {
         "mae": agreement.mean_absolute_error(a, b),
         "bias": float(np.nanmean(a - b)),
-        "kappa_quadratic": agreement.weighted_kappa(one, other, steps, "quadratic"),
-        "kappa_linear": agreement.weighted_kappa(one, other, steps, "linear"),
+        "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps, "quadratic"),
+        "kappa_linear": agreement.kappa_of_ratings(one, other, steps, "linear"),
     }
 
 
