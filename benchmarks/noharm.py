@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 from medhelm import (
+    ACTION_ITEMS,
     Benchmark,
     FileDataset,
     Instance,
@@ -94,6 +95,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             answer="actions",
             phrasings=phrasings,
+            items=ACTION_ITEMS,
             metrics=[
                 "noharm_overall",
                 "noharm_safety",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from medhelm.models.wire import Answer as Answer
     from medhelm.models.wire import Failure as Failure
     from medhelm.models.wire import read_failure as read_failure
+    from medhelm.noharm.menu import ACTION_ITEMS as ACTION_ITEMS
     from medhelm.noharm.menu import Labelled as Labelled
     from medhelm.noharm.menu import case_instance as case_instance
     from medhelm.noharm.menu import has_strong_action as has_strong_action
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
     from medhelm.schema.data import Instance as Instance
+    from medhelm.schema.data import Items as Items
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
@@ -133,7 +135,7 @@ _HOMES = {
     "models.provider": ("Provider",),
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
-    "noharm.menu": ("Labelled", "case_instance", "has_strong_action", "label_case"),
+    "noharm.menu": ("ACTION_ITEMS", "Labelled", "case_instance", "has_strong_action", "label_case"),
     "noharm.score": ("ACTION_OVERALL",),
     "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
     "stats.aggregation": ("by_label", "mean_of_defined"),
@@ -146,6 +148,7 @@ _HOMES = {
         "FileDataset",
         "HubDataset",
         "Instance",
+        "Items",
         "Phrasing",
         "Prompt",
         "Row",

@@ -64,7 +64,7 @@ def embedded_answers(benchmark: Benchmark, dataset: Dataset, known: Survey) -> d
 
     def baseline(name: str) -> Answer:
         model = open_baseline(ModelSpec(name=f"baseline/{name}", provider="baseline"))
-        model.prepare(dataset.instances())
+        model.prepare(benchmark, dataset.instances())
         return lambda instance: model.answer(benchmark, instance, 0)
 
     def constant(text: str) -> Answer:

@@ -2,14 +2,14 @@
 
 What each writes, by kind of answer:
 
-| baseline | choice | number | labels | text | actions |
+| baseline | choice | number | labels | text | several items |
 |---|---|---|---|---|---|
-| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly | a label drawn evenly for each |
-| `first_option` | A | 0 | the first label | the first label, else "None." | all appropriate |
-| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | the label that is right most often, for each |
-| `words` | the option whose words stand most in right options of the other instances | as `majority` | as `majority` | as `majority` | those appropriate whose words stand most in appropriate actions of the other instances |
-| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those appropriate of whose words the case has at least half |
-| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences | the first half of the menu appropriate |
+| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly | each right or wrong, drawn evenly |
+| `first_option` | A | 0 | the first label | the first label, else "None." | all right |
+| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | all right or all wrong, whichever more items are |
+| `words` | the option whose words stand most in right options of the other instances | as `majority` | as `majority` | as `majority` | those right whose words stand most in right items of the other instances |
+| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those right of whose words the context has at least half |
+| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences | the first half right |
 | `empty` | nothing | nothing | nothing | nothing | nothing |
 | `oracle` | the gold letter | the gold | all gold labels | the gold | the gold |
 
@@ -21,11 +21,10 @@ Draws depend on the seed and the instance's id only, never on the order of insta
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from medhelm.errors import UnknownName
 from medhelm.schema.data import AnswerKind, Benchmark, Instance
@@ -44,22 +43,29 @@ READ_GOLD = frozenset({"majority", "oracle", "words"})
 """Baselines that read the gold of the test set: shown, never ranked."""
 
 Rule = Callable[[Benchmark, Instance, random.Random], str]
+ItemRule = Callable[[Instance, Sequence[str], random.Random], Sequence[bool]]
+"""Says of the texts of an instance's items which are right."""
 
 
 class RuleModel:
     """A baseline that answers each instance by a rule, without looking at the others."""
 
-    def __init__(self, spec: ModelSpec, rule: Rule) -> None:
+    def __init__(self, spec: ModelSpec, rule: Rule, of_items: ItemRule | None = None) -> None:
         self.spec = spec
         self._rule = rule
+        self._of_items = of_items
 
-    def prepare(self, instances: Iterator[Instance]) -> None:
+    def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
         """Do nothing: the rule needs no other instance."""
 
     def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
         """Return the completion for one instance."""
         digest = hashlib.sha256(f"{seed}\0{instance.id}".encode("utf-8", "replace")).digest()
-        return self._rule(benchmark, instance, random.Random(int.from_bytes(digest[:8], "big")))
+        rng = random.Random(int.from_bytes(digest[:8], "big"))
+        if benchmark.items is not None and self._of_items is not None:
+            items = benchmark.items
+            return items.write(instance, self._of_items(instance, items.texts(instance), rng))
+        return self._rule(benchmark, instance, rng)
 
 
 class MajorityModel:
@@ -70,16 +76,16 @@ class MajorityModel:
         self._golds: Counter[str] = Counter()
         self._top = ""
         self._common = ""
-        self._labels: Counter[str] = Counter()
+        self._right: Counter[bool] = Counter()
 
-    def prepare(self, instances: Iterator[Instance]) -> None:
+    def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
         """Count the golds of all instances."""
         golds: Counter[str] = Counter()
         further: Counter[str] = Counter()
         count = 0
         for count, instance in enumerate(instances, start=1):  # noqa: B007 - used below
-            if instance.menu:
-                self._labels.update(json.loads(instance.references[0])["labels"].values())
+            if benchmark.items is not None:
+                self._right.update(benchmark.items.golds(instance))
             golds.update(gold for gold in instance.references[:1] if len(gold) <= _LONGEST_COUNTED)
             further.update(set(instance.references[1:]) - set(instance.references[:1]))
         labels = golds + further
@@ -92,9 +98,9 @@ class MajorityModel:
         if instance.choices:
             letters = LETTERS[: len(instance.choices)]
             return max(letters, key=lambda letter: self._golds[letter])
-        if instance.menu:
-            is_mostly_right = self._labels["Appropriate"] > self._labels["Inappropriate"]
-            return _labels(instance, instance.menu if is_mostly_right else ())
+        if (items := benchmark.items) is not None:
+            is_mostly_right = self._right[True] > self._right[False]
+            return items.write(instance, [is_mostly_right] * len(items.texts(instance)))
         if benchmark.answer == "labels" and self._common:
             return self._common
         return self._top
@@ -103,9 +109,9 @@ class MajorityModel:
 class WordsModel(MajorityModel):
     """Answers each instance by a model of words of all other instances.
 
-    It sees the texts of options or actions only, neither case nor question, and reads the golds of
+    It sees the texts of options or items only, neither context nor question, and reads the golds of
     the test set but the instance's own and those of its cluster. What has neither options nor
-    actions is answered as `majority` does.
+    items is answered as `majority` does.
     """
 
     def __init__(self, spec: ModelSpec) -> None:
@@ -114,13 +120,13 @@ class WordsModel(MajorityModel):
         self._known: set[str] = set()
         self._clusters: dict[str, list[Labelled]] = {}
 
-    def prepare(self, instances: Iterator[Instance]) -> None:
-        """Learn the words of right and wrong options and actions of all instances."""
+    def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
+        """Learn the words of right and wrong options and items of all instances."""
         self._model, self._known, self._clusters = WordModel(), set(), {}
-        super().prepare(map(self._learn, instances))
+        super().prepare(benchmark, (self._learn(benchmark, one) for one in instances))
 
-    def _learn(self, instance: Instance) -> Instance:
-        labelled = _labelled(instance)
+    def _learn(self, benchmark: Benchmark, instance: Instance) -> Instance:
+        labelled = _labelled(benchmark, instance)
         self._model.learn(labelled)
         self._known.add(instance.id)
         if instance.cluster is not None:
@@ -129,23 +135,23 @@ class WordsModel(MajorityModel):
 
     def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
         """Return the option, or the labels, that the words of the other instances speak for."""
-        texts = instance.choices or tuple(instance.menu.values())
+        items = benchmark.items
+        texts = instance.choices or (tuple(items.texts(instance)) if items is not None else ())
         if not texts:
             return super().answer(benchmark, instance, seed)
-        own = _labelled(instance) if instance.id in self._known else []
+        own = _labelled(benchmark, instance) if instance.id in self._known else []
         if instance.cluster is not None:
             own = self._clusters.get(instance.cluster, [])
         odds = self._model.log_odds(texts, own)
-        if instance.choices:
-            return LETTERS[odds.index(max(odds))]
-        return _labels(instance, [i for i, x in zip(instance.menu, odds, strict=True) if x > 0])
+        if items is not None and not instance.choices:
+            return items.write(instance, [x > 0 for x in odds])
+        return LETTERS[odds.index(max(odds))]
 
 
-def _labelled(instance: Instance) -> list[Labelled]:
-    """Return the options or actions of an instance, and which are right."""
-    if instance.menu:
-        labels = json.loads(instance.references[0])["labels"]
-        return [(text, labels[name] == "Appropriate") for name, text in instance.menu.items()]
+def _labelled(benchmark: Benchmark, instance: Instance) -> list[Labelled]:
+    """Return the options or items of an instance, and which are right."""
+    if (items := benchmark.items) is not None:
+        return list(zip(items.texts(instance), items.golds(instance), strict=True))
     right = set(instance.references)
     return [(t, letter in right) for letter, t in zip(LETTERS, instance.choices, strict=False)]
 
@@ -167,7 +173,7 @@ def open_baseline(spec: ModelSpec) -> InstanceModel:
         return _LEARNERS[name](spec)
     if name not in _RULES:
         raise UnknownName("baseline", name, BASELINES)
-    return RuleModel(spec, _RULES[name])
+    return RuleModel(spec, _RULES[name], _ITEM_RULES.get(name))
 
 
 def sentences(text: str) -> list[str]:
@@ -213,11 +219,9 @@ def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str
             return str(rng.randint(*_RANDOM_NUMBERS))
         case "labels":
             return rng.choice(benchmark.labels) if benchmark.labels else ""
-        case "text":
+        case _:
             found = sentences(_text(instance))
             return rng.choice(found) if found else ""
-        case "actions":
-            return _labels(instance, [i for i in instance.menu if rng.random() < 0.5])
 
 
 def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
@@ -228,10 +232,8 @@ def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) 
             return "0"
         case "labels":
             return benchmark.labels[0] if benchmark.labels else ""
-        case "text":
+        case _:
             return benchmark.labels[0] if benchmark.labels else "None."
-        case "actions":
-            return _labels(instance, instance.menu)
 
 
 def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
@@ -240,9 +242,6 @@ def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> st
         return _first_number(_by_likeness(instance))
     if kind == "text":
         return next(iter(_by_likeness(instance)), "")
-    if kind == "actions":
-        case = _words(instance.context)
-        return _labels(instance, [i for i, t in instance.menu.items() if _share(t, case) >= 0.5])
     words = _words(_text(instance))
     if kind == "choice":
         shares = [_share(choice, words) for choice in instance.choices]
@@ -264,10 +263,8 @@ def _lead(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
             if not benchmark.labels:
                 return ""
             return benchmark.labels[_first_mentioned(benchmark.labels, text)]
-        case "text":
+        case _:
             return " ".join(sentences(text)[:_LEAD_SENTENCES])
-        case "actions":
-            return _labels(instance, [*instance.menu][: len(instance.menu) // 2])
 
 
 def _first_mentioned(names: Sequence[str], text: str) -> int:
@@ -277,11 +274,9 @@ def _first_mentioned(names: Sequence[str], text: str) -> int:
     return min(((place, index) for place, index in places if place >= 0), default=(0, 0))[1]
 
 
-def _labels(instance: Instance, endorsed: Collection[str]) -> str:
-    """Return the label of every action of a menu as JSON."""
-    right = set(endorsed)
-    labels = {i: "Appropriate" if i in right else "Inappropriate" for i in instance.menu}
-    return json.dumps({"labels": labels})
+def _like_context(instance: Instance, texts: Sequence[str], rng: random.Random) -> list[bool]:
+    context = _words(instance.context)
+    return [_share(text, context) >= 0.5 for text in texts]
 
 
 def _empty(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
@@ -302,6 +297,13 @@ _RULES: dict[str, Rule] = {
     "empty": _empty,
     "oracle": _oracle,
 }
+_ITEM_RULES: dict[str, ItemRule] = {
+    "random": lambda instance, texts, rng: [rng.random() < 0.5 for _ in texts],
+    "first_option": lambda instance, texts, rng: [True] * len(texts),
+    "lexical": _like_context,
+    "lead": lambda instance, texts, rng: [i < len(texts) // 2 for i in range(len(texts))],
+}
+"""Rules for a benchmark whose instances ask of several items which are right."""
 _LEARNERS: dict[str, Callable[[ModelSpec], InstanceModel]] = {
     "majority": MajorityModel,
     "words": WordsModel,

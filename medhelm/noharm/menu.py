@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,7 @@ from medhelm.noharm.experts import validation_text
 from medhelm.noharm.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm.noharm.labels import Labels, read_labels
 from medhelm.noharm.score import CaseScore, score_case
-from medhelm.schema.data import MADE_BY, VALIDATION, Instance
+from medhelm.schema.data import MADE_BY, VALIDATION, Instance, Items
 from medhelm.schema.episode import Episode, Response
 
 _KEY = "case"
@@ -39,6 +40,24 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
         answer_key={_KEY: msgspec.json.encode(case).decode()},
         metadata={"specialty": case.specialty} | _makers(case) | _validation(case),
     )
+
+
+def _texts(instance: Instance) -> list[str]:
+    return list(instance.menu.values())
+
+
+def _golds(instance: Instance) -> list[bool]:
+    labels = json.loads(instance.references[0])["labels"]
+    return [labels[name] == APPROPRIATE for name in instance.menu]
+
+
+def _write(instance: Instance, right: Sequence[bool]) -> str:
+    words = (APPROPRIATE if is_right else INAPPROPRIATE for is_right in right)
+    return json.dumps({"labels": dict(zip(instance.menu, words, strict=True))})
+
+
+ACTION_ITEMS = Items(_texts, _golds, _write)
+"""How rules answer a case: which of its actions are appropriate."""
 
 
 def _makers(case: Case) -> dict[str, str]:

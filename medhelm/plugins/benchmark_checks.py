@@ -41,6 +41,11 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
     for task in benchmark.tasks:
         if task not in tasks:
             raise PluginError(f"{where}: {UnknownName('task', task, tasks)}")
+    if benchmark.answer == "actions" and benchmark.items is None:
+        raise PluginError(
+            f"{where}: answer='actions' needs items, by which rules answer; for instances of "
+            "case_instance write items=ACTION_ITEMS, from `from medhelm import ACTION_ITEMS`"
+        )
     if not benchmark.metrics or isinstance(benchmark.metrics, str):
         raise PluginError(f"{where}: metrics must be a list of at least one name")
     if benchmark.metrics[0].startswith("evaluate:"):

@@ -387,7 +387,7 @@ async def _ask_all(
     )
     for model in stage.models.values():
         if is_instance_model(model):
-            model.prepare(run.dataset.instances())
+            model.prepare(run.benchmark, run.dataset.instances())
     if stage.is_embedded:
         await _ask_embedded(run, stage, to_ask, sweep)
         return

@@ -153,6 +153,18 @@ class Phrasing:
     """True if the reply ended at the output budget."""
 
 
+@dataclass(frozen=True)
+class Items:
+    """How embedded baselines read and answer instances that ask of several items which are right."""
+
+    texts: Callable[[Instance], Sequence[str]]
+    """The items of an instance as a model is shown them."""
+    golds: Callable[[Instance], Sequence[bool]]
+    """Which of them are right, in the same order."""
+    write: Callable[[Instance, Sequence[bool]], str]
+    """The reply that says so of each."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """Data, prompt and metrics of one benchmark: all that a plugin declares."""
@@ -186,6 +198,8 @@ class Benchmark:
     phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
     """Replies by which the reading of answers is tried, for forms of answers other than choices,
     numbers and label sets; None: those of `answer`."""
+    items: Items | None = None
+    """How a rule answers where an instance asks of several items which are right; None: one answer."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
     rubric: str = ""

@@ -82,7 +82,7 @@ class InstanceModel(Protocol):
 
     spec: ModelSpec
 
-    def prepare(self, instances: Iterator[Instance]) -> None:
+    def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
         """Read what is needed of all instances (a label distribution)."""
 
     def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:

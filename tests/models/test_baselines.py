@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
-from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.data import Benchmark, FileDataset, Instance, Items
 from medhelm.schema.model import InstanceModel, ModelSpec
 from medhelm.tables.selection import is_ranked
 
@@ -131,8 +132,11 @@ def test_other_seeds_draw_otherwise() -> None:
 def prepared(*golds: tuple[str, ...], choices: int = 0) -> InstanceModel:
     model = baseline("majority")
     model.prepare(
-        Instance(id=str(i), references=gold, choices=("x",) * choices)
-        for i, gold in enumerate(golds)
+        CHOICE,
+        (
+            Instance(id=str(i), references=gold, choices=("x",) * choices)
+            for i, gold in enumerate(golds)
+        ),
     )
     return model
 
@@ -158,7 +162,7 @@ def test_majority_of_label_sets_are_the_labels_that_most_instances_have() -> Non
 
 def test_majority_reads_every_set_of_instances_afresh() -> None:
     model = prepared(("x",), ("x",))
-    model.prepare(iter([Instance(references=("y",))]))
+    model.prepare(TEXT, iter([Instance(references=("y",))]))
     assert model.answer(TEXT, Instance(), 0) == "y"
 
 
@@ -173,9 +177,9 @@ ASKED = (
 )
 
 
-def words_model(*instances: Instance) -> InstanceModel:
+def words_model(*instances: Instance, bench: Benchmark = CHOICE) -> InstanceModel:
     model = baseline("words")
-    model.prepare(iter(instances))
+    model.prepare(bench, iter(instances))
     return model
 
 
@@ -194,18 +198,68 @@ def test_words_leave_out_the_whole_cluster() -> None:
     assert [model.answer(CHOICE, twin, 0) for twin in twins] == ["A"] * 3
 
 
-def test_words_label_the_actions_of_a_menu() -> None:
-    def menu(name: str, right: str, wrong: str) -> Instance:
-        gold = '{"labels": {"a1": "Appropriate", "a2": "Inappropriate"}}'
-        return Instance(id=name, menu={"a1": right, "a2": wrong}, references=(gold,))
+# Several items of one instance -------------------------------------------------------------
 
-    items = (menu("1", "Measure lactate", "Give aspirin"), menu("2", "Measure iron", "Give iron"))
-    model = words_model(*items)
-    answer = json.loads(model.answer(benchmark("actions"), items[1], 0))
-    assert answer == {"labels": {"a1": "Appropriate", "a2": "Inappropriate"}}
-    swapped = Instance(id="3", menu={"a1": "Give lactate", "a2": "Measure"}, references=())
-    labels = json.loads(model.answer(benchmark("actions"), swapped, 0))["labels"]
-    assert labels["a2"] == "Appropriate"
+
+def write(instance: Instance, right: Sequence[bool]) -> str:
+    return ",".join(name for name, is_right in zip(instance.menu, right, strict=True) if is_right)
+
+
+MARKED = dataclasses.replace(
+    benchmark("text"),
+    items=Items(
+        lambda instance: list(instance.menu.values()),
+        lambda instance: [name in instance.references[0].split(",") for name in instance.menu],
+        write,
+    ),
+)
+
+
+def menu(name: str, gold: str, *texts: str, context: str = "") -> Instance:
+    items = {f"i{i}": text for i, text in enumerate(texts, 1)}
+    return Instance(id=name, menu=items, references=(gold,), context=context)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("first_option", "i1,i2,i3"),
+        ("lead", "i1"),
+        ("lexical", "i2,i3"),  # 0 of 2 words of the context, 1 of 2, 1 of 1
+        ("empty", ""),
+        ("oracle", "i3"),
+    ],
+)
+def test_rules_answer_each_of_several_items(name: str, expected: str) -> None:
+    shown = menu("x", "i3", "Give aspirin", "measure iron", "IRON", context="Low iron for a year.")
+    assert baseline(name).answer(MARKED, shown, 0) == expected
+
+
+def test_items_are_drawn_evenly_and_by_the_seed() -> None:
+    shown = [menu(str(i), "", *"abcd") for i in range(1000)]
+    drawn = [baseline("random").answer(MARKED, one, 3).split(",") for one in shown]
+    assert abs(sum(len([n for n in d if n]) for d in drawn) - 2000) < 5 * 32  # 5 SD
+    assert drawn == [baseline("random").answer(MARKED, one, 3).split(",") for one in shown]
+
+
+@pytest.mark.parametrize(
+    ("golds", "expected"),
+    [(("i1,i2", ""), ""), (("i1,i2", "i1"), "i1,i2"), (("i1,i2", "", ""), "")],
+)
+def test_majority_marks_all_items_or_none(golds: tuple[str, ...], expected: str) -> None:
+    model = baseline("majority")
+    model.prepare(MARKED, (menu(str(i), gold, "a", "b") for i, gold in enumerate(golds)))
+    assert model.answer(MARKED, menu("new", "", "c", "d"), 0) == expected
+
+
+def test_words_mark_items_by_the_other_instances() -> None:
+    items = (
+        menu("1", "i1", "Measure lactate", "Give aspirin"),
+        menu("2", "i1", "Measure iron", "Give iron"),
+    )
+    model = words_model(*items, bench=MARKED)
+    assert model.answer(MARKED, items[1], 0) == "i1"
+    assert model.answer(MARKED, menu("3", "", "Give lactate", "Measure"), 0).endswith("i2")
 
 
 def test_words_have_no_meaning_for_other_answers_and_say_what_majority_says() -> None:
@@ -229,7 +283,7 @@ def test_what_reads_the_gold_is_never_ranked() -> None:
 @pytest.mark.parametrize("bench", [CHOICE, NUMBER, LABELS, TEXT, benchmark("labels")])
 def test_nothing_to_read_is_no_failure(name: str, bench: Benchmark) -> None:
     model = baseline(name)
-    model.prepare(iter([]))
+    model.prepare(bench, iter([]))
     assert isinstance(model.answer(bench, Instance(id="x"), 0), str)
     assert isinstance(model.answer(bench, Instance(id="x", choices=("",)), 0), str)
 

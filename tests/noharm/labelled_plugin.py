@@ -1,6 +1,6 @@
 """Benchmarks of labelled actions whose data are of every class: a plugin for tests."""
 
-from medhelm import Benchmark, FileDataset, SourceFile, case_instance, hookimpl
+from medhelm import ACTION_ITEMS, Benchmark, FileDataset, SourceFile, case_instance, hookimpl
 
 METRICS = [
     "noharm_overall",
@@ -26,6 +26,7 @@ def labelled(name: str, data_class: str, redistributable: bool) -> Benchmark:
         instruction="Label every step.",
         protocol="action_labels",
         answer="actions",
+        items=ACTION_ITEMS,
         metrics=METRICS,
         data_class=data_class,
         redistributable=redistributable,

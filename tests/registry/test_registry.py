@@ -425,3 +425,9 @@ def test_a_yaml_file_holds_values_only_and_utf8(tmp_path: Path) -> None:
     path = tmp_path / "rounds.yaml"
     path.write_bytes(YAML.encode() + "title: caf\xe9\n".encode("latin-1"))
     assert "not readable as YAML" in refusal(path)
+
+
+def test_a_menu_without_a_rule_for_its_items_names_the_line_to_add(tmp_path: Path) -> None:
+    path = write(tmp_path, "menus.py", plugin("answer='actions'"))
+    with pytest.raises(PluginError, match="ward_round.*write items=ACTION_ITEMS, from"):
+        load_registry([str(path)])
