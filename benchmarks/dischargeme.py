@@ -5,16 +5,22 @@ its brief hospital course and for its discharge instructions. Only the section t
 is taken out of the note, as in MedHELM.
 """
 
-import csv
-import gzip
 import re
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+    read_table,
+)
 
 QUESTIONS = {
     "brief_hospital_course": (
@@ -29,9 +35,6 @@ QUESTIONS = {
 NOTES = ("note_id", "subject_id", "hadm_id", "text")
 REPORTS = ("note_id", "hadm_id", "charttime", "text")
 TARGETS = ("hadm_id", *QUESTIONS)
-
-_LONGEST_CELL = 2**31 - 1
-"""The csv module's own limit is below the length of a long note."""
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -87,33 +90,6 @@ def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
             if key(row) and row["text"].strip()
         ),
     )
-
-
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the numbered rows of a gzipped CSV file, one at a time; raises DataError."""
-    csv.field_size_limit(_LONGEST_CELL)
-    number = 0
-    try:
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            if missing := [name for name in columns if name not in header]:
-                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
-            for number, record in enumerate(reader, 1):
-                if len(record) != len(header):
-                    raise DataError(
-                        f"{path.name}, row {number}: {len(record)} cells, "
-                        f"the header has {len(header)}"
-                    )
-                yield number, dict(zip(header, record, strict=True))
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(
-            f"{path.name}: not a whole gzip file behind row {number}; download it again"
-        ) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
-    except csv.Error as e:
-        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
 
 
 def to_instance(row: Row) -> Instance | None:

@@ -5,13 +5,21 @@ answer and its hallucinated one. Questions, passages and factual answers are tho
 """
 
 import ast
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+    read_table,
+)
 
 ANSWERS = {"true": "Ground Truth", "hallucinated": "Hallucinated Answer"}
 """Names the answer that an instance shows, and the column that holds it."""
@@ -28,7 +36,6 @@ COLUMNS = (
 
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PRINTED = re.compile(rf"\[\s*(?:(?:{_LITERAL.pattern})[\s,]*)*\]", re.DOTALL)
-_LONGEST_CELL = 2**31 - 1
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -45,22 +52,7 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
     """Return the rows of a CSV file, or of a Parquet file, which begins with its name."""
     with path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
-    return _parquet_rows(path) if is_parquet else _csv_rows(path)
-
-
-def _csv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    csv.field_size_limit(_LONGEST_CELL)
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for number, row in enumerate(csv.DictReader(file, strict=True), 1):
-                if None in row or None in row.values():
-                    raise DataError(f"{path.name}, row {number}: not as many cells as the header")
-                yield row
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
-    except csv.Error as e:
-        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+    return _parquet_rows(path) if is_parquet else (row for _, row in read_table(path))
 
 
 def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -4,46 +4,31 @@ Aali et al., 2024, JAMIA, doi 10.1093/jamia/ocae312. The split `test` is the CSV
 and later; `release_1_0` is the JSON lines file of the first release, which names no note.
 """
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+    read_table,
+)
 
 COLUMNS = ("note_id", "input", "target")
-
-_LONGEST_CELL = 2**31 - 1
-"""The csv module's own limit is below the length of a long note."""
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the pairs of note and hospital course, one at a time."""
-    yield from read_csv(paths[0]) if split == "test" else read_lines(paths[0])
-
-
-def read_csv(path: Path) -> Iterator[Row]:
-    """Yield the rows of the CSV release; raises DataError."""
-    csv.field_size_limit(_LONGEST_CELL)
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            if missing := [name for name in COLUMNS if name not in header]:
-                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
-            for number, record in enumerate(filter(None, reader), 1):
-                if len(record) != len(header):
-                    raise DataError(
-                        f"{path.name}, row {number}: {len(record)} cells, "
-                        f"the header has {len(header)}"
-                    )
-                row = dict(zip(header, record, strict=True))
-                yield {name: row[name] for name in COLUMNS}
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
-    except csv.Error as e:
-        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
+    if split != "test":
+        yield from read_lines(paths[0])
+        return
+    for _, row in read_table(paths[0], COLUMNS):
+        yield {name: row[name] for name in COLUMNS}
 
 
 def read_lines(path: Path) -> Iterator[Row]:

@@ -5,16 +5,23 @@ arXiv 2304.10909. Notes and codes come from two releases and are joined by the s
 split `prepared` is the file that Edin et al. make of them, from which MedHELM was run.
 """
 
-import csv
-import gzip
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl, is_code
+from medhelm import (
+    Benchmark,
+    DataError,
+    FileDataset,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+    is_code,
+    read_table,
+)
 
 NOTES = ("note_id", "subject_id", "hadm_id", "text")
 CODES = ("hadm_id", "seq_num", "icd_code", "icd_version")
@@ -23,9 +30,6 @@ PREPARED = ("text", "target")
 
 _ROWS = 256
 """Rows of the prepared file that are read at a time."""
-
-_LONGEST_CELL = 2**31 - 1
-"""The csv module's own limit is below the length of a long note."""
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -47,8 +51,8 @@ def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
             database.executemany("insert into codes values (?, ?, ?, ?)", rows)
         database.execute("create index by_stay on codes (stay)")
         ask = "select code from codes where stay = ? order by kind, place, rowid"
-        for number, note in enumerate(read_table(notes, NOTES), 1):
-            row = dict(zip(NOTES, note, strict=True))
+        for number, note in read_table(notes, NOTES):
+            row = {name: note[name] for name in NOTES}
             if codes := [code for (code,) in database.execute(ask, (row["hadm_id"],))]:
                 if not row["text"].strip():
                     raise DataError(f"{notes.name}, row {number}: text is empty")
@@ -79,7 +83,9 @@ def read_prepared(path: Path) -> Iterator[Row]:
 
 def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
     """Yield (stay, place, code) of the ICD-10 codes of a table."""
-    for number, (stay, place, code, version) in enumerate(read_table(path, CODES), 1):
+    of_row = itemgetter(*CODES)
+    for number, row in read_table(path, CODES):
+        stay, place, code, version = of_row(row)
         code, fault = code.strip(), ""
         if version not in VERSIONS:
             fault = f"icd_version is none of {', '.join(VERSIONS)}"
@@ -92,34 +98,6 @@ def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
         if fault:
             raise DataError(f"{path.name}, row {number}: {fault}")
         yield stay, int(place), code
-
-
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield these columns of a gzipped CSV file, a row at a time; raises DataError."""
-    csv.field_size_limit(_LONGEST_CELL)
-    number = 0
-    try:
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            if missing := [name for name in columns if name not in header]:
-                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
-            pick = itemgetter(*map(header.index, columns))
-            for number, record in enumerate(reader, 1):
-                if len(record) != len(header):
-                    raise DataError(
-                        f"{path.name}, row {number}: {len(record)} cells, "
-                        f"the header has {len(header)}"
-                    )
-                yield pick(record)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(
-            f"{path.name}: not a whole gzip file behind row {number}; download it again"
-        ) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
-    except csv.Error as e:
-        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
 
 
 def to_instance(row: Row) -> Instance:

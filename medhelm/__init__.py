@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from medhelm.api import score as score
     from medhelm.api import validate as validate
     from medhelm.api import verify_data as verify_data
+    from medhelm.data.csv_table import read_table as read_table
     from medhelm.data.sections import cut_section as cut_section
     from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.errors import DataError as DataError
@@ -104,6 +105,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "api": ("estimate", "evaluate", "fetch_data", "score", "validate", "verify_data"),
+    "data.csv_table": ("read_table",),
     "data.sections": ("cut_section",),
     "data.table_layout": ("TableLayout",),
     "errors": ("DataError", "MedhelmError"),

@@ -162,9 +162,9 @@ def test_damaged_files(tmp_path: Path) -> None:
 
     assert refusal() == "medhallu: pqa_labeled.csv: there is no column Ground Truth"
     path.write_text("Question,Knowledge\nWhy?\n")
-    assert "pqa_labeled.csv, row 1: not as many cells as the header" in refusal()
+    assert "pqa_labeled.csv, row 1: 1 cells, the header has 2" in refusal()
     path.write_text("Question,Knowledge\nWhy?,a,b\n")
-    assert "pqa_labeled.csv, row 1: not as many cells as the header" in refusal()
+    assert "pqa_labeled.csv, row 1: 3 cells, the header has 2" in refusal()
     path.write_text('Question,Knowledge\n"Why?')
     assert "pqa_labeled.csv, row 1: not CSV" in refusal()
     path.write_bytes(b"Question\ncaf\xe9\n")
