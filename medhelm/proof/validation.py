@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -175,9 +176,13 @@ def _measure(
     known = survey(dataset)
     _check_counts(benchmark, dataset, known, root, findings)
     grader = _Grader(benchmark, data, fixed, findings, known.instances)
-    tallies = grader.grade_all(
-        dataset, embedded_answers(benchmark, dataset, known), [*fixed, *helm]
+    own = registry.protocol(benchmark.protocol).proofs
+    proofs: _Proofs = (
+        partial(own, benchmark)
+        if own
+        else partial(_answered, embedded_answers(benchmark, dataset, known))
     )
+    tallies = grader.grade_all(dataset, proofs, [*fixed, *helm], has_prompt=own is None)
     if grader.digest != known.digest:
         findings.add("failure", "ids", "two readings of the data give different instances")
     facts = Facts(
@@ -193,6 +198,17 @@ def _measure(
     )
     _check_values(facts, fixed, findings)
     return facts
+
+
+_Proofs = Callable[[Instance], Iterable[tuple[str, Episode]]]
+"""Named episodes of an instance by rule: the oracle's, and those without a right answer."""
+
+
+def _answered(answers: Mapping[str, Answer], instance: Instance) -> Iterator[tuple[str, Episode]]:
+    """Yield an episode of one call for each embedded answer."""
+    for name, answer in answers.items():
+        response = Response(instance_id=instance.id, text=answer(instance))
+        yield name, Episode(instance=instance, response=response)
 
 
 def _values(
@@ -239,7 +255,7 @@ def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> No
     """Check the means: the oracle is best on every metric, an empty or constant answer is not."""
     for metric in metrics:
         best = best_value(metric)
-        got = facts.scores["oracle"][metric.name]
+        got = facts.scores.get("oracle", {}).get(metric.name)
         if got is None or abs(got - best) > _TOLERANCE:
             findings.add(
                 "failure" if metric is metrics[0] else "warning",
@@ -282,33 +298,36 @@ class _Grader:
         self.digest = ""
 
     def grade_all(
-        self, dataset: Dataset, answers: Mapping[str, Answer], metrics: list[Metric]
+        self, dataset: Dataset, proofs: _Proofs, metrics: list[Metric], *, has_prompt: bool
     ) -> dict[str, dict[_Key, _Tally]]:
-        """Return the sums of each answer under each metric."""
+        """Return the sums of each proof under each metric.
+
+        `has_prompt`: whether an instance is one prompt and one answer, whose text is tried, too.
+        """
         refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
-        tallies = {
-            answer: {
-                (m.name, m.scoring): _Tally(m, ref, SumOrder(m.name))
-                for m, ref in zip(metrics, refs, strict=True)
-            }
-            for answer in answers
-        }
+        tallies: dict[str, dict[_Key, _Tally]] = {}
         digest = hashlib.sha256()
         for instance in dataset.instances():
             digest.update(msgspec.json.encode(instance))
-            self._check_prompt(instance)
-            for name, answer in answers.items():
-                response = Response(instance_id=instance.id, text=answer(instance))
+            if has_prompt:
+                self._check_prompt(instance)
+            for name, episode in proofs(instance):
+                if name not in tallies:
+                    tallies[name] = {
+                        (m.name, m.scoring): _Tally(m, ref, SumOrder(m.name))
+                        for m, ref in zip(metrics, refs, strict=True)
+                    }
                 for tally in tallies[name].values():
-                    self._grade(tally, name, instance, response)
-            self.trial.add(instance, answers["oracle"](instance))
+                    self._grade(tally, name, episode)
+                if has_prompt and name == "oracle":
+                    self.trial.add(instance, episode.text)
         self.digest = digest.hexdigest()
         return tallies
 
-    def _grade(self, tally: _Tally, answer: str, instance: Instance, response: Response) -> None:
-        metric = tally.metric
+    def _grade(self, tally: _Tally, answer: str, episode: Episode) -> None:
+        metric, instance = tally.metric, episode.instance
         try:
-            score = grade(metric, Episode(instance=instance, response=response))
+            score = grade(metric, episode)
             score = in_parts(score, tally.ref.aggregation, instance, self._benchmark.parts)
         except MedhelmError as e:
             message = f"the answer '{answer}' cannot be graded: {e}"
