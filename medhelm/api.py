@@ -129,7 +129,7 @@ def estimate(
         protocol=protocol,
     )
     refused: list[PrivacyRefused] = []
-    environ = without_keys(os.environ, jobs, registry.models)
+    environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ, refused=refused)
     for refusal in refused:
         warnings.warn(f"would be refused: {refusal}", stacklevel=2)

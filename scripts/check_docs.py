@@ -249,7 +249,8 @@ def _check_command(
 
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
-    return name in keys or name.startswith("model.extra_body.") or name in _PLACEHOLDERS
+    is_open = name.startswith(("model.extra_body.", "cast.", "protocol."))  # keys of plugins
+    return is_open or name in keys or name in _PLACEHOLDERS
 
 
 def _options_of_scripts() -> set[str]:

@@ -135,6 +135,7 @@ def adapt_run(words: list[str], url: str) -> tuple[list[str], str]:
     is_remote = model and "baseline/" not in model
     if words[0] == "run" and is_remote and "model.base_url" not in given:
         words = [*words, f"model.base_url={url}"]
+        words += [f"{word.partition('=')[0]}.base_url={url}" for word in words if "cast." in word]
         if model.startswith("openai/"):  # its own key is needed where no address is given
             words.append("model.api_key_env=OPENAI_API_KEY")
     is_full = given and given.get("data") != "sample" and "plugins" not in given

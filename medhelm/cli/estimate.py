@@ -53,7 +53,7 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
 
     jobs = [to_job(config) for config in configs]
     refused: list[PrivacyRefused] = []
-    environ = without_keys(os.environ, jobs, registry.models)
+    environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ, refused=refused)
     estimates = estimate_runs(runs, Path(jobs[0].results_dir))
     totals = sum_up(estimates)

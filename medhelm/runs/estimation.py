@@ -34,7 +34,9 @@ from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import estimate_tokens, upper_bound
 from medhelm.models.identity import reads_prompt
+from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
+from medhelm.runs.casting import choose_cast
 from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -143,16 +145,19 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 def without_keys(
     environ: Mapping[str, str],
     jobs: Iterable[Job],
-    models: Mapping[str, ModelSpec] | None = None,
+    registry: Registry,
 ) -> dict[str, str]:
     """Return an environment in which no model, and no judge that is asked for, lacks its key.
 
-    Nothing is sent, so that none is needed. `models` are those that judges may be named by.
+    Nothing is sent, so that none is needed.
     """
     asked: list[ModelSpec] = []
     for job in jobs:
         judges = job.jury.judges if job.jury else ()
-        asked += [job.model, *(find_model(j, models) if isinstance(j, str) else j for j in judges)]
+        named = (find_model(j, registry.models) if isinstance(j, str) else j for j in judges)
+        asked += [job.model, *named]
+        for choice in job.benchmarks:
+            asked += choose_cast(job, registry.benchmark(choice.name), registry).values()
     names = [name for model in asked if (name := key_variable(model))]
     return {**environ, **dict.fromkeys(names, "not-needed")}
 

@@ -78,7 +78,7 @@ def plan(root: Path, model: ModelSpec = MODEL, benchmark: Benchmark = BENCH, **m
         metrics={("same", "fixed"): Same()},
         models={},
     )
-    (run,) = plan_runs([job], registry, without_keys({}, [job]))
+    (run,) = plan_runs([job], registry, without_keys({}, [job], registry))
     return run
 
 
@@ -195,8 +195,9 @@ def test_no_key_is_needed_and_nothing_is_written(root: Path) -> None:
     assert sorted(root.rglob("*")) == before
     named = msgspec.structs.replace(MODEL, api_key_env="HOSPITAL_KEY")
     job = Job(model=named, benchmarks=())
-    assert without_keys({"HOSPITAL_KEY": "", "HOME": "/h"}, [job])["HOSPITAL_KEY"]
-    assert without_keys({"HOME": "/h"}, [job])["HOME"] == "/h"
+    none = Registry(taxonomy=load_taxonomy(), benchmarks={}, metrics={}, models={})
+    assert without_keys({"HOSPITAL_KEY": "", "HOME": "/h"}, [job], none)["HOSPITAL_KEY"]
+    assert without_keys({"HOME": "/h"}, [job], none)["HOME"] == "/h"
 
 
 def test_an_estimate_works_beside_a_running_sweep(root: Path) -> None:
