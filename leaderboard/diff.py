@@ -8,7 +8,7 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import TIE
 from medhelm.tables.column_kinds import count, number, text
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import Layout, Row, Table, make_table
 from medhelm_leaderboard.files import Build, Rank, Score, read_build
 
 COLUMNS = (
@@ -29,6 +29,8 @@ COLUMNS = (
     text("was", "what decided the old score, where it is another now", "was"),
     text("now", "what decides the new score", "now"),
 )
+
+LAYOUT = Layout(leaving=("was", "now"), main=("old", "new", "difference"))
 
 
 def diff(old: Path, new: Path) -> Table:
@@ -52,6 +54,7 @@ def diff(old: Path, new: Path) -> Table:
         rows,
         notes,
         {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm},
+        layout=LAYOUT,
     )
 
 

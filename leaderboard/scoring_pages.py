@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from medhelm.config import packaged_suites
+from medhelm.errors import PluginError, RecordError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.page import Page
 from medhelm.schema.score import Scoring
 from medhelm.tables import formats
 from medhelm.tables.cells import Cell
+from medhelm.tables.known_tables import find_tables, published_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study import Study
@@ -26,7 +28,7 @@ from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_
 from medhelm_leaderboard.run_pages import run_key
 from medhelm_leaderboard.views import write_views
 
-_TABLES = ("overall", "benchmarks", "categories", "mde", "cost", "jury", "pairs", "ranks")
+_NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,9 @@ def write_scoring(
     made: Made,
 ) -> None:
     """Write all pages of one scoring and note in `made` what was written."""
-    loaded = Results(cells)
+    loaded = Results(cells, known=find_tables(registry.files))
     study = loaded.study(settings)
-    tables = {
-        name: loaded.typed(name, settings, metrics="all" if name == "benchmarks" else "main")
-        for name in _TABLES
-    }
+    tables = _tables(loaded, study, settings, scoring, made)
     runs = publish.runs(scoring, loaded, settings)
     shown = {name: _rendered(table) for name, table in tables.items()}
     values = _plugin_pages(site, runs, pages, shown, made)
@@ -123,6 +122,29 @@ def _plugin_pages(
             key = site.put_data(f"page-{runs.scoring}-{page.name}", bytes(values))
             keys.append((page.name, key))
     return keys
+
+
+def _tables(
+    loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
+) -> dict[str, Table]:
+    """Return the tables of the site by name; those that fail are named among its problems."""
+    tables: dict[str, Table] = {}
+    asked = loaded.request(settings, metrics="all")
+    closed = {b for b, panel in study.panels.items() if not publish.has_text(panel.card)}
+    for name, spec in loaded.known.specs.items():
+        if spec.publish is None:
+            continue
+        try:
+            table = published_table(spec, asked, frozenset(closed))
+        except RecordError:  # of a table that needs the metadata of instances
+            where = f"the table {name}, scoring={scoring}"
+            made.problems.append(Problem(where=where, what=_NO_METADATA))
+        except PluginError as e:
+            where = f"the table {name}, scoring={scoring}"
+            made.problems.append(Problem(where=where, what=str(e)))
+        else:
+            tables |= {name: table} if table is not None else {}
+    return tables
 
 
 def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:

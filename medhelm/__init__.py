@@ -100,6 +100,14 @@ if TYPE_CHECKING:
     from medhelm.tables.published import PublishedRuns as PublishedRuns
     from medhelm.tables.results import Results as Results
     from medhelm.tables.results import load_results as load_results
+    from medhelm.tables.table import Column as Column
+    from medhelm.tables.table import Layout as Layout
+    from medhelm.tables.table import Part as Part
+    from medhelm.tables.table import Table as Table
+    from medhelm.tables.table import make_table as make_table
+    from medhelm.tables.table_spec import TableRequest as TableRequest
+    from medhelm.tables.table_spec import TableSpec as TableSpec
+    from medhelm.tables.table_spec import publish_whole as publish_whole
 
 __version__ = "0.1.0"
 
@@ -144,6 +152,8 @@ _HOMES = {
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
+    "tables.table": ("Column", "Layout", "Part", "Table", "make_table"),
+    "tables.table_spec": ("TableRequest", "TableSpec", "publish_whole"),
     "schema.data": (
         "Benchmark",
         "Criterion",

@@ -52,7 +52,7 @@ QUALITY = {
 HABITS = {"rater-1": (0.0, 1.0), "rater-2": (0.5, 0.7), "rater-3": (-0.6, 1.2), "rater-4": (0.2, 1)}
 """Shift and scale of each simulated clinician."""
 SPREAD, NOISE, OVERLAP, SEED = 0.7, 0.8, 0.7, 0
-CASES = ROOT / "benchmarks" / "samples" / "noharm.jsonl"
+CASES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 EXPERTS = {"expert-1": -0.6, "expert-2": 0.2, "expert-3": -0.1}
 """Shift of each simulated expert, in points of the scale of actions."""
 ACTION_NOISE, ANSWERED = 1.5, 0.95

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,17 +29,18 @@ import msgspec
 import yaml
 
 import medhelm
-from medhelm.cli import COMMANDS
+from medhelm.cli import known_commands
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines, provider
 from medhelm.models.catalogue import load_models
+from medhelm.plugins.commands import command_module
 from medhelm.schema import data, episode, model, run, score
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Outcome
 from medhelm.store import records
-from medhelm.tables import columns, jury_columns
+from medhelm.tables import builtin, columns, table_spec
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = ROOT.parent / "shared" / "reference" / "published"
@@ -164,12 +165,11 @@ def _name(path: Path) -> str:
 def options() -> dict[str, set[str]]:
     """Return the options of each command."""
     found = {"run": set(_HYDRA)}
-    for name in COMMANDS:
-        if name != "run":
+    for command in known_commands().commands.values():
+        if command.name != "run":
             parser = argparse.ArgumentParser()
-            module = f"medhelm.cli.{name.replace('-', '_')}"
-            importlib.import_module(module).add_arguments(parser)
-            found[name] = set(_options_of(parser)) - {"-h"}
+            command_module(command).add_arguments(parser)
+            found.setdefault(command.words[0], set()).update({*_options_of(parser)} - {"-h"})
     return found
 
 
@@ -202,12 +202,13 @@ def model_settings() -> dict[str, object]:
 
 def check_commands() -> Iterator[str]:
     """Yield commands, options and keys in blocks and in prose that do not exist."""
-    known = options()
-    anywhere = set().union(*known.values()) | _options_of_scripts() | {"--version"}
+    options_of = options()
+    anywhere = set().union(*options_of.values()) | _options_of_scripts() | {"--version"}
     keys = {*settings(), *model_settings(), *_python_names(), "model.sampling", "privacy"}
     keys |= {f"jury.{name}" for name in JuryChoice.__struct_fields__}
     for page in pages():
         text = page.read_text(encoding="utf-8")
+        known = {word: {"--plugin"} for word in _words_of_examples(text)} | options_of
         lines = [line for b in blocks(text) if b.language in ("bash", "") for line in commands(b)]
         for line in [*lines, *spans(prose(text))]:
             words = _words(line)
@@ -217,6 +218,12 @@ def check_commands() -> Iterator[str]:
                 yield f"{_name(page)}: no command has the option {words[0]}"
             elif (setting := _SETTING.match(line)) and not _is_key(setting[1], keys):
                 yield f"{_name(page)}: there is no setting {setting[1]} ({line})"
+
+
+def _words_of_examples(text: str) -> set[str]:
+    """Return the first words of the commands that a page's examples of plugins bring."""
+    files = [tomllib.loads(b.text) for b in blocks(text) if b.language == "toml" and b.name]
+    return {name.split()[0] for file in files for name, own in file.items() if "help" in own}
 
 
 def _words(line: str) -> list[str]:
@@ -262,7 +269,7 @@ def _python_names() -> set[str]:
     """Return names of arguments and fields that the Python interface has."""
     names = {
         f.name
-        for part in (data, episode, model, run, score)
+        for part in (data, episode, model, run, score, table_spec)
         for kind in vars(part).values()
         for f in _fields(kind)
     }
@@ -323,9 +330,9 @@ def check_lists() -> Iterator[str]:
     """Yield columns, outcomes, hashed fields, baselines and key variables that are not named."""
     statistics = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     named = set(spans(statistics))
-    tables = ("OVERALL", "BENCHMARKS", "CATEGORIES", "MDE", "COST", "SLICES", "COMPARE")
-    for name in (*tables, "JURY"):
-        for column in getattr(jury_columns if name == "JURY" else columns, name):
+    tables = {spec.name: spec.columns for spec in builtin.medhelm_tables()}
+    for name, own in (tables | {"compare": columns.COMPARE}).items():
+        for column in own:
             if column.name not in named:
                 yield f"docs/statistics.md: the column {column.name} ({name}) is not defined"
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")

@@ -221,7 +221,9 @@ def test_every_block_is_executed_written_or_known(page: Path) -> None:
         if block.language == "text" and not block.name:
             assert not re.search(r"^\s*(\$|medhelm |pip |python )", block.text, re.M), where
         if block.language == "toml":
-            assert tomllib.loads(block.text)["project"]["entry-points"]["medhelm"]
+            content = tomllib.loads(block.text)
+            is_commands = all("help" in own for own in content.values())  # run by the page's lines
+            assert is_commands or content["project"]["entry-points"]["medhelm"]
 
 
 def test_the_two_commands_of_a_new_user_stand_in_the_readme() -> None:

@@ -10,38 +10,26 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
 from typing import NoReturn
 
 from medhelm import __version__
-from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
+from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
+from medhelm.plugins.commands import (
+    FILE,
+    Command,
+    KnownCommands,
+    command_module,
+    find_commands,
+    read_commands,
+)
 from medhelm.tables.console import drop_output
-
-COMMANDS = {
-    "run": "ask models and grade them; with no argument: the offline demo",
-    "list": "benchmarks, models, metrics, suites, profiles, the taxonomy and its coverage",
-    "describe": "all facts of one benchmark, metric, model or profile",
-    "validate": "check benchmarks on their instances, without a model",
-    "estimate": "tokens and USD of a run before it is started",
-    "score": "grade stored responses again, without a model",
-    "tables": "tables of finished runs",
-    "compare": "two models, paired on the same instances",
-    "gate": "whether models reach the thresholds of a profile; exit code 0, 1 or 2",
-    "leaderboard": "build, serve and compare the static site",
-    "agreement": "clinicians' ratings against the jury, or of actions against their cases",
-    "gold-quality": "which golds of a benchmark a judge finds unreasonable",
-    "generate": "write cases for action safety from a guideline, with a language model",
-    "qc": "whether cases of actions are well formed",
-    "data": "fetch, verify and locate the benchmarks' data",
-    "schema": "the JSON Schema of files that users write",
-    "new": "write a benchmark or metric to start from",
-}
 
 _LONG = 200
 """Letters of a path that are shown."""
-_OTHERS = {"eval": "run", "evaluate": "run", "ls": "list", "show": "describe", "view": "tables"}
-"""Commands of other tools, and what does their work here."""
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -77,40 +65,98 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONG else f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
 
 
-def _dispatch(argv: list[str]) -> int:
-    if argv and argv[0] == "run":
-        from medhelm.cli import run
+def known_commands(argv: Sequence[str] = ()) -> KnownCommands:
+    """Return the commands of medhelm and of all plugins, those that `--plugin FILE` names too."""
+    files = [file for option, file in pairwise(argv) if option == "--plugin"]
+    return find_commands(core_commands(), files)
 
-        return run.run(argv[1:])
+
+def core_commands() -> list[Command]:
+    """Return the commands that come with medhelm, whose modules lie here."""
+    return read_commands(Path(__file__).with_name(FILE), __name__)
+
+
+def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in ("-sc", "--shell-completion"):
         from medhelm.cli.completion import complete
 
-        return complete(argv[1:], [*COMMANDS])
+        return complete(argv[1:], known_commands(argv))
     if argv and not argv[0].startswith("-"):
-        name = argv[0]
-        if name in _OTHERS:
-            raise UsageError(f"there is no command {name!r}: it is `medhelm {_OTHERS[name]}`")
-        if name not in COMMANDS:
-            raise UnknownName("command", name, COMMANDS, "`medhelm --help` shows all.")
-        module = import_module(f"medhelm.cli.{name.replace('-', '_')}")
-        parser = _Parser(prog=f"medhelm {name}", description=COMMANDS[name])
-        module.add_arguments(parser)
-        # intermixed: options may be between names; argparse cannot do it with subcommands
-        parse = (
-            parser.parse_args if name in ("data", "leaderboard") else parser.parse_intermixed_args
-        )
-        code: int = module.run(parse(argv[1:]))
+        core = KnownCommands({c.words: c for c in core_commands()})
+        is_core = (argv[0],) in core.commands
+        command, rest = (core if is_core else known_commands(argv)).chosen(argv)
+        if command is not None:
+            return _run(command, rest)
+        return _print_help(argv[0], rest)
+    return _print_all(argv)
+
+
+def _run(command: Command, argv: list[str]) -> int:
+    """Run a command; its module is imported here, and by nothing before."""
+    if not command.owner:
+        return _run_module(command, argv)
+    try:
+        return _run_module(command, argv)
+    except (MedhelmError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as e:  # the boundary to plugins
+        if isinstance(e, OSError) and e.errno is not None:  # of a file or a pipe: named like ours
+            raise
+        from medhelm.plugins.discovery import fault
+
+        raise PluginError(
+            f"command {command.name!r} of plugin {command.owner}: {fault(e)}"
+        ) from None
+
+
+def _run_module(command: Command, argv: list[str]) -> int:
+    module = command_module(command)
+    if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
+        code: int = module.run(argv)
         return code
+    parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
+    module.add_arguments(parser)
+    if command.owner:
+        with suppress(argparse.ArgumentError):  # it has the option of its own
+            parser.add_argument(
+                "--plugin", action="append", metavar="FILE", help="a further plugin"
+            )
+    # intermixed: options may be between names; argparse cannot do it with subcommands
+    has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
+    parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
+    code = module.run(parsed)
+    return code
+
+
+def _print_help(word: str, argv: Sequence[str]) -> int:
+    """Print what commands a first word has."""
+    known = known_commands(argv)
+    _name_broken(known)
+    print(f"usage: medhelm {word} WORD [ARGUMENT ...]\n\ncommands:")
+    print("\n".join(f"  {c.name:<20} {c.help}" for c in known.of(word)))
+    print(f"\n`medhelm {word} WORD --help` says more.")
+    return 0
+
+
+def _name_broken(known: KnownCommands) -> None:
+    for broken in known.broken:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+
+
+def _print_all(argv: Sequence[str]) -> int:
+    known = known_commands(argv)
     parser = _Parser(
         prog="medhelm",
         description="Evaluate language models on medical work.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="commands:\n"
-        + "\n".join(f"  {name:<12} {text}" for name, text in COMMANDS.items())
+        + "\n".join(f"  {name:<12} {text}" for name, text in known.first_words().items())
         + "\n\n`medhelm COMMAND --help` says more.",
         usage="medhelm COMMAND [ARGUMENT ...]",
     )
     parser.add_argument("--version", action="store_true", help="version, distribution and folder")
+    if "--version" not in argv:
+        _name_broken(known)
     if parser.parse_args(argv).version:
         return _print_version()
     parser.print_help()

@@ -14,16 +14,15 @@ from typing import get_args
 
 from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
 from medhelm.errors import MedhelmError, UsageError
-from medhelm.plugins.profiles import profile_names
+from medhelm.plugins.commands import KnownCommands, command_module
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.score import Scoring
 
-_TAKES_CONFIG = ("run", "estimate")
 _SHELLS = ("bash", "zsh", "fish")
 _VALUES: Mapping[str, Sequence[str]] = {"data": ("full", "sample"), "scoring": get_args(Scoring)}
 
 
-def complete(argv: Sequence[str], commands: Sequence[str] = ()) -> int:
+def complete(argv: Sequence[str], known: KnownCommands | None = None) -> int:
     """Return 0 after printing a shell's function, or the words that it can offer."""
     what, _, shell = argv[0].partition("=") if argv else ("", "", "")
     if what not in ("install", "uninstall", "query") or shell not in _SHELLS:
@@ -39,21 +38,26 @@ def complete(argv: Sequence[str], commands: Sequence[str] = ()) -> int:
     line = line[: int(point)] if point.isdecimal() else line
     words = line.split()[1:] + ([""] if line.endswith(" ") else [])
     try:
-        print("\n".join(_offers(words, commands)))
+        print("\n".join(_offers(words, known or KnownCommands({}))))
     except MedhelmError:  # what is typed so far is wrong; a word on it would be in the prompt
         return 0
     return 0
 
 
-def _offers(words: Sequence[str], commands: Sequence[str]) -> list[str]:
+def _offers(words: Sequence[str], known: KnownCommands) -> list[str]:
     """Return what the last word can become; nothing leaves it to the shell (files)."""
     if len(words) < 2:
-        return [c for c in commands if c.startswith("".join(words))]
-    if words[0] == "gate" and words[-2] == "--profile":
-        return [name for name in profile_names() if name.startswith(words[-1])]
-    if words[0] not in _TAKES_CONFIG:
-        return []
-    given, last = words[1:-1], words[-1]
+        return [word for word in known.first_words() if word.startswith("".join(words))]
+    command = known.commands.get((words[0],)) or known.commands.get(tuple(words[:2]))
+    if len(words) == 2 and (words[0],) not in known.commands:
+        return [c.words[1] for c in known.of(words[0]) if c.words[1].startswith(words[1])]
+    offer = getattr(command_module(command), "complete", None) if command is not None else None
+    return [] if offer is None else offer(words[len(command.words) if command else 0 :])
+
+
+def complete_config(words: Sequence[str]) -> list[str]:
+    """Return what the last word of a line of configuration can become."""
+    given, last = words[:-1], words[-1]
     registry = load_registry(plugin_files(given))
     key, equals, value = last.partition("=")
     if equals and key in _VALUES:
@@ -62,7 +66,7 @@ def _offers(words: Sequence[str], commands: Sequence[str]) -> list[str]:
     if equals and key in names:
         done, comma, begun = value.rpartition(",")
         return [f"{key}={done}{comma}{n}" for n in names[key] if n.startswith(begun)]
-    return sorted(set(_readable(completions(words[1:], registry))))
+    return sorted(set(_readable(completions(words, registry))))
 
 
 def _readable(words: Sequence[str]) -> Iterator[str]:

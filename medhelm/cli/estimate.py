@@ -37,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
+def complete(words: Sequence[str]) -> list[str]:
+    """Return what the last word of a line can become."""
+    from medhelm.cli.completion import complete_config
+
+    return complete_config(words)
+
+
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
     from medhelm.cli.compose import compose

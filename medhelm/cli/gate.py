@@ -7,12 +7,13 @@ verdict either way.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
 from medhelm.errors import UsageError
-from medhelm.plugins.profiles import read_profile
+from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
 
 
@@ -40,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_plugins(parser)
     add_common(parser)
+
+
+def complete(words: Sequence[str]) -> list[str]:
+    """Return what the last word of a line can become: the name of a profile."""
+    if words[-2:-1] != ["--profile"]:
+        return []
+    return [name for name in profile_names() if name.startswith(words[-1])]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,7 +34,6 @@ _UNVALIDATED = "The ratings are synthetic; no clinician has validated them."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("kind", choices=("noharm",), metavar="noharm", help="what to write")
     parser.add_argument(
         "--guideline", metavar="FILE", help="text or Markdown; its first line is name and year"
     )

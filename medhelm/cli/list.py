@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -148,6 +149,29 @@ def profile_entry(profile: Profile) -> Entry:
         "sha256": profile.sha256,
         "thresholds": [msgspec.to_builtins(t) for t in profile.thresholds],
     }
+
+
+def _tables(registry: Registry, root: Path) -> list[Entry]:
+    from medhelm.tables.known_tables import find_tables
+
+    known = find_tables(registry.files)
+    for broken in known.broken:
+        if broken not in registry.broken:
+            print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    return [
+        {
+            "name": spec.name,
+            "help": spec.help,
+            "is_default": spec.is_default,
+            "needs": spec.needs,
+            "columns": [
+                {"name": c.name, "type": c.type, "description": c.description, "unit": c.unit}
+                for c in spec.columns
+            ],
+            "origin": spec.origin,
+        }
+        for spec in known.specs.values()
+    ]
 
 
 def _taxonomy(registry: Registry, root: Path) -> list[Entry]:
@@ -298,6 +322,16 @@ def _show_profiles(entries: Sequence[Entry]) -> None:
     print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
 
 
+def _show_tables(entries: Sequence[Entry]) -> None:
+    columns = {
+        "name": [e["name"] for e in entries],
+        "columns": [str(len(e["columns"])) for e in entries],
+        "what it is": [e["help"] for e in entries],
+    }
+    print_rows(columns, numbers=("columns",), keys=("name",), leaving=("columns",))
+    print("`medhelm tables --table NAME` prints one.")
+
+
 def _show_taxonomy(entries: Sequence[Entry]) -> None:
     from rich.tree import Tree
 
@@ -340,6 +374,7 @@ LISTS: dict[
     "suites": (_suites, _show_suites),
     "juries": (_juries, _show_juries),
     "profiles": (_profiles, _show_profiles),
+    "tables": (_tables, _show_tables),
     "taxonomy": (_taxonomy, _show_taxonomy),
     "coverage": (_coverage, _show_coverage),
 }

@@ -26,7 +26,6 @@ _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("form", choices=("noharm",), help="noharm: cases with a menu of actions")
     parser.add_argument(
         "file",
         nargs="?",
@@ -106,7 +105,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
     if args.file is None:
-        benchmark = open_registry(()).benchmark(args.form)
+        benchmark = open_registry(()).benchmark("noharm")
         folder = data_folder(benchmark, "sample", Path())
         return read_cases(folder / f"{benchmark.name}.jsonl")
     path = Path(args.file)

@@ -55,6 +55,13 @@ def run(argv: list[str]) -> int:
     return 0
 
 
+def complete(words: Sequence[str]) -> list[str]:
+    """Return what the last word of a line can become."""
+    from medhelm.cli.completion import complete_config
+
+    return complete_config(words)
+
+
 def load_plugins(argv: Sequence[str]) -> Registry:
     """Return the registry that a command line asks for. A key on it is refused."""
     _refuse_keys(argv)

@@ -1,4 +1,4 @@
-"""`medhelm schema`: the JSON Schema of files that users write."""
+"""`medhelm schema noharm`: the JSON Schema of a case, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("form", choices=("noharm",), help="noharm: a case, one JSON object a line")
+    """Add nothing: it takes no argument."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import UsageError
+from medhelm.errors import PluginError, UsageError
 from medhelm.tables.console import drop_output
 
 if TYPE_CHECKING:
+    from medhelm.tables.known_tables import KnownTables
     from medhelm.tables.results import Results
     from medhelm.tables.table import Settings, Table
+    from medhelm.tables.table_spec import TableSpec
 
-_NAMES = (
-    "overall",
-    "benchmarks",
-    "jury",
-    "categories",
-    "mde",
-    "cost",
-    "pairs",
-    "ranks",
-    "harm",
-    "slices",
-)
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 _SUFFIXES = {
     ".txt": "terminal",
@@ -44,7 +34,9 @@ _SUFFIXES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "--table", choices=_NAMES, help="one table (default: overall and benchmarks)"
+        "--table",
+        metavar="NAME",
+        help="one table (default: overall and benchmarks); `medhelm list tables` shows all",
     )
     parser.add_argument("--by", metavar="KEY", help="metadata key of --table slices")
     parser.add_argument(
@@ -129,7 +121,11 @@ def settings(args: argparse.Namespace, **more: Any) -> Settings:
 
 
 def load(
-    args: argparse.Namespace, benchmarks: Any, models: Any, runs: Sequence[str] = ()
+    args: argparse.Namespace,
+    benchmarks: Any,
+    models: Any,
+    runs: Sequence[str] = (),
+    known: KnownTables | None = None,
 ) -> Results:
     """Return the results that the options name; raises MedhelmError."""
     from medhelm.tables.results import load_results
@@ -143,6 +139,7 @@ def load(
         models=models,
         runs=runs,
         plugins=open_registry(args.plugin) if args.plugin else (),
+        tables=known,
     )
 
 
@@ -185,21 +182,43 @@ def emit(tables: list[Table], form: str, out: str | None) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables asked for and return the exit code."""
+    from medhelm.tables.known_tables import find_tables
+
     if args.json_schema:
         from medhelm.tables.table import json_schema
 
         print(json.dumps(json_schema(), indent=1))
         return 0
-    if args.by and args.table != "slices":
-        raise UsageError("--by KEY belongs to --table slices")
-    if args.metrics != "main" and args.table not in (None, "benchmarks"):
-        raise UsageError("--metrics belongs to --table benchmarks")
-    if args.mde != "range" and args.table != "mde":
-        raise UsageError("--mde belongs to --table mde")
+    known = find_tables(args.plugin)
+    for broken in known.broken:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
+    _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)
     chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
-    results = load(args, args.benchmark, args.model, args.run or ())
-    names = [args.table] if args.table else ["overall", "benchmarks"]
-    tables = [results.typed(n, chosen, by=args.by, metrics=args.metrics) for n in names]
-    emit(tables, form, args.out)
-    return 0
+    results = load(args, args.benchmark, args.model, args.run or (), known)
+    tables, code = [], 0
+    for name in names:
+        try:
+            tables.append(results.typed(name, chosen, by=args.by, metrics=args.metrics))
+        except PluginError as e:  # the other tables are printed all the same
+            print(f"medhelm: {e}", file=sys.stderr)
+            code = e.exit_code
+    if tables:
+        emit(tables, form, args.out)
+    return code
+
+
+def _check_options(
+    args: argparse.Namespace, known: KnownTables, chosen: Sequence[TableSpec]
+) -> None:
+    """Raise UsageError for an option that would change none of the tables."""
+    for option, given, default in (
+        ("by", args.by, None),
+        ("metrics", args.metrics, "main"),
+        ("mde", args.mde, "range"),
+    ):
+        if given != default and not any(option in spec.options for spec in chosen):
+            of = " or ".join(s.name for s in known.specs.values() if option in s.options)
+            key = " KEY" if option == "by" else ""
+            raise UsageError(f"--{option}{key} belongs to --table {of}")

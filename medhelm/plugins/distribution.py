@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+GROUP = "medhelm"
+"""Entry points of this group name plugins."""
 
 NAME = "medhelm-framework"
 OTHER = "medhelm"
@@ -13,6 +15,8 @@ A checkout that was installed before ours was renamed bears it, too."""
 
 def other_version() -> str | None:
     """Return the version of the other distribution; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(OTHER)
     except PackageNotFoundError:

@@ -29,6 +29,16 @@ def medhelm_metrics() -> list[Metric]:
 
 
 @hookspec
+def medhelm_tables() -> list[object]:
+    """Return the tables that this plugin adds, each a `medhelm.TableSpec`.
+
+    A package brings them in its module `tables`, which is imported alone where only tables are asked
+    for.
+    """
+    return []
+
+
+@hookspec
 def medhelm_models() -> list[ModelSpec]:
     """Return the models that this plugin adds; `provider` names who serves them."""
     return []

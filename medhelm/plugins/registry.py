@@ -9,37 +9,41 @@ A third-party plugin that fails is reported and left out, the others work.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import hashlib
 import importlib
-import importlib.util
 import pkgutil
-import sys
-import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pluggy
-
-from medhelm.errors import MedhelmError, PluginError, UnknownName, closest
+from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
 from medhelm.models.providers import add_providers, built_in
-from medhelm.plugins import hookspecs
 from medhelm.plugins.benchmark_checks import (
     check_benchmark,
     check_metrics,
     check_protocol,
     check_published,
 )
-from medhelm.plugins.distribution import NAME, OTHER
+from medhelm.plugins.broken import Broken
+from medhelm.plugins.commands import data_files
+from medhelm.plugins.discovery import (
+    ADD,
+    fault,
+    has_hook,
+    hook_values,
+    hooks_of,
+    import_file,
+    installed_plugins,
+    is_built_in,
+    plugin_name,
+)
 from medhelm.plugins.metric_checks import check_aggregation
 from medhelm.plugins.page_checks import check_page
 from medhelm.plugins.provider_checks import check_provider
@@ -54,26 +58,6 @@ from medhelm.schema.page import Page
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
 
-GROUP = "medhelm"
-_HOOKS = (
-    "medhelm_benchmarks",
-    "medhelm_metrics",
-    "medhelm_models",
-    "medhelm_pages",
-    "medhelm_protocols",
-    "medhelm_providers",
-    "medhelm_strategies",
-)
-_ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(_HOOKS)}"
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A third-party plugin that was left out, and why (one line)."""
-
-    plugin: str
-    reason: str
-
 
 @dataclass(frozen=True)
 class Registry:
@@ -85,7 +69,7 @@ class Registry:
     models: Mapping[str, ModelSpec]
     protocols: Mapping[str, Protocol] = field(default_factory=lambda: {COMPLETION.name: COMPLETION})
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
-    pages: Mapping[str, Page] = dataclasses.field(default_factory=dict)
+    pages: Mapping[str, Page] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     """Plugin files that the user named: another process loads the same plugins by them."""
     broken: tuple[Broken, ...] = ()
@@ -150,25 +134,28 @@ def load_registry(plugins: Sequence[str] = ()) -> Registry:
     Raises PluginError where a built-in plugin or a named file cannot be used.
     """
     loader = _Loader(load_taxonomy())
-    # An installation from before the renaming, beside or in place of a new one, names the same parts.
-    points = {(_is_built_in(p) or _owner(p), p.value): p for p in entry_points(group=GROUP)}
-    for point in sorted(points.values(), key=_built_in_first):
+    for point in installed_plugins():
         loader.add_entry_point(point)
     for file in plugins:
         loader.add_file(Path(file))
     return loader.finish()
 
 
-def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
-    return (not _is_built_in(point), _owner(point), point.name)
+_KINDS: Mapping[str, type[Any]] = {
+    "benchmark": Benchmark,
+    "metric": Metric,
+    "model": ModelSpec,
+    "protocol": Protocol,
+    "strategy": Strategy,
+    "provider": Provider,
+    "page": Page,
+}
+"""The kinds of values that plugins bring to the registry, each by a hook of its own."""
 
+_HOOK = {kind: f"medhelm_{kind}s" for kind in _KINDS} | {"strategy": "medhelm_strategies"}
 
-def _is_built_in(point: EntryPoint) -> bool:
-    return point.dist is not None and point.dist.name in (NAME, OTHER)
-
-
-def _owner(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else point.value
+_Known = dict[Any, tuple[Any, str]]
+"""Values by name, with the file or distribution that brings each."""
 
 
 class _Loader:
@@ -176,156 +163,142 @@ class _Loader:
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
-        self._benchmarks: dict[str, Benchmark] = {}
-        self._metrics: dict[tuple[str, Scoring], tuple[Metric, str]] = {
-            (JURY, "fixed"): (default_jury(), "medhelm.grading.jury")
-        }
-        self._models: dict[str, tuple[ModelSpec, str]] = {
-            name: (spec, "conf/model") for name, spec in load_models().items()
-        }
-        self._protocols: dict[str, tuple[Protocol, str]] = {
-            COMPLETION.name: (COMPLETION, "medhelm.protocols")
-        }
-        self._strategies: dict[str, tuple[Strategy, str]] = {}
-        self._pages: dict[str, Page] = {}
+        self._known: dict[str, _Known] = {kind: {} for kind in _KINDS}
+        self._known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
+        self._known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
+        self._known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
+        self._known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}
         self._files: list[str] = []
-        self._providers: dict[str, Provider] = dict(built_in())
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
 
     def add_entry_point(self, point: EntryPoint) -> None:
         """Add an installed plugin. A third-party one that fails is reported and left out."""
-        plugin = f"{_owner(point)} ({point.value})"
+        plugin = plugin_name(point)
         try:
             added = self._add_module(point.load())
         except BaseException as e:  # the boundary to plugins: what they raise is theirs
-            if _is_built_in(point) or isinstance(e, KeyboardInterrupt):
+            if is_built_in(point) or isinstance(e, KeyboardInterrupt):
                 raise
-            reason = str(e) if isinstance(e, MedhelmError) else _describe(e)
-            self._broken.append(Broken(plugin, reason))
+            self._broken.append(Broken(plugin, fault(e)))
         else:
-            if not _is_built_in(point):
+            if not is_built_in(point):
                 self._third_party.update(dict.fromkeys(added, plugin))
 
     def add_file(self, path: Path) -> None:
         """Add a file that the user named; raises PluginError if it cannot be used."""
-        if not is_file(path):
-            raise PluginError(f"plugin file {path} does not exist; plugins=[PATH.py] takes files")
         try:
-            if path.suffix in (".yaml", ".yml"):
-                found = _Found(benchmarks=[read_yaml_benchmark(path)])
+            if path.suffix in (".yaml", ".yml") and is_file(path):
+                found = _Found()
+                found.add("benchmark", read_yaml_benchmark(path), str(path))
             else:
-                found = _call_hooks(_import_file(path), str(path))
+                found = _call_hooks(import_file(path), str(path))
             self._add_values(found)
-            if not found:
-                raise PluginError(f"plugin {path} adds nothing; {_ADD}")
+            if not found and not data_files(path):
+                raise PluginError(f"plugin {path} adds nothing; {ADD}")
             self._files.append(str(path.absolute()))
         except (MedhelmError, KeyboardInterrupt):
             raise
         except BaseException as e:  # the boundary to plugins
-            raise PluginError(f"plugin {path}: {_describe(e)}") from None
+            raise PluginError(f"plugin {path}: {fault(e)}") from None
 
     def _add_module(self, module: ModuleType) -> list[str]:
         found = _Found()
         for part, origin in _parts(module):
             if isinstance(part, Path):
-                found.benchmarks.append(read_yaml_benchmark(part))
+                found.add("benchmark", read_yaml_benchmark(part), origin)
             else:
                 found.extend(_call_hooks(part, origin))
+                _refuse_misplaced(module, part, origin)
         self._add_values(found)
-        if not found:
-            raise PluginError(f"it adds nothing; {_ADD}")
-        return [b.name for b in found.benchmarks]
+        places = [*map(Path, getattr(module, "__path__", ())), Path(_file_of(module))]
+        if not found and not any(map(data_files, places)):
+            raise PluginError(f"it adds nothing; {ADD}")
+        return [value.name for kind, value, _ in found.values if kind == "benchmark"]
 
     def _add_values(self, found: _Found) -> None:
         """Add all of a plugin's values, or none of them."""
-        benchmarks = dict(self._benchmarks)
-        metrics = dict(self._metrics)
-        models = dict(self._models)
-        protocols = dict(self._protocols)
-        strategies = dict(self._strategies)
-        pages = dict(self._pages)
-        for benchmark in found.benchmarks:
-            check_benchmark(benchmark, self._taxonomy)
-            _refuse_second("benchmark", benchmark.name, benchmark.origin, benchmarks, _origin)
-            benchmarks[benchmark.name] = benchmark
-        for metric, origin in found.metrics:
-            key = (metric.name, metric.scoring)
-            name = f"{metric.name} ({metric.scoring})"
-            _refuse_second("metric", name, origin, metrics, _second, key)
-            check_aggregation(metric, origin, (m for m, _ in metrics.values()))
-            metrics[key] = (metric, origin)
-        for model, origin in found.models:
-            _refuse_second("model", model.name, origin, models, _second)
-            models[model.name] = (model, origin)
-        providers = dict(self._providers)
-        for protocol, origin in found.protocols:
-            _refuse_second("protocol", protocol.name, origin, protocols, _second)
-            protocols[protocol.name] = (protocol, origin)
-        for strategy, origin in found.strategies:
-            _refuse_second("strategy", strategy.name, origin, strategies, _second)
-            strategies[strategy.name] = (strategy, origin)
-        for page in found.pages:
-            check_page(page)
-            _refuse_second("page", page.name, page.origin, pages, _origin)
-            pages[page.name] = page
-        self._benchmarks, self._metrics, self._models = benchmarks, metrics, models
-        self._protocols, self._strategies, self._pages = protocols, strategies, pages
-        for provider in found.providers:
-            check_provider(provider)
-            _refuse_second("provider", provider.name, provider.origin, providers, _origin)
-            providers[provider.name] = provider
-        self._providers = providers
+        known = {kind: dict(values) for kind, values in self._known.items()}
+        for kind, value, origin in found.values:
+            self._check(kind, value, origin, known)
+            key, name = _key_of(value)
+            if first := known[kind].get(key):
+                raise PluginError(
+                    f"{kind} {name!r} is defined twice: in {first[1]} and in {origin}; rename one"
+                )
+            known[kind][key] = (value, origin)
+        self._known = known
+
+    def _check(self, kind: str, value: Any, origin: str, known: Mapping[str, _Known]) -> None:
+        match kind:
+            case "benchmark":
+                check_benchmark(value, self._taxonomy)
+            case "metric":
+                check_aggregation(value, origin, (m for m, _ in known["metric"].values()))
+            case "page":
+                check_page(value)
+            case "provider":
+                check_provider(value)
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
-        names = {name for name, _ in self._metrics}
-        for benchmark in list(self._benchmarks.values()):
+        metrics, benchmarks = self._known["metric"], self._known["benchmark"]
+        names = {name for name, _ in metrics}
+        for benchmark, _ in list(benchmarks.values()):
             try:
                 check_metrics(benchmark, names)
-                check_protocol(benchmark, self._protocols)
-                check_published(benchmark, self._metrics)
+                check_protocol(benchmark, self._known["protocol"])
+                check_published(benchmark, metrics)
             except PluginError as e:
                 if benchmark.name not in self._third_party:
                     raise
                 self._broken.append(Broken(self._third_party[benchmark.name], str(e)))
-                del self._benchmarks[benchmark.name]
-        own = {n: p for n, p in self._providers.items() if n not in built_in()}
-        add_providers(own.values())
+                del benchmarks[benchmark.name]
+        providers = self._in_order("provider")
+        add_providers(own for name, own in providers.items() if name not in built_in())
         return Registry(
             taxonomy=self._taxonomy,
-            benchmarks=dict(sorted(self._benchmarks.items())),
-            metrics={k: m for k, (m, _) in sorted(self._metrics.items())},
-            models={k: m for k, (m, _) in sorted(self._models.items())},
-            protocols={k: p for k, (p, _) in sorted(self._protocols.items())},
-            strategies={k: s for k, (s, _) in sorted(self._strategies.items())},
-            pages=dict(sorted(self._pages.items())),
+            benchmarks=self._in_order("benchmark"),
+            metrics=self._in_order("metric"),
+            models=self._in_order("model"),
+            protocols=self._in_order("protocol"),
+            strategies=self._in_order("strategy"),
+            pages=self._in_order("page"),
             files=tuple(self._files),
             broken=tuple(self._broken),
         )
 
+    def _in_order(self, kind: str) -> dict[Any, Any]:
+        return {key: value for key, (value, _) in sorted(self._known[kind].items())}
+
 
 @dataclass
 class _Found:
-    benchmarks: list[Benchmark] = dataclasses.field(default_factory=list)
-    metrics: list[tuple[Metric, str]] = dataclasses.field(default_factory=list)
-    models: list[tuple[ModelSpec, str]] = dataclasses.field(default_factory=list)
-    protocols: list[tuple[Protocol, str]] = dataclasses.field(default_factory=list)
-    strategies: list[tuple[Strategy, str]] = dataclasses.field(default_factory=list)
-    providers: list[Provider] = dataclasses.field(default_factory=list)
-    pages: list[Page] = dataclasses.field(default_factory=list)
+    """The values of one plugin, and what else it brings."""
+
+    values: list[tuple[str, Any, str]] = field(default_factory=list)
+    """Kind, value, and the file that brings it."""
+    has_tables: bool = False
+    """Whether it brings tables, too, which are found without the rest (`tables.known_tables`)."""
 
     def __bool__(self) -> bool:
-        return any(getattr(self, field.name) for field in dataclasses.fields(self))
+        return bool(self.values or self.has_tables)
+
+    def add(self, kind: str, value: Any, origin: str) -> None:
+        """Add a value."""
+        self.values.append((kind, value, origin))
 
     def extend(self, other: _Found) -> None:
-        self.benchmarks += other.benchmarks
-        self.metrics += other.metrics
-        self.models += other.models
-        self.protocols += other.protocols
-        self.strategies += other.strategies
-        self.pages += other.pages
-        self.providers += other.providers
+        """Add all of another one."""
+        self.values += other.values
+        self.has_tables |= other.has_tables
+
+
+def _key_of(value: Any) -> tuple[Any, str]:
+    """Return the key of a value among those of its kind, and its name in messages."""
+    if isinstance(value, Metric):
+        return (value.name, value.scoring), f"{value.name} ({value.scoring})"
+    return value.name, value.name
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
@@ -340,121 +313,35 @@ def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
             yield path, str(path)
 
 
+def _refuse_misplaced(package: ModuleType, part: ModuleType, origin: str) -> None:
+    """Refuse a hook of tables where `medhelm tables`, which imports little, would not find it."""
+    is_read = part.__name__ == f"{package.__name__}.tables" or not hasattr(package, "__path__")
+    if has_hook(part, "medhelm_tables") and not is_read:
+        raise PluginError(
+            f"plugin {origin}: a package brings its tables in its module `tables`; move the hook "
+            "medhelm_tables to tables.py"
+        )
+
+
 def _file_of(module: ModuleType) -> str:
     return module.__file__ or module.__name__
 
 
-def _import_file(path: Path) -> ModuleType:
-    tag = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
-    name = f"medhelm_plugin_{path.stem}_{tag}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"plugin {path} is no Python file; plugins=[PATH.py] takes .py and .yaml")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
 def _call_hooks(module: ModuleType, origin: str) -> _Found:
-    manager = pluggy.PluginManager("medhelm")
-    manager.add_hookspecs(hookspecs)
-    manager.register(module, name=origin)
-    unknown = [
-        name
-        for name in dir(module)
-        if getattr(getattr(module, name), "medhelm_impl", None) and name not in _HOOKS
-    ]
-    if unknown:
-        nearest = closest(unknown[0], _HOOKS)
-        did = f"; did you mean {nearest[0]!r}?" if nearest else f"; hooks are {', '.join(_HOOKS)}"
-        raise PluginError(f"plugin {origin}: unknown hook {unknown[0]!r}{did}")
-    _refuse_unmarked(module, origin)
-    found = _Found()
-    for benchmark in _values(manager.hook.medhelm_benchmarks(), Benchmark, origin):
-        found.benchmarks.append(_with_origin(benchmark, origin))
-    found.metrics += [(m, origin) for m in _values(manager.hook.medhelm_metrics(), Metric, origin)]
-    hook = manager.hook
-    found.models += [(m, origin) for m in _values(hook.medhelm_models(), ModelSpec, origin)]
-    found.protocols += [(p, origin) for p in _values(hook.medhelm_protocols(), Protocol, origin)]
-    found.strategies += [(s, origin) for s in _values(hook.medhelm_strategies(), Strategy, origin)]
-    for page in _values(hook.medhelm_pages(), Page, origin):
-        found.pages.append(dataclasses.replace(page, origin=origin))
-    for provider in _values(hook.medhelm_providers(), Provider, origin):
-        found.providers.append(dataclasses.replace(provider, origin=origin))
+    hook = hooks_of(module, origin)
+    found = _Found(has_tables=has_hook(module, "medhelm_tables"))
+    for kind, kept in _KINDS.items():
+        for value in hook_values(getattr(hook, _HOOK[kind])(), kept, origin):
+            found.add(kind, _with_origin(value, origin), origin)
     return found
 
 
-def _refuse_unmarked(module: ModuleType, origin: str) -> None:
-    """Refuse a function named as a hook but not marked as one, which nothing would ever call."""
-    for name, value in vars(module).items():
-        is_own = callable(value) and getattr(value, "__module__", "") == module.__name__
-        if name.startswith("medhelm_") and is_own and not hasattr(value, "medhelm_impl"):
-            near = difflib.get_close_matches(name, _HOOKS, n=1, cutoff=0.9)
-            if name in _HOOKS or near:
-                as_what = "" if name in _HOOKS else f" (as {near[0]!r})"
-                raise PluginError(
-                    f"plugin {origin}: {name} is not marked as a hook, so it would not be read; "
-                    f"write @hookimpl above it{as_what}, from `from medhelm import hookimpl`"
-                )
-
-
-def _values(returned: list[Any], kind: type[Any], origin: str) -> Iterator[Any]:
-    for values in returned:
-        if not isinstance(values, Iterable):
-            raise PluginError(f"plugin {origin}: a hook must return a list of {kind.__name__}")
-        for value in values:
-            if not isinstance(value, kind):
-                raise PluginError(
-                    f"plugin {origin}: a hook returned {type(value).__name__}, "
-                    f"expected {kind.__name__}"
-                )
-            yield value
-
-
-def _with_origin(benchmark: Benchmark, origin: str) -> Benchmark:
-    beside = Path(origin).parent / "samples" / f"{benchmark.name}.jsonl"
-    samples = benchmark.samples or (beside if beside.is_file() else None)
-    return dataclasses.replace(benchmark, origin=origin, samples=samples)
-
-
-def _refuse_second(
-    kind: str, name: str, origin: str, known: Mapping[Any, Any], owner: Any, key: Any = None
-) -> None:
-    first = known.get(name if key is None else key)
-    if first is not None:
-        raise PluginError(
-            f"{kind} {name!r} is defined twice: in {owner(first)} and in {origin}; rename one"
-        )
-
-
-def _origin(value: Benchmark | Page | Provider) -> str:
-    return value.origin
-
-
-def _second(pair: tuple[Any, str]) -> str:
-    return pair[1]
-
-
-def _describe(e: BaseException) -> str:
-    text = " ".join(str(e).split())[:300]
-    said = f"{type(e).__name__}: {text}" if text else type(e).__name__
-    if isinstance(e, SyntaxError) or not (place := _place(e)):  # a SyntaxError names its line
-        return said
-    return f"{said} ({place}); mend the plugin or leave it out"
-
-
-def _place(e: BaseException) -> str:
-    """Return the plugin's own line of an exception; what it called lies deeper."""
-    ours = [str(Path(str(m.__file__)).parent) for m in (importlib, pluggy)]
-    frames = [
-        frame
-        for frame in traceback.extract_tb(e.__traceback__)
-        if frame.filename != __file__ and not frame.filename.startswith(("<", *ours))
-    ]
-    own = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f"{Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+def _with_origin(value: Any, origin: str) -> Any:
+    """Return a value that knows the file that brings it, where its kind keeps that."""
+    if isinstance(value, Benchmark):
+        beside = Path(origin).parent / "samples" / f"{value.name}.jsonl"
+        samples = value.samples or (beside if beside.is_file() else None)
+        return dataclasses.replace(value, origin=origin, samples=samples)
+    if isinstance(value, (Page, Provider)):
+        return dataclasses.replace(value, origin=origin)
+    return value

@@ -33,7 +33,13 @@ from medhelm.tables import notes
 from medhelm.tables.cells import Cell, shared_pooling
 from medhelm.tables.columns import COMPARE
 from medhelm.tables.study import Study
-from medhelm.tables.table import Row, Settings, Table, make_table
+from medhelm.tables.table import Layout, Row, Settings, Table, make_table
+
+LAYOUT = Layout(
+    leaving=("correlation", "test", "n"),
+    main=("score_a", "score_b", "difference", "p_holm"),
+    missing={"benchmark": "overall"},
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ def compare(study: Study, a: str, b: str) -> Table:
             *notes.flag_legend(used),
         ],
         notes.settings(study) | {"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
+        layout=LAYOUT,
     )
 
 

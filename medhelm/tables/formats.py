@@ -18,8 +18,8 @@ import msgspec
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.console import UNCUT, open_console
 from medhelm.tables.grid import Grid, Shown, fit, lines, no_room, print_lines
-from medhelm.tables.layout import BARE, MOST_ROWS, cut, leaving, shown
-from medhelm.tables.notes import FLAGS, not_scored
+from medhelm.tables.layout import MOST_ROWS, cut, leaving, shown
+from medhelm.tables.notes import FLAGS
 from medhelm.tables.spreadsheet import csv_text
 from medhelm.tables.table import Column, Table, Value, to_document
 
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
-
-_MISSING = {
-    ("compare", "benchmark"): "overall",
-    ("cost", "model"): "all models",
-    ("categories", "subcategory"): "all",
-    ("harm", "model"): "all models",
-    ("harm", "specialty"): "(none)",
-    ("slices", "value"): "(none)",
-}
-"""Replaces a missing value where it is not a dash."""
 
 _QUIET = frozenset({"flags", "not_scored", "abstained"})
 """Columns whose missing values stay empty."""
@@ -79,7 +69,7 @@ def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
     """Return a cell as people read it: rounded, with its interval or its whole."""
     value = row[column.name]
     if value is None:
-        return _MISSING.get((table.name, column.name), "" if column.name in _QUIET else "–")
+        return table.layout.missing.get(column.name, "" if column.name in _QUIET else "–")
     text = _value_text(column, value)
     if column.of:
         whole = row[column.of]
@@ -244,8 +234,8 @@ def print_tables(
                 print_lines([(clean(part.title), "italic")], out, is_prose=True)
                 continue
             fitted = fit(_grid(part), out.width)
-            if table.name == "benchmarks" and "not_scored" in fitted.left_out:
-                notes = [*not_scored(table.rows), *notes]
+            for name, instead in table.layout.replaced_by.items():
+                notes = [*(instead if name in fitted.left_out else ()), *notes]
             print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
@@ -265,7 +255,7 @@ def _grid(table: Table) -> Grid:
     """Return the texts of a table for a screen, and what may be left out of them."""
     heads = {c.name: c for c in table.columns}
     columns = [c for c in shown(table) if c.name not in table.group]
-    bare = BARE.get(table.name, ())
+    bare = table.layout.bare
 
     def texts(column: Column) -> tuple[str, ...]:
         return tuple(cell_text(table, column, row) for row in table.rows)

@@ -23,7 +23,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
 from medhelm.tables.cells import Cell
-from medhelm.tables.gate_columns import COLUMNS
+from medhelm.tables.gate_columns import COLUMNS, LAYOUT
 from medhelm.tables.makers import made_itself
 from medhelm.tables.selection import is_ranked
 from medhelm.tables.slices import Metadata
@@ -42,6 +42,8 @@ _SEEDS = 5
 
 
 # Verdicts --------------------------------------------------------------------------------------
+
+_BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "benchmark"))
 
 
 def gate(
@@ -99,10 +101,8 @@ def gate(
         _settings(shown)
         | {"profile": profile.name, "profile_sha256": profile.sha256}
         | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
-        parts=(
-            Part(level="model", title=title),
-            Part(level="threshold", title="By threshold", group=("model", "benchmark")),
-        ),
+        parts=(Part(level="model", title=title), _BY_THRESHOLD),
+        layout=LAYOUT,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from medhelm.tables.column_kinds import count, number, text
+from medhelm.tables.table import Layout
 
 COLUMNS = (
     text("level", "model: over all thresholds; threshold: one of them"),
@@ -49,3 +50,5 @@ COLUMNS = (
     text("flags", "what a reader must know of the run (legend in the notes)", "flag"),
     text("run", "folder of the graded run below the results folder"),
 )
+
+LAYOUT = Layout(leaving=("cases", "margin", "n"), main=("score",))

@@ -22,11 +22,12 @@ from medhelm.schema.aggregation import pooled_share
 from medhelm.stats.aggregation import Floats, Pooling, worst_case
 from medhelm.tables import notes
 from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
-from medhelm.tables.harm_columns import KINDS, LABELS, columns, parts
+from medhelm.tables.harm_columns import KINDS, LABELS, LAYOUT, columns, parts
 from medhelm.tables.makers import made_itself
 from medhelm.tables.slices import Metadata, instance_tags
 from medhelm.tables.study import Estimate, Study, estimate
 from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table_spec import TableSpec
 from medhelm.tables.validity import Validity, read_validity
 
 _METRICS = {
@@ -98,6 +99,7 @@ def harm(study: Study, metadata: Metadata) -> Table:
         ],
         notes.settings(study),
         parts=parts(len(found) > 1, _has_gaps(rows)),
+        layout=LAYOUT,
     )
 
 
@@ -114,6 +116,14 @@ def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
         for b in study.panels
         if has_labels(study, b)
     }
+
+
+HARM = TableSpec(
+    name="harm",
+    help="safety beside what it is made of, errors by kind, severity and category",
+    columns=columns(is_repeated=False),
+    make=lambda asked: harm(asked.study, asked.metadata),
+)
 
 
 def _validity_notes(labelled: Sequence[_Labelled], metadata: Metadata) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from medhelm.noharm.derive import SEVERITIES
 from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column, Part
+from medhelm.tables.table import Column, Layout, Part
 
 KINDS = ("omission", "commission")
 
@@ -113,6 +113,23 @@ _ALL_ASKED = "All cases asked, those without a value at their worst"
 _SCORES = ("overall", "safety", "completeness", "restraint", "severe_rate", "nnh")
 _SPLIT = ("errors", *SEVERITIES, "omissions", "commissions", "omission_share")
 _ROW = ("errors", "share", *SEVERITIES, "omissions", "commissions")
+
+LAYOUT = Layout(
+    leaving=(
+        "not_scored",
+        "parsed",
+        "labels_invalid",
+        "labels_missing",
+        "read",
+        "share",
+        "models",
+        "omission_share",
+        "n",
+    ),
+    main=("overall", "severe_rate"),
+    bare=("restraint", "completeness", "safety", "overall", "severe_rate"),
+    missing={"model": "all models", "specialty": "(none)"},
+)
 
 
 def columns(is_repeated: bool) -> tuple[Column, ...]:

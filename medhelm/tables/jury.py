@@ -19,7 +19,7 @@ from medhelm.tables.jackknife import jackknife
 from medhelm.tables.jury_columns import JURY as COLUMNS
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.study import Estimate, Study
-from medhelm.tables.table import Part, Row, Table, make_table
+from medhelm.tables.table import Layout, Part, Row, Table, make_table
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 
@@ -43,6 +43,22 @@ _BRACKETS = (
     "left out, on the same instances."
 )
 
+_LAYOUT = Layout(
+    leaving=(
+        "rated",
+        "correlation",
+        "judges",
+        "abstained",
+        "jury",
+        "n",
+        "n_complete",
+        "score_least",
+        "score_most",
+        "icc_single",
+    ),
+    main=("alpha", "score", "alpha_without"),
+)
+
 
 def jury(study: Study) -> Table:
     """Return the rows of every judged benchmark: agreement, judges, models, and each left out."""
@@ -57,6 +73,7 @@ def jury(study: Study) -> Table:
         [*notes.common(study), *_said(juries)],
         notes.settings(study),
         parts=_PARTS,
+        layout=_LAYOUT,
     )
 
 

@@ -123,7 +123,7 @@ def not_scored(rows: Iterable[Mapping[str, object]]) -> list[str]:
     parts = [
         f"{row['benchmark']} x {row['model']} {row['not_scored']} of {row['planned']:,}"
         for row in rows
-        if row["is_main"] and row["not_scored"]
+        if row["is_main"] and row.get("not_scored")
     ]
     more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
     return [f"Not scored: {'; '.join(parts[:_MANY])}{more}."] if parts else []

@@ -17,7 +17,7 @@ from medhelm.tables.columns import PAIRS, RANKS
 from medhelm.tables.compare import pair
 from medhelm.tables.pair_tests import permutation_ps
 from medhelm.tables.study import Study
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import Layout, Row, Table, make_table
 
 
 def pairs(study: Study) -> Table:
@@ -36,6 +36,7 @@ def pairs(study: Study) -> Table:
         rows,
         [*notes.common(study), *notes.ranking(study), *said],
         notes.settings(study) | {"permutations": PERMUTATIONS},
+        layout=Layout(leaving=("n_benchmarks", "p"), main=("difference", "p_holm")),
     )
 
 
@@ -102,6 +103,7 @@ def ranks(study: Study) -> Table:
         ],
         notes.settings(study),
         group=("model",),
+        layout=Layout(main=("share",)),
     )
 
 

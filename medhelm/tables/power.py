@@ -13,7 +13,7 @@ from medhelm.stats.aggregation import TIE, Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.columns import MDE
 from medhelm.tables.study import Panel, Study
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import Layout, Row, Table, make_table
 
 _BEYOND = (
     "The MDE is more than the range on {}: with so few instances no difference of two models, not "
@@ -56,6 +56,7 @@ def mde(study: Study) -> Table:
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
         notes.settings(study),
+        layout=Layout(leaving=("metric", "method", "pairs"), main=("mde",), always=("mde",)),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.data.sources import file_sha256
-from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.errors import RecordError, UsageError
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
@@ -26,7 +26,6 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables import harm, jury, pairs, power, slices, spending, tabulate
 from medhelm.tables.aggregations import Aggregations
 from medhelm.tables.cells import (
     BY_POSITION,
@@ -38,30 +37,18 @@ from medhelm.tables.cells import (
 )
 from medhelm.tables.compare import compare
 from medhelm.tables.gate import Unread, gate
+from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study import Study
 from medhelm.tables.table import MdeScale, RankBy, Settings, Table
+from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import known_metrics, resolve
-from medhelm.tables.validity import Validity
 from medhelm.tables.verdicts import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-TABLES = (
-    "overall",
-    "benchmarks",
-    "jury",
-    "categories",
-    "mde",
-    "cost",
-    "pairs",
-    "ranks",
-    "harm",
-    "slices",
-)
 
 _MANY = 5
 _BATCH = 4096
@@ -76,6 +63,7 @@ class Results:
         notes: Iterable[str] = (),
         ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
         damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
+        known: KnownTables | None = None,
     ) -> None:
         self._cells = tuple(cells)
         self.notes = tuple(notes)
@@ -84,6 +72,8 @@ class Results:
         """Benchmark and model of stored runs without a grading."""
         self._damaged = dict(damaged or {})
         """Those of graded runs whose scores cannot be read."""
+        self.known = known or find_tables()
+        """The tables that there are, those of plugins too."""
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -118,32 +108,22 @@ class Results:
     ) -> Table:
         """Return a table with its columns, notes and settings.
 
-        `name`: overall, benchmarks (`metrics="all"` for secondary ones too), jury, categories,
-        mde, cost, pairs, ranks, harm, or slices (by the metadata key `by`). Raises UnknownName, UsageError.
+        `name`: one of `known` (`medhelm list tables` describes them), among them benchmarks
+        (`metrics="all"` for secondary ones too) and slices (by the metadata key `by`). Raises
+        UnknownName, UsageError; PluginError where the table of a plugin fails.
         """
-        study = self.study(settings)
-        if name == "benchmarks":
-            return tabulate.benchmarks(study, metrics)
-        if name == "slices":
-            return slices.slices(study, by, _metadata)
-        if name == "harm":
-            return harm.harm(study, _metadata)
-        makers = {
-            "overall": tabulate.overall,
-            "jury": jury.jury,
-            "categories": tabulate.categories,
-            "mde": power.mde,
-            "cost": spending.cost,
-            "pairs": pairs.pairs,
-            "ranks": pairs.ranks,
-        }
-        if name not in makers:
-            raise UnknownName("table", name, TABLES, f"tables are: {', '.join(TABLES)}")
-        return makers[name](study)
+        spec = self.known.spec(name)
+        return made_table(spec, self.request(settings, by=by, metrics=metrics))
 
-    def validity(self, settings: Settings | None = None) -> dict[str, Validity]:
-        """Return whose the ratings of labelled actions are, by benchmark; raises RecordError."""
-        return harm.validity(self.study(settings), _metadata)
+    def request(
+        self,
+        settings: Settings | None = None,
+        *,
+        by: str | None = None,
+        metrics: Literal["main", "all"] = "main",
+    ) -> TableRequest:
+        """Return what the function of a table is given."""
+        return TableRequest(study=self.study(settings), metadata=_metadata, by=by, metrics=metrics)
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -218,10 +198,11 @@ class _Tables(Mapping[str, Table]):
         return self._results.typed(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in TABLES if name != "slices")
+        specs = self._results.known.specs.values()
+        return iter([spec.name for spec in specs if spec.needs is None])
 
     def __len__(self) -> int:
-        return len(TABLES) - 1
+        return len(list(iter(self)))
 
 
 def load_results(
@@ -233,16 +214,18 @@ def load_results(
     benchmarks: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
     runs: Iterable[str | Path] = (),
-    plugins: Sequence[str] | Registry = (),
+    plugins: Iterable[str | Path] | Registry = (),
+    tables: KnownTables | None = None,
 ) -> Results:
     """Return the results of a folder, ready for tables.
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
     `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
-    take where a model has several on a benchmark. `plugins`: files of metrics whose aggregation no
-    installed plugin brings, or all plugins as `load_registry` returns them. Raises UsageError where
-    there is no run or where runs cannot share one column, UnknownName for a name without runs.
+    take where a model has several on a benchmark. `plugins`: files of plugins whose metrics and
+    tables are wanted beside those of installed ones, or all plugins as `load_registry` returns them;
+    `tables`: those found already. Raises UsageError where there is no run or where runs cannot share
+    one column, UnknownName for a name without runs.
     """
     folder, aggregations = Path(results_dir), _aggregations(plugins)
     benchmarks, models = list(benchmarks or ()), list(models or ())
@@ -276,13 +259,21 @@ def load_results(
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.benchmark, s.model.name): s.model for s in stored}
-    return _read(chosen, aggregations, damaged, said, left)
+    known = tables or find_tables(_files(plugins))
+    return _read(chosen, aggregations, damaged, known, said, left)
 
 
-def _aggregations(plugins: Sequence[str] | Registry) -> Aggregations:
+def _files(plugins: Iterable[str | Path] | Registry) -> tuple[str, ...]:
+    if isinstance(plugins, Registry):
+        return plugins.files
+    return tuple(map(str, plugins))
+
+
+def _aggregations(plugins: Iterable[str | Path] | Registry) -> Aggregations:
     if isinstance(plugins, Registry):
         return Aggregations(plugins)
-    return Aggregations(load_registry(plugins) if plugins else None)
+    files = _files(plugins)
+    return Aggregations(load_registry(files) if files else None)
 
 
 def _ungraded(
@@ -326,7 +317,10 @@ def _names(specs: Sequence[RunSpec]) -> str:
 
 
 def load_gradings(
-    folders: Iterable[Path], *, latest: bool = False, plugins: Sequence[str] | Registry = ()
+    folders: Iterable[Path],
+    *,
+    latest: bool = False,
+    plugins: Iterable[str | Path] | Registry = (),
 ) -> Results:
     """Return the results of these grading folders, which one command made; see `load_results`."""
     folders, aggregations = list(folders), _aggregations(plugins)
@@ -334,13 +328,15 @@ def load_gradings(
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
     scoring = runs[0].record.grading.scoring
-    return _read(choose_runs(runs, scoring=scoring, latest=latest), aggregations, damaged)
+    chosen = choose_runs(runs, scoring=scoring, latest=latest)
+    return _read(chosen, aggregations, damaged, find_tables(_files(plugins)))
 
 
 def _read(
     chosen: ChosenRuns,
     aggregations: Aggregations,
     damaged: list[str],
+    known: KnownTables,
     said: Iterable[str] = (),
     ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
 ) -> Results:
@@ -353,7 +349,8 @@ def _read(
             unread[run.benchmark, run.model] = run.record.spec.model
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
-    return Results(cells, [*chosen.notes, *said, *_damage(damaged)], ungraded, unread)
+    notes = [*chosen.notes, *said, *_damage(damaged)]
+    return Results(cells, notes, ungraded, unread, known)
 
 
 def _records(

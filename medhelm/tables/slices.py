@@ -12,7 +12,7 @@ from medhelm.tables import notes
 from medhelm.tables.cells import Cell
 from medhelm.tables.columns import SLICES
 from medhelm.tables.study import Panel, Study, estimate, restrict
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table import Layout, Row, Table, make_table
 
 Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""
@@ -45,6 +45,9 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
         ],
         notes.settings(study),
         group=("benchmark", "value"),
+        layout=Layout(
+            leaving=("share", "normalised"), main=("score",), missing={"value": "(none)"}
+        ),
     )
 
 

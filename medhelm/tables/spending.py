@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from medhelm.models.costs import upper_bound, usd
 from medhelm.schema.model import ModelSpec
@@ -12,7 +12,30 @@ from medhelm.tables import notes
 from medhelm.tables.column_kinds import count, number
 from medhelm.tables.columns import COST
 from medhelm.tables.study import Study
-from medhelm.tables.table import Column, Row, Table, make_table
+from medhelm.tables.table import Column, Layout, Row, Table, make_table
+
+_WITH_JURY = tuple(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("", "_upper"))
+"""Columns of the cost table that are shown where judges were asked, and only there."""
+
+_LAYOUT = Layout(
+    leaving=(
+        "cached_tokens",
+        "usage_unknown",
+        "reasoning_tokens",
+        "runs",
+        "jury_cached_tokens",
+        "jury_reasoning_tokens",
+        "jury_usage_unknown",
+        "jury_input_tokens",
+        "jury_output_tokens",
+        "input_tokens",
+        "output_tokens",
+        "jury_cost_upper_usd",
+        "jury_cost_usd",
+    ),
+    main=("cost_usd", "cost_upper_usd"),
+    missing={"model": "all models"},
+)
 
 
 @dataclass(frozen=True)
@@ -192,7 +215,15 @@ def cost(study: Study) -> Table:
         rows,
         [*notes.common(study), *known],
         notes.settings(study),
+        layout=_layout(rows),
     )
+
+
+def _layout(rows: Sequence[Row]) -> Layout:
+    """Return the layout that shows the costs of judges where some were asked, and only there."""
+    if any(row.get("jury_requests") is not None for row in rows):
+        return replace(_LAYOUT, always=(*_LAYOUT.main, *_WITH_JURY))
+    return replace(_LAYOUT, always=_LAYOUT.main, hidden=_WITH_JURY)
 
 
 def _unpriced(records: Sequence[RunRecord]) -> list[str]:

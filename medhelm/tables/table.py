@@ -89,6 +89,28 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How text formats show a table where there is no room for all of it, or no value in a cell."""
+
+    leaving: tuple[str, ...] = ()
+    """Columns that a narrow terminal leaves out, the first one first; then numbers from the right."""
+    main: tuple[str, ...] = ()
+    """Columns that no terminal leaves out: where they do not fit, each row becomes a card."""
+    always: tuple[str, ...] = ()
+    """Columns that are shown even where every row lacks them; notes say why."""
+    hidden: tuple[str, ...] = ()
+    """Columns that are not shown, though they have a heading."""
+    bare: tuple[str, ...] = ()
+    """Columns whose intervals a narrow terminal leaves out before any column, the first one first."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Column -> the text in place of a missing value, where that is not a dash."""
+    shown_as: Mapping[str, Column] = field(default_factory=dict)
+    """Column -> the column in whose way text formats show it."""
+    replaced_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Column -> notes that a terminal prints where it has no room for the column."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of values under columns, with all that a reader must know beside them."""
 
@@ -102,6 +124,7 @@ class Table:
     """Columns whose equal values belong together. The terminal makes a heading of them."""
     parts: tuple[Part, ...] = ()
     """Grids of text formats, for rows of several kinds; none: one grid."""
+    layout: Layout = Layout()
 
     def grids(self) -> list[Table]:
         """Return what text formats show: the table itself, or one table of each part with rows."""
@@ -168,6 +191,7 @@ def make_table(
     settings: Mapping[str, Value],
     group: tuple[str, ...] = (),
     parts: tuple[Part, ...] = (),
+    layout: Layout | None = None,
 ) -> Table:
     """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
     known = {c.name: c.type for c in columns}
@@ -185,6 +209,7 @@ def make_table(
         settings=settings,
         group=group,
         parts=parts,
+        layout=layout or Layout(),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.spending import cost_columns, jury_usage, usage_columns
 from medhelm.tables.study import Estimate, Panel, Study
-from medhelm.tables.table import RankBy, Row, Table, make_table
+from medhelm.tables.table import Column, Layout, RankBy, Row, Table, make_table
 
 _BY: Mapping[RankBy, str] = {
     "half": "win rate (a tie counts half)",
@@ -35,6 +36,33 @@ _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
     ("win_rate_literal", "win_literal", "literal"),
 )
 """Column of each win rate, prefix of the columns that belong to it, definition."""
+
+_OVERALL = Layout(
+    leaving=(
+        "benchmarks",
+        "cut_share",
+        "total_cost_upper_usd",
+        "win_rate_literal",
+        "total_cost_usd",
+        "coverage",
+        "macro_sd",
+        "win_sd",
+    ),
+    main=("win_rate", "macro_average"),
+    always=("win_rate", "macro_average"),
+)
+_BENCHMARKS = Layout(
+    leaving=(
+        "interval_method",
+        "normalised",
+        "not_scored",
+        "worst_case",
+        "cut_share",
+        "coverage",
+    ),
+    main=("score",),
+)
+_CATEGORIES = Layout(main=("mean",), missing={"subcategory": "all"})
 
 
 def overall(study: Study) -> Table:
@@ -58,6 +86,7 @@ def overall(study: Study) -> Table:
         _add_ranks(study, rows)
     ordered = sorted(study.models, key=lambda m: (_place(rows[m]), m))
     used = [str(row["flags"]) for row in rows.values()]
+    is_literal = study.settings.rank_by == "literal"
     return make_table(
         "overall",
         f"Models over {_plural(len(ranking.benchmarks), 'common benchmark')}, by "
@@ -72,7 +101,29 @@ def overall(study: Study) -> Table:
             *notes.flag_legend(used),
         ],
         notes.settings(study),
+        layout=_keeping_literal(_OVERALL) if is_literal else _OVERALL,
     )
+
+
+def _by_literal(columns: Sequence[Column]) -> dict[str, Column]:
+    """Return how columns are shown with interval and SD of the literal win rate, not of the other."""
+    shown_as = {c.name: c for c in columns}
+    return {
+        "win_rate": replace(shown_as["win_rate"], interval=None),
+        "win_sd": replace(shown_as["win_sd"], heading=""),
+        "win_rate_literal": replace(
+            shown_as["win_rate_literal"], interval=("win_literal_low", "win_literal_high")
+        ),
+        "win_literal_sd": replace(shown_as["win_literal_sd"], heading=shown_as["win_sd"].heading),
+    }
+
+
+def _keeping_literal(layout: Layout) -> Layout:
+    """Return the layout in which, of two win rates, the literal one stays, since it ranks."""
+    swapped = {"win_rate_literal": "win_rate", "win_sd": "win_literal_sd"}
+    leaving = tuple(swapped.get(name, name) for name in layout.leaving)
+    main = (*layout.main, "win_rate_literal")
+    return replace(layout, leaving=leaving, main=main, shown_as=_by_literal(OVERALL))
 
 
 def _plural(n: int, what: str) -> str:
@@ -177,6 +228,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
         ],
         notes.settings(study),
         group=("benchmark", "metric"),
+        layout=replace(_BENCHMARKS, replaced_by={"not_scored": tuple(notes.not_scored(rows))}),
     )
 
 
@@ -302,6 +354,7 @@ def categories(study: Study) -> Table:
         [*notes.common(study), *notes.ranking(study), *said],
         notes.settings(study),
         group=("category", "subcategory"),
+        layout=_CATEGORIES,
     )
 
 

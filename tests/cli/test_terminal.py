@@ -22,13 +22,15 @@ from hypothesis import strategies as st
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
-from medhelm.tables import formats
+from medhelm.tables import compare, formats, gate_columns
+from medhelm.tables.clinicians import action_columns
 from medhelm.tables.console import open_console
 from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
-from medhelm.tables.layout import SPARE, shown
+from medhelm.tables.layout import shown
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings, Table, make_table
 from medhelm_leaderboard.diff import COLUMNS as DIFF
+from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT
 from tests.build_runs import Item, write_run, write_suite
 
 WIDTHS = (40, 60, 80, 100, 120, 200)
@@ -175,7 +177,7 @@ def test_a_diff_keeps_what_tells_its_rows_apart() -> None:
         values | {"metric": metric, "old": 0.5, "new": 0.625, "difference": 0.125}
         for metric in ("medec_flag_accuracy", "medec_sentence_accuracy")
     ]
-    table = make_table("diff", "Changes", DIFF, rows, [], {})
+    table = make_table("diff", "Changes", DIFF, rows, [], {}, layout=DIFF_LAYOUT)
     for width in WIDTHS:
         text = formats.to_terminal([table], width)
         for cell in ("medec_flag_accuracy", "medec_sentence_accuracy", "0.500", "0.625", "0.125"):
@@ -192,11 +194,23 @@ def test_an_old_encoding_gets_plain_characters() -> None:
     assert "---" in said and "?" in said and "~" in said
 
 
-def test_the_documented_order_is_the_one_in_use() -> None:
+def test_the_documented_order_is_the_one_in_use(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
     _, _, part = page.partition("## Narrow terminals")
     said = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", part.partition("\n## ")[0], re.M))
-    assert {name: tuple(re.findall(r"`(\w+)`", row)) for name, row in said.items()} == SPARE
+    layouts = {
+        "compare": compare.LAYOUT,
+        "differences": action_columns.DIFFERENCES_LAYOUT,
+        "actions": action_columns.ACTIONS_LAYOUT,
+        "gate": gate_columns.LAYOUT,
+        "diff": DIFF_LAYOUT,
+    }
+    write_suite(tmp_path, models=2, benchmarks=2, instances=4)
+    results = load_results(tmp_path)
+    layouts |= {name: t.layout for name, t in results.tables.items()}
+    layouts |= {"slices": results.typed("slices", by="difficulty").layout}
+    leaving = {name: own.leaving for name, own in layouts.items() if own.leaving}
+    assert {name: tuple(re.findall(r"`(\w+)`", row)) for name, row in said.items()} == leaving
 
 
 def in_terminal(width: int, *argv: str, cwd: Path) -> str:

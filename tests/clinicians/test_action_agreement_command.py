@@ -21,7 +21,7 @@ from medhelm.tables.clinicians import action_columns
 from tests.noharm.making import case
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "benchmarks" / "samples" / "noharm.jsonl"
+SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 ACS, ECZ = "NOHARM-CARD-ACS-001", "NOHARM-DERM-ECZ-002"
 Rows = Iterable[tuple[object, ...]]

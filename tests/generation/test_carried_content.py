@@ -11,7 +11,7 @@ from medhelm.generation.guideline import Guideline
 from medhelm.noharm.casefile import read_cases
 from tests.generation.carrying import GUIDELINES, HONEST, LEAKS
 
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 KNOWN = {name: Guideline(text.split("\n")[0], text) for name, text in GUIDELINES.items()}
 
 

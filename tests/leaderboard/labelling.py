@@ -13,7 +13,7 @@ from medhelm.noharm.derive import action_class, consensus
 from medhelm.schema.model import ModelSpec
 from tests.noharm.labelled import PLUGIN, labeller, write_cases
 
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 CLOSED = ("labelled_kept", "labelled_gated", "labelled_private")
 SKILLS = {
     "lab/careful": (0.97, 0.99),

@@ -9,7 +9,9 @@ from medhelm.noharm.casefile import read_cases
 from medhelm.noharm.derive import consensus
 
 ROOT = Path(__file__).parents[2]
-CASES = {c.code.split("-")[2]: c for c in read_cases(ROOT / "benchmarks/samples/noharm.jsonl")}
+CASES = {
+    c.code.split("-")[2]: c for c in read_cases(ROOT / "benchmarks/noharm/samples/noharm.jsonl")
+}
 ROW = re.compile(r"^\| ([A-Z]+) \| (a\d+) [^|]+\| (\d) \|[^|]+\| ([^|]+) \|$", re.M)
 
 

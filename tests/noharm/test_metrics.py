@@ -70,7 +70,7 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
 def bundled() -> list[Any]:
     from medhelm.noharm.cases import parse_case
 
-    path = Path(__file__).parents[2] / "benchmarks" / "samples" / "noharm.jsonl"
+    path = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
     return [parse_case(line, "samples") for line in path.read_text().splitlines()]
 
 

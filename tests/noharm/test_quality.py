@@ -29,7 +29,7 @@ from medhelm.tables.formats import to_csv, to_markdown
 from medhelm.tables.quality import flags, quality_tables
 from tests.noharm.making import case
 
-BUNDLED = Path(__file__).parents[2] / "benchmarks/samples/noharm.jsonl"
+BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
 def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Case:

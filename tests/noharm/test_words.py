@@ -17,7 +17,7 @@ from medhelm.noharm.words import MOST_AUC, check_words, labelled_actions
 from medhelm.similarity.word_model import Labelled, WordModel
 from tests.noharm.making import case, tell_tale
 
-BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/samples/noharm.jsonl")
+BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl")
 
 
 def learned(*groups: list[Labelled]) -> WordModel:

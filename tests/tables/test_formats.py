@@ -19,6 +19,7 @@ from medhelm.errors import UsageError
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
 from medhelm.tables import formats
+from medhelm.tables.columns import OVERALL
 from medhelm.tables.results import load_results
 from medhelm.tables.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
 from tests.build_runs import Item, items, write_run, write_suite
@@ -215,6 +216,7 @@ def test_sd_and_interval_shown_are_those_of_the_rule_ranked_by(tmp_path: Path, b
     assert shown[f"{prefix}_sd"].heading == "SD"
     assert [shown[name].interval for name in other] == [None]
     assert {"win_sd", "win_literal_sd"} & {*shown} == {f"{prefix}_sd"}
+    assert t.columns == OVERALL, "data formats and the site have one form of it"
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 100, 140])

@@ -21,7 +21,8 @@ from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
-from medhelm.tables.results import TABLES, load_gradings, load_results
+from medhelm.tables.known_tables import find_tables
+from medhelm.tables.results import load_gradings, load_results
 from medhelm.tables.table import Document, Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 
@@ -457,7 +458,7 @@ def test_tables_prints_overall_and_benchmarks(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", find_tables().specs)
 def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--by", "specialty"] if name == "slices" else []
     argv = ["--results-dir", folder, "--table", name, "--format", "json", "--draws", 50, *more]

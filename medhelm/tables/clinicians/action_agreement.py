@@ -20,7 +20,12 @@ from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import common_pairs, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate, seed_of
 from medhelm.tables.clinicians import action_measures as measures
-from medhelm.tables.clinicians.action_columns import ACTIONS, DIFFERENCES
+from medhelm.tables.clinicians.action_columns import (
+    ACTIONS,
+    ACTIONS_LAYOUT,
+    DIFFERENCES,
+    DIFFERENCES_LAYOUT,
+)
 from medhelm.tables.clinicians.action_measures import (
     CLASSES,
     Agreement,
@@ -119,6 +124,7 @@ def actions_table(
             "median": "halves go up a point for class and harm weight",
         },
         parts=_PARTS,
+        layout=ACTIONS_LAYOUT,
     )
 
 
@@ -328,6 +334,7 @@ def differences_table(
         rows,
         notes if rows else ["Experts' medians and synthetic ones are equal, or there are none."],
         {"min_experts": least, "largest": largest},
+        layout=DIFFERENCES_LAYOUT,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column
+from medhelm.tables.table import Column, Layout
 
 
 def _with_interval(
@@ -171,4 +171,12 @@ SENSITIVITY = (
     ),
     number("severe_rate_low", "lower end of the range of severe_rate over the draws", "share"),
     number("severe_rate_high", "upper end", "share"),
+)
+
+ACTIONS_LAYOUT = Layout(
+    leaving=("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
+    main=("kappa_quadratic",),
+)
+DIFFERENCES_LAYOUT = Layout(
+    leaving=("category", "reversed", "experts_median"), main=("difference",)
 )

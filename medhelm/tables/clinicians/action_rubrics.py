@@ -20,7 +20,7 @@ from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
 from medhelm.tables.clinicians.action_columns import RUBRICS
 from medhelm.tables.clinicians.action_replies import ModelReplies, StoredReplies, common_codes
-from medhelm.tables.table import Row, Settings, Table, Value, make_table
+from medhelm.tables.table import Layout, Row, Settings, Table, Value, make_table
 
 PANELS = 200
 """Counts the draws of resampled ratings."""
@@ -167,6 +167,7 @@ def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
             *rubric_notes(own),
         ],
         rubric_settings(own, chosen),
+        layout=Layout(main=("overall_file", "overall_experts", "difference")),
     )
 
 

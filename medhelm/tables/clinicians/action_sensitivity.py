@@ -23,7 +23,7 @@ from medhelm.tables.clinicians.action_rubrics import (
     rubric_settings,
     scores_of,
 )
-from medhelm.tables.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.table import Layout, Part, Row, Settings, Table, make_table
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
                 columns=("model", "overall", "severe_rate", "rank", "n"),
             ),
         ),
+        layout=Layout(main=("overall", "severe_rate")),
     )
 
 

@@ -18,12 +18,14 @@ from medhelm.tables.clinicians.agreement import (
 )
 from medhelm.tables.clinicians.agreement_columns import CORRECTED, SHARES
 from medhelm.tables.clinicians.rated_answers import Rated, RunScores
-from medhelm.tables.table import Row, Settings, Table, make_table
+from medhelm.tables.table import Layout, Row, Settings, Table, make_table
 
 _RANDOM = (
     "Right where the rated answers are a random sample of all, as a sheet of --template is within "
     "thirds of the jury's scores."
 )
+
+_LAYOUT = Layout(main=("corrected",))
 
 
 def corrected_table(rated: Rated, settings: Settings | None = None) -> Table:
@@ -43,6 +45,7 @@ def corrected_table(rated: Rated, settings: Settings | None = None) -> Table:
         ],
         rated_settings(rated) | {"confidence": confidence},
         ("benchmark",),
+        layout=_LAYOUT,
     )
 
 
@@ -68,6 +71,7 @@ def shares_table(rated: Rated, threshold: float, settings: Settings | None = Non
         ],
         rated_settings(rated) | {"confidence": confidence, "threshold": threshold},
         ("benchmark",),
+        layout=_LAYOUT,
     )
 
 

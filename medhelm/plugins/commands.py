@@ -1,0 +1,252 @@
+"""Find the commands of plugins in data files, so that no module of theirs is imported for a help.
+
+A package names its commands in `commands.toml`, a plugin of one file in a file of its name:
+
+    ["ward audit"]
+    help = "which answers of a ward were not read"
+    module = "audit"
+
+`module` is the module beside the data file that has `add_arguments` and `run`; a name with a dot is
+taken as it is. Without it a package has one of the words (`ward_audit`), a file has itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from medhelm.errors import PluginError, UnknownName, UsageError
+from medhelm.plugins.broken import Broken
+from medhelm.plugins.distribution import GROUP, NAME, OTHER
+
+FILE = "commands.toml"
+_KEYS = {"help", "module", "also"}
+
+
+class Command(NamedTuple):
+    """One command: its words, its line of help, and the module that runs it."""
+
+    words: tuple[str, ...]
+    """One, or two where several plugins share the first (`generate words`)."""
+    help: str
+    module: str
+    """Name of the module with `add_arguments` and `run`, or the path of its file."""
+    also: tuple[str, ...] = ()
+    """Words of other tools for it, which are answered with its own."""
+    origin: str = ""
+    """The data file that names it."""
+    owner: str = ""
+    """The plugin that brings it; empty for those of medhelm."""
+
+    @property
+    def name(self) -> str:
+        """Its words, as they are typed."""
+        return " ".join(self.words)
+
+
+class KnownCommands(NamedTuple):
+    """All commands by their words, those of medhelm first, and the plugins that were left out."""
+
+    commands: Mapping[tuple[str, ...], Command]
+    broken: tuple[Broken, ...] = ()
+
+    def first_words(self) -> dict[str, str]:
+        """Return the line of help of each first word; of several commands it names their words."""
+        return {
+            word: own[0].help
+            if len(own := self.of(word)) == 1
+            else f"{', '.join(c.words[1] for c in own)}: `medhelm {word} --help` says more"
+            for word in dict.fromkeys(words[0] for words in self.commands)
+        }
+
+    def of(self, word: str) -> list[Command]:
+        """Return the commands of a first word."""
+        return [c for c in self.commands.values() if c.words[0] == word]
+
+    def chosen(self, argv: Sequence[str]) -> tuple[Command | None, list[str]]:
+        """Return the command that a line names and its arguments; None for the help of a first word.
+
+        Raises UsageError, and UnknownName with the nearest ones.
+        """
+        word, *rest = argv
+        if (word,) in self.commands:
+            return self.commands[word,], rest
+        for command in self.commands.values():
+            if word in command.also:
+                raise UsageError(f"there is no command {word!r}: it is `medhelm {command.name}`")
+        own = {c.words[1]: c for c in self.of(word)}
+        if not own:
+            raise UnknownName("command", word, self.first_words(), "`medhelm --help` shows all.")
+        for place, second in enumerate(rest):  # options may come before it
+            if second in own:
+                return own[second], rest[:place] + rest[place + 1 :]
+        if {"-h", "--help"} & {*rest}:
+            return None, rest
+        given = next((w for w in rest if not w.startswith("-")), None)
+        if given is None:
+            names = " or ".join(f"`medhelm {c.name}`" for c in own.values())
+            raise UsageError(f"medhelm {word} needs a second word: {names}")
+        hint = f"There are: {', '.join(own)}."
+        raise UnknownName(f"command of `medhelm {word}`", given, own, hint)
+
+
+def read_commands(path: Path, package: str, owner: str = "", alone: str = "") -> list[Command]:
+    """Return the commands of a data file; raises PluginError.
+
+    `package`: that the file lies in. `alone`: the plugin's own module, of a plugin of one file.
+    """
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise PluginError(f"{path} cannot be read: {' '.join(str(e).split())}") from None
+    return [_command(path, name, own, package, owner, alone) for name, own in content.items()]
+
+
+def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: str) -> Command:
+    words = tuple(name.split())
+    if not 1 <= len(words) <= 2 or any(w.startswith("-") for w in words):
+        raise PluginError(f"{path}: {name!r}: a command is one word or two")
+    if not isinstance(own, dict) or not isinstance(own.get("help"), str):
+        raise PluginError(f'{path}: {name!r} has no line of help; add help = "..."')
+    if unknown := sorted(own.keys() - _KEYS):
+        raise PluginError(
+            f"{path}: {name!r}: unknown key {unknown[0]!r}; keys are help, module, also"
+        )
+    also = own.get("also", [])
+    module = own.get("module", alone or "_".join(words).replace("-", "_"))
+    if not isinstance(module, str) or not isinstance(also, list):
+        raise PluginError(f"{path}: {name!r}: module is a text, also a list of words")
+    if module != alone and "." not in module:
+        module = f"{package}.{module}" if package else str(path.with_name(f"{module}.py"))
+    return Command(
+        words=words, help=own["help"], module=module, also=(*also,), origin=str(path), owner=owner
+    )
+
+
+def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCommands:
+    """Return the commands of medhelm (`core`), of installed plugins, and of files that were named.
+
+    A third-party plugin that cannot be used is left out; raises PluginError for the others.
+    """
+    found = _add({}, core)
+    broken = []
+    for distribution, value in _installed():
+        is_built_in = distribution in (NAME, OTHER)
+        owner = "" if is_built_in else f"{distribution} ({value})"
+        try:
+            found = _add(found, _of_plugin(value, owner))
+        except (PluginError, ImportError) as e:
+            if is_built_in:
+                raise
+            broken.append(Broken(owner, str(e)))
+    for path in map(Path, files):
+        for data, _ in data_files(path):
+            found = _add(found, read_commands(data, "", str(path), str(path)))
+    return KnownCommands(found, tuple(broken))
+
+
+def _add(
+    known: Mapping[tuple[str, ...], Command], more: Sequence[Command]
+) -> dict[tuple[str, ...], Command]:
+    """Return the commands with all of a plugin's, or raise PluginError for words that are taken."""
+    found = dict(known)
+    for command in more:
+        for first in found.values():
+            is_one_word = 1 in (len(first.words), len(command.words))
+            if first.words == command.words or (is_one_word and first.words[0] == command.words[0]):
+                raise PluginError(
+                    f"command {command.name!r} is there already ({first.name!r}): in "
+                    f"{first.origin} and in {command.origin}; rename one"
+                )
+        found[command.words] = command
+    return found
+
+
+def _of_plugin(value: str, owner: str) -> list[Command]:
+    """Return the commands of a package and of those that lie in it, or of a module."""
+    from importlib.util import find_spec
+
+    module = value.partition(":")[0].strip()
+    top, *inner = module.split(".")
+    spec = find_spec(top)  # of a name without a dot nothing is imported
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        places = [Path(spec.origin or top)]
+    else:
+        places = [Path(base, *inner) for base in spec.submodule_search_locations]
+    found: list[Command] = []
+    for place in places:
+        for path, name in data_files(place):
+            is_package = path.name == FILE
+            package = ".".join(filter(None, (module, name)))
+            found += read_commands(
+                path, package if is_package else "", owner, "" if is_package else module
+            )
+    return found
+
+
+def data_files(place: Path) -> list[tuple[Path, str]]:
+    """Return the data files of a plugin, each with the name of the inner package that it lies in.
+
+    `place`: the folder of a package, or the file of a module.
+    """
+    if not place.is_dir():
+        data = place.with_suffix(".toml")
+        return [(data, "")] if data.is_file() else []
+    inner = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
+    named = [(place / name / FILE, name) for name in ("", *inner)]
+    return [(path, name) for path, name in named if path.is_file()]
+
+
+def command_module(command: Command) -> ModuleType:
+    """Return the module of a command, imported now; raises PluginError where a file is not there."""
+    if command.module.endswith(".py"):
+        from medhelm.plugins.discovery import import_file
+
+        return import_file(Path(command.module))
+    return import_module(command.module)
+
+
+def _installed() -> list[tuple[str, str]]:
+    """Return distribution and module of each installed plugin, those of medhelm first.
+
+    As `discovery.installed_plugins`, but in a tenth of the time: `importlib.metadata` takes as long to
+    import as all else that `medhelm --help` needs.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for place in dict.fromkeys(sys.path):
+        try:
+            entries = sorted(e.path for e in os.scandir(place or ".") if _is_metadata(e.name))
+        except OSError:  # no folder: an archive, or one that is gone
+            continue
+        for path in entries:
+            for value in _plugins_in(Path(path, "entry_points.txt")):
+                stem = os.path.basename(path).rpartition(".")[0].partition("-")[0]
+                found[stem.replace("_", "-"), value] = None
+    return sorted(found, key=lambda pair: (pair[0] not in (NAME, OTHER), *pair))
+
+
+def _is_metadata(name: str) -> bool:
+    return name.endswith((".dist-info", ".egg-info"))
+
+
+def _plugins_in(path: Path) -> Iterator[str]:
+    """Yield the modules that a file of entry points names in the group of plugins."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip()
+        elif section == f"[{GROUP}]" and "=" in line:
+            yield line.partition("=")[2].strip()

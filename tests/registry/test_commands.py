@@ -1,0 +1,259 @@
+"""Commands of plugins: named by data, dispatched by their words, and a bad one costs only itself."""
+
+import importlib
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import known_commands, run_command
+from medhelm.errors import PluginError
+from medhelm.plugins.commands import read_commands
+from medhelm.plugins.registry import load_registry
+from medhelm.tables.results import load_results
+from tests.build_runs import items, write_run
+
+WORDS = Path(__file__).parents[1] / "third_party" / "medhelm_words" / "medhelm_words"
+MODULE = """
+def add_arguments(parser):
+    pass
+
+def run(args):
+    {body}
+"""
+
+
+def install(folder: Path, distribution: str, files: dict[str, str]) -> None:
+    """Lay a distribution with one package out as an installer does, with its entry point."""
+    package = distribution.replace("-", "_")
+    (folder / package).mkdir()
+    for name, text in {"__init__.py": '"""A package."""\n', **files}.items():
+        (folder / package / name).write_text(textwrap.dedent(text).lstrip())
+    _register(folder, distribution, package)
+    importlib.invalidate_caches()
+
+
+def _register(folder: Path, distribution: str, package: str) -> None:
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[medhelm]\nown = {package}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed distributions, with that of `tests/third_party/medhelm_words`."""
+    folder = tmp_path / "site"
+    shutil.copytree(WORDS, folder / WORDS.name)
+    _register(folder, "medhelm-words", WORDS.name)
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    for name in [n for n in sys.modules if n.startswith(("ward", WORDS.name))]:
+        del sys.modules[name]
+
+
+def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    try:
+        code = run_command([str(a) for a in argv])
+    except SystemExit as e:  # argparse
+        code = int(str(e.code))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def offered(line: str, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> list[str]:
+    patch.setenv("COMP_LINE", line)
+    patch.setenv("COMP_POINT", str(len(line)))
+    return call(capsys, "-sc", "query=bash")[1].split()
+
+
+def test_a_package_brings_a_table_and_commands_that_are_used_together(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for model in ("lab/a", "lab/b"):
+        write_run(tmp_path / "results", "ward", model, items([1.0, 0.0]))
+    write_run(tmp_path / "results", "er", "lab/a", items([1.0, 0.0]))
+    assert load_results(tmp_path / "results").table("tally")["runs"].tolist() == [2, 1]
+    code, out, err = call(capsys, "tally", tmp_path / "results")
+    assert (code, out, err) == (0, "3 runs of 2 models\n", "")
+    argv = ("tables", "--results-dir", tmp_path / "results", "--table", "tally", "--format", "csv")
+    assert call(capsys, *argv)[:2] == (0, "model,runs\nlab/a,2\nlab/b,1\n")
+
+
+def test_a_first_word_is_shared_and_told_apart_by_the_second(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = call(capsys, "generate", "words", "--count", 2)
+    assert (code, out) == (0, "alpha beta\n")
+    assert call(capsys, "generate", "--count", 2, "words")[1] == "alpha beta\n"
+    code, out, _ = call(capsys, "generate", "--help")
+    assert code == 0
+    lines = [line.split()[:2] for line in out.splitlines() if line.startswith("  ")]
+    assert lines == [["generate", "noharm"], ["generate", "words"]]
+    code, out, _ = call(capsys, "generate", "words", "--help")
+    assert code == 0 and "usage: medhelm generate words" in out and "--count N" in out
+    assert "--guideline FILE" in call(capsys, "generate", "noharm", "--help")[1]
+
+
+def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
+    code = f"""
+        import sys
+        sys.path.insert(0, {str(site)!r})
+        from medhelm.cli import run_command
+        try: run_command(["--help"])
+        except SystemExit: pass
+        print("LOADED", *sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    shown, _, loaded = done.stdout.partition("LOADED")
+    assert "  tally        count the runs of a folder\n" in shown
+    assert "  generate     noharm, words: `medhelm generate --help` says more\n" in shown
+    assert "  qc           whether cases of actions are well formed\n" in shown
+    heavy = ("medhelm_words", "medhelm_benchmarks", "medhelm_metrics", "importlib.metadata", "yaml")
+    assert not [name for name in loaded.split() if name.startswith(heavy)]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (
+            ["generate", "wrds"],
+            "unknown command of `medhelm generate` 'wrds'; did you mean 'words'",
+        ),
+        (
+            ["generate"],
+            "needs a second word: `medhelm generate noharm` or `medhelm generate words`",
+        ),
+        (["tali"], "unknown command 'tali'; did you mean 'tally'"),
+        (["sum"], "there is no command 'sum': it is `medhelm tally`"),
+        (["generate", "words", "--count", "4"], "--count 4: there are 3 words"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    site: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+) -> None:
+    code, out, err = call(capsys, *argv)
+    assert code != 0 and out == ""
+    assert err.startswith("medhelm: ") and err.count("\n") == 1 and said in err
+
+
+def test_what_a_command_raises_names_its_plugin(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, "generate", "words", "--count", 0)
+    assert code == 2 and err == (
+        "medhelm: command 'generate words' of plugin medhelm-words (medhelm_words): "
+        "ZeroDivisionError: integer division or modulo by zero (generate_words.py line 23); mend "
+        "the plugin or leave it out\n"
+    )
+    install(site, "ward-gone", {"commands.toml": '[gone]\nhelp = "x"\n'})
+    code, _, err = call(capsys, "gone")
+    assert (
+        code == 2 and "command 'gone' of plugin ward-gone (ward_gone): ModuleNotFoundError" in err
+    )
+
+
+def test_the_shell_completes_words_of_plugins(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert offered("medhelm ta", capsys, monkeypatch) == ["tables", "tally"]
+    assert offered("medhelm generate ", capsys, monkeypatch) == ["noharm", "words"]
+    assert offered("medhelm generate w", capsys, monkeypatch) == ["words"]
+    assert offered("medhelm generate words --first g", capsys, monkeypatch) == ["gamma"]
+    assert offered("medhelm generate words --count ", capsys, monkeypatch) == []
+    assert "noharm_median" in offered("medhelm gate --profile no", capsys, monkeypatch)
+    assert "baseline/random" in offered("medhelm run model=baseline/ra", capsys, monkeypatch)[0]
+
+
+@pytest.mark.parametrize(
+    "words", ["tables", "tables words", "generate", "generate noharm", "tally", "tally fast"]
+)
+def test_words_that_are_taken_are_refused_and_the_rest_works(
+    site: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    data = f'["{words}"]\nhelp = "x"\n["ward other"]\nhelp = "y"\n'
+    install(site, "ward-clash", {"commands.toml": data})
+    (broken,) = known_commands().broken
+    assert broken.plugin == "ward-clash (ward_clash)"
+    assert f"command {words!r} is there already" in broken.reason
+    assert ("ward", "other") not in known_commands().commands
+    code, out, err = call(capsys, "--help")
+    assert code == 0 and "  tally " in out
+    assert err.startswith("medhelm: plugin ward-clash (ward_clash) is left out: command ")
+    assert call(capsys, "generate", "words")[:2] == (0, "alpha\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("[ward\n", "cannot be read"),
+        ('["a b c"]\nhelp = "x"\n', "'a b c': a command is one word or two"),
+        ('["ward --x"]\nhelp = "x"\n', "a command is one word or two"),
+        ("[ward]\n", "'ward' has no line of help"),
+        ('[ward]\nhelp = "x"\nhlep = "y"\n', "unknown key 'hlep'; keys are help, module, also"),
+        ('[ward]\nhelp = "x"\nmodule = 3\n', "module is a text"),
+    ],
+)
+def test_a_data_file_that_is_wrong_is_named(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str, said: str
+) -> None:
+    install(site, "ward-bad", {"commands.toml": data})
+    path = site / "ward_bad" / "commands.toml"
+    with pytest.raises(PluginError, match="commands.toml"):
+        read_commands(path, "ward_bad")
+    code, _, err = call(capsys, "--help")
+    assert code == 0 and str(path) in err and said in err and err.count("\n") == 1
+    assert call(capsys, "generate", "words")[0] == 0
+
+
+def test_a_plugin_of_one_file_has_its_data_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ward.py"
+    file.write_text(MODULE.format(body="print('checked')\n    return 1"))
+    (tmp_path / "ward.toml").write_text(
+        '["check ward"]\nhelp = "x"\n["check beds"]\nhelp = "y"\nmodule = "beds"\n'
+    )
+    (tmp_path / "beds.py").write_text(MODULE.format(body="raise OSError('no beds')"))
+    assert call(capsys, "check", "ward", "--plugin", file)[:2] == (1, "checked\n")
+    assert "check beds" in call(capsys, "check", "--help", "--plugin", file)[1]
+    code, _, err = call(capsys, "check", "beds", "--plugin", file)
+    assert code == 2 and f"'check beds' of plugin {file}: OSError: no beds (beds.py line 6)" in err
+    assert "unknown command 'check'" in call(capsys, "check", "ward")[2]
+
+
+def test_a_plugin_of_commands_alone_is_whole(site: Path, tmp_path: Path) -> None:
+    install(site, "ward-only", {"commands.toml": '[ward]\nhelp = "x"\n'})
+    file = tmp_path / "ward.py"
+    file.write_text(MODULE.format(body="return 0"))
+    file.with_suffix(".toml").write_text('[check]\nhelp = "x"\n')
+    assert load_registry([str(file)]).broken == ()
+    file.with_suffix(".toml").unlink()
+    with pytest.raises(PluginError, match="adds nothing"):
+        load_registry([str(file)])
+
+
+def test_every_command_of_medhelm_has_its_module_and_is_in_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    known = known_commands()
+    assert len(known.commands) >= 17 and not known.broken
+    for word in known.first_words():
+        assert f"\n## medhelm {word}\n" in page, word
+    names = {c.name for c in known.commands.values()}
+    assert {"run", "tables", "generate noharm", "qc noharm", "schema noharm"} <= names
+
+
+def test_words_of_other_tools_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands of other tools are answered with our own."""
+    for word, own in {"eval": "run", "evaluate": "run", "ls": "list", "view": "tables"}.items():
+        assert call(capsys, word)[2] == (
+            f"medhelm: there is no command {word!r}: it is `medhelm {own}`\n"
+        )

@@ -1,0 +1,1 @@
+"""A table and two commands, found by their entry point."""
