@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from medhelm.tables.table import Settings, Table
-from medhelm_leaderboard.files import Group, Rank, Score
+from medhelm_leaderboard.files import Rank, Score
 from medhelm_leaderboard.pages import Download, PluginPage, Problem, ScoringPages, View
 
 
@@ -31,4 +31,3 @@ class Made:
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     pages: dict[str, PluginPage] = field(default_factory=dict)
-    groups: dict[str, Group] = field(default_factory=dict)

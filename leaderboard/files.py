@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -58,15 +58,6 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     macro_average: float | None
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Run pages that are written together."""
-
-    inputs: str
-    """Hash of what they were made of."""
-    problems: tuple[Problem, ...] = ()
-    """Names the parts that could not be read. It is repeated as long as these pages are kept."""
-
-
 class Build(msgspec.Struct, frozen=True, kw_only=True):
     """`build.json`."""
 
@@ -77,8 +68,6 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of all that the site was made of."""
     problems: tuple[Problem, ...] = ()
     """All that was left out; said again as long as nothing changes."""
-    groups: dict[str, Group]
-    """Run pages of one benchmark and scoring, by the hash in their names."""
     scores: tuple[Score, ...]
     ranks: tuple[Rank, ...]
     files: dict[str, str]
@@ -121,7 +110,8 @@ class SiteFolder:
         self.before: Build | None = None
         """The earlier build."""
         self.written = 0
-        self._known: Mapping[str, str] = {}
+        self._known: frozenset[str] = frozenset()
+        """Paths of the files that are there from an earlier build."""
         self._files: dict[str, str] = {}
         self._folders: set[Path] = set()
         self._is_whole = True
@@ -148,7 +138,7 @@ class SiteFolder:
                 self._known = self._found()
             else:
                 self.before = read_build(self.path)
-                self._known = self.before.files if self.before else {}
+                self._known = frozenset(self.before.files if self.before else ())
         except OSError as e:
             self.close()
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
@@ -170,17 +160,16 @@ class SiteFolder:
             os.close(self._lock)
             self._lock = -1
 
-    def _found(self) -> dict[str, str]:
+    def _found(self) -> frozenset[str]:
         """Return the site's files that are there after a cut build; remove torn ones."""
-        found = {}
+        found = set()
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()
             if _TORN.fullmatch(path.name) and _OURS.fullmatch(_of_torn(name)):
                 path.unlink()
             elif _OURS.fullmatch(name) and path.is_file() and not path.is_symlink():
-                with path.open("rb") as handle:
-                    found[name] = hashlib.file_digest(handle, "sha256").hexdigest()
-        return found
+                found.add(name)
+        return frozenset(found)
 
     def is_whole(self) -> bool:
         """Return whether every file of the earlier build is there."""
@@ -190,46 +179,25 @@ class SiteFolder:
 
     def put(self, name: str, content: bytes) -> None:
         """Write one file unless it is there as it is; raises UsageError."""
-        digest = hashlib.sha256(content).hexdigest()
-        self._files[name] = digest
+        self._files[name] = hashlib.sha256(content).hexdigest()
         path = self.path / name
-        if self._known.get(name) == digest:
-            try:
-                if path.stat().st_size == len(content):
-                    return
-            except FileNotFoundError:
-                pass
         try:
+            if _holds(path, content):
+                return
             self._replace(path, content)
         except OSError as e:
             raise UsageError(f"cannot write {path}: {why(e)}") from None
         self.written += 1
 
-    def know(self, files: Mapping[str, str]) -> None:
-        """Take it that these files (path -> sha256) are there, instead of reading them."""
-        self._known = files
-
     @property
     def files(self) -> Mapping[str, str]:
-        """The files put or kept so far: path -> sha256."""
+        """The files put so far: path -> sha256."""
         return self._files
-
-    def known(self, starts: Sequence[str]) -> dict[str, str]:
-        """Return the files that are there and whose names start so: path -> sha256."""
-        return {name: d for name, d in self._known.items() if name.startswith(tuple(starts))}
 
     def add(self, files: Mapping[str, str], written: int) -> None:
         """Take in what another writer has put."""
         self._files |= files
         self.written += written
-
-    def keep(self, starts: Sequence[str]) -> bool:
-        """Keep the files whose names start so as they are; return whether all are there."""
-        own = self.known(starts)
-        if not own or not all((self.path / name).is_file() for name in own):
-            return False
-        self._files |= own
-        return True
 
     def _replace(self, path: Path, content: bytes) -> None:
         if path.parent not in self._folders:
@@ -250,7 +218,7 @@ class SiteFolder:
 
     def finish(self, build: Mapping[str, object]) -> int:
         """Write `build.json`, remove files that are no longer made, return how many."""
-        stale = set(self._known) - set(self._files)
+        stale = self._known - set(self._files)
         try:
             gone = [self.path / name for name in stale if _SAFE.fullmatch(name)]
             for path in gone:
@@ -264,6 +232,14 @@ class SiteFolder:
         except OSError as e:
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
         return len(stale)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Return whether a file holds just this."""
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except FileNotFoundError:
+        return False
 
 
 def _of_torn(name: str) -> str:

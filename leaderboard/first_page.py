@@ -43,7 +43,6 @@ def write_first_page(
             "built_at": built_at,
             "inputs": inputs,
             "problems": made.problems,
-            "groups": made.groups,
             "scores": made.scores,
             "ranks": made.ranks,
         }

@@ -10,14 +10,13 @@ from typing import TypeVar
 
 import msgspec
 
-from medhelm import __version__
 from medhelm.errors import RecordError
 from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
 from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import SCHEMA, JudgeLine, Problem, RunPage
+from medhelm_leaderboard.pages import JudgeLine, Problem, RunPage
 from medhelm_leaderboard.plugin_pages import PluginDetails, Transcript
 from medhelm_leaderboard.texts import (
     BenchmarkTexts,
@@ -43,17 +42,12 @@ def run_key(scoring: str, benchmark: str, model: str) -> str:
     return f"run-{short_hash(scoring, benchmark)}-{short_hash(model)}"
 
 
-def file_starts(group: str) -> list[str]:
-    """Return how the names of all files begin that are written for a benchmark and scoring."""
-    return [f"data/{kind}-{group}" for kind in ("run", "answers", "text")]
-
-
 def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
     """Return a hash of all that the pages of these runs are made of.
 
     `secret`: the mark of the key of published hashes, empty where none is published.
     """
-    found = hashlib.sha256(f"{SCHEMA} {__version__} {secret}".encode())
+    found = hashlib.sha256(secret.encode())
     for own in runs:
         folder = own.path.parents[1]
         files = [own.path / "scores.parquet", folder / "responses.jsonl"]

@@ -20,11 +20,11 @@ from medhelm_leaderboard.assets import assets
 from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected, Wanted, collect
-from medhelm_leaderboard.files import Group, SiteFolder
+from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.first_page import write_first_page
 from medhelm_leaderboard.pages import SCHEMA, Problem
 from medhelm_leaderboard.plugin_pages import code_hash, usable
-from medhelm_leaderboard.run_pages import file_starts, fingerprint, short_hash
+from medhelm_leaderboard.run_pages import fingerprint
 from medhelm_leaderboard.scoring_pages import write_scoring
 from medhelm_leaderboard.worker_pool import WorkerPool
 
@@ -73,14 +73,12 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
             site.put(name, content)
         workers = WorkerPool(site, wanted.results, registry)
         try:
-            workers.start(_changed_groups(site, found, made, secret))
+            workers.start(_by_benchmark(found))
             for scoring, cells in found.cells.items():
                 write_scoring(site, scoring, cells, registry, pages, options.settings, made)
-            for group, problems in workers.finish().items():
-                made.groups[group] = msgspec.structs.replace(made.groups[group], problems=problems)
+            made.problems += workers.finish()
         finally:
             workers.close()
-        made.problems += [p for group in made.groups.values() for p in group.problems]
         removed = write_first_page(site, found, registry, options, made, inputs)
     elif site.before is not None:
         made.problems = list(site.before.problems)
@@ -130,23 +128,10 @@ def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
     return {cell.run.benchmark: cell for cell in cells}.values()
 
 
-def _changed_groups(
-    site: SiteFolder, found: Collected, made: Made, secret: str
-) -> dict[str, list[GradedRun]]:
-    """Return the runs of each benchmark whose run pages are to be written. The others are kept."""
-    groups: dict[str, list[GradedRun]] = {}
+def _by_benchmark(found: Collected) -> list[list[GradedRun]]:
+    """Return the runs of each benchmark under each scoring, whose pages are written together."""
+    groups: dict[tuple[str, str], list[GradedRun]] = {}
     for scoring, cells in found.cells.items():
         for cell in cells:
-            groups.setdefault(short_hash(scoring, cell.run.benchmark), []).append(cell.run)
-    before = site.before.groups if site.before else {}
-    changed = {}
-    for name, runs in groups.items():
-        is_open = publish.has_text(runs[0].record.card)
-        made.groups[name] = Group(inputs=fingerprint(runs, "" if is_open else secret))
-        known = before.get(name)
-        is_same = known is not None and known.inputs == made.groups[name].inputs
-        if known is not None and is_same and site.keep(file_starts(name)):
-            made.groups[name] = known
-        else:
-            changed[name] = runs
-    return changed
+            groups.setdefault((scoring, cell.run.benchmark), []).append(cell.run)
+    return list(groups.values())

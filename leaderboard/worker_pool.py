@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -24,7 +24,7 @@ from medhelm.tables.selection import GradedRun
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import usable
-from medhelm_leaderboard.run_pages import file_starts, write_runs
+from medhelm_leaderboard.run_pages import write_runs
 
 _FEW = 20_000
 """Answers below which starting a process takes longer than what it does."""
@@ -39,8 +39,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """(grading folder, its path below the results folder, its record as it is published)."""
     plugins: tuple[str, ...]
     """Plugin files that the user named; those that are installed are found again."""
-    known: dict[str, str]
-    """Files of the earlier build, by path; those of this benchmark."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,18 +56,16 @@ class WorkerPool:
 
     def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
         self._site, self._results, self._registry = site, results, registry
-        self._tasks: SimpleQueue[tuple[str, Task]] = SimpleQueue()
-        self._done: dict[str, Done] = {}
+        self._tasks: SimpleQueue[tuple[int, Task]] = SimpleQueue()
+        self._done: dict[int, Done] = {}
         self._workers: list[subprocess.Popen[bytes]] = []
         self._threads: list[Thread] = []
 
-    def start(self, groups: Mapping[str, Sequence[GradedRun]]) -> None:
-        """Begin to write the pages of these benchmarks, by the names of their groups."""
-        for name, runs in groups.items():
-            self._tasks.put((name, self._task(name, runs)))
-        answers = sum(
-            r.record.instances * r.record.spec.repeats for g in groups.values() for r in g
-        )
+    def start(self, groups: Sequence[Sequence[GradedRun]]) -> None:
+        """Begin to write the pages of these benchmarks, each with its runs under one scoring."""
+        for place, runs in enumerate(groups):
+            self._tasks.put((place, self._task(runs)))
+        answers = sum(r.record.instances * r.record.spec.repeats for g in groups for r in g)
         count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
         for _ in range(count):
             try:
@@ -80,8 +76,8 @@ class WorkerPool:
             self._threads.append(Thread(target=self._feed, args=(worker,), daemon=True))
             self._threads[-1].start()
 
-    def finish(self) -> dict[str, tuple[Problem, ...]]:
-        """Write what is left and wait for the others; return what could not be read, by group.
+    def finish(self) -> list[Problem]:
+        """Write what is left and wait for the others; return what could not be read.
 
         Raises MedhelmError where something could not be written.
         """
@@ -89,11 +85,11 @@ class WorkerPool:
         for thread in self._threads:
             thread.join()
         self._work_here()  # what a worker that was killed has left
-        for done in self._done.values():
+        for _, done in sorted(self._done.items()):
             if done.error:
                 raise MedhelmError(done.error)
             self._site.add(done.files, done.written)
-        return {name: done.problems for name, done in self._done.items()}
+        return [problem for _, done in sorted(self._done.items()) for problem in done.problems]
 
     def close(self) -> None:
         """Stop all workers."""
@@ -132,16 +128,15 @@ class WorkerPool:
         while (task := self._next()) is not None:
             self._done[task[0]] = _work(task[1], self._registry)
 
-    def _task(self, name: str, runs: Sequence[GradedRun]) -> Task:
+    def _task(self, runs: Sequence[GradedRun]) -> Task:
         return Task(
             site=str(self._site.path),
             results=str(self._results),
             runs=tuple((str(r.path), r.folder, r.record) for r in runs),
             plugins=self._registry.files,
-            known=self._site.known(file_starts(name)),
         )
 
-    def _next(self) -> tuple[str, Task] | None:
+    def _next(self) -> tuple[int, Task] | None:
         try:
             return self._tasks.get_nowait()
         except Empty:
@@ -164,7 +159,6 @@ class WorkerPool:
 
 def _work(task: Task, registry: Registry) -> Done:
     site = SiteFolder(Path(task.site))
-    site.know(task.known)
     runs = [GradedRun(Path(path), folder, record) for path, folder, record in task.runs]
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
     problems = write_runs(
