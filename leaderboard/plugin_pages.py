@@ -20,6 +20,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.page import Page
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm.tables.table import Table
+from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
 from medhelm_leaderboard.instance_pages import Details, MetricLine
 from medhelm_leaderboard.pages import MarkLine, PluginPage, Problem
@@ -136,6 +137,7 @@ class PluginDetails:
         self._pages = tuple(pages)
         self._transcript = transcript
         self._failed: dict[str, Problem] = {}
+        self._of_instances: dict[str, Details] = {}
 
     @property
     def problems(self) -> list[Problem]:
@@ -144,25 +146,31 @@ class PluginDetails:
 
     def of_instance(self, instance: Instance) -> tuple[Details | UnsetType, str | UnsetType]:
         """Return the details of an instance, and the page whose detail shows its gold."""
-        own = {p: p.instance for p in self._pages if p.instance is not None}
-        details = self._details(
-            {page: partial(own_part, instance) for page, own_part in own.items()}
-        )
-        gold = [p.name for p in own if p.shows_gold and p.name in dict(details)]
+        details = self._instance(instance)
+        shown = [name for name, _ in details]
+        gold = [p.name for p in self._pages if p.shows_gold and p.name in shown]
         return details or UNSET, gold[0] if gold else UNSET
 
     def of_answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Details | UnsetType:
-        """Return the details of an answer. A system prompt is its owner's and is not handed on."""
+        """Return the details of an answer. System prompts and paths are not handed on."""
+        shown = [name for name, _ in self._instance(episode.instance)]
+        own = [(p, p.answer) for p in self._pages if p.instance is None or p.name in shown]
+        if not own:
+            return UNSET
         messages = tuple(m for m in episode.messages if m.role != "system")
-        shown = msgspec.structs.replace(episode, messages=messages)
+        served = publish.plain_name(episode.response.served_model)
+        response = msgspec.structs.replace(episode.response, served_model=served)
+        stripped = msgspec.structs.replace(episode, messages=messages, response=response)
         values = {line.metric: line.value for line in scores}
-        own = {p: p.answer for p in self._pages if p.answer is not None}
-        return (
-            self._details(
-                {page: partial(own_part, shown, values) for page, own_part in own.items()}
-            )
-            or UNSET
-        )
+        calls = {page: partial(answer, stripped, values) for page, answer in own if answer}
+        return self._details(calls) or UNSET
+
+    def _instance(self, instance: Instance) -> Details:
+        """Return the details of an instance, which each of its answers asks for."""
+        if instance.id not in self._of_instances:
+            calls = {p: partial(p.instance, instance) for p in self._pages if p.instance}
+            self._of_instances[instance.id] = self._details(calls)
+        return self._of_instances[instance.id]
 
     def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
         """Return who said what in an episode of many calls: as its protocol tells it, else call by call."""

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, RunRecord, UsageTotals
+from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, UsageTotals
 from medhelm.schema.score import Scoring
 from medhelm.tables.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
 from medhelm.tables.published import PublishedRuns
@@ -159,37 +160,56 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     that every number stays the same.
     """
     record, change = named(cell.run).record, msgspec.structs.replace
-    spec = change(record.spec, model=_stripped_model(record.spec.model))
-    card = record.card
+    card = change(record.card, plugin="")
     if card.data_class != "public":
         card = change(card, instruction="", source="")
-    grading = record.grading if places is None else change(record.grading, parts=())
+    grading = record.grading
+    if grading.jury is not None:
+        grading = change(grading, jury=_stripped_jury(grading.jury, card))
+    judges = [
+        change(j, judge=_stripped_model(j.judge), served_models=_served(j.served_models))
+        for j in record.judges
+    ]
     stripped = change(
         record,
-        spec=spec,
-        card=change(card, plugin=""),
-        grading=grading,
+        spec=change(record.spec, model=_stripped_model(record.spec.model)),
+        card=card,
+        grading=grading if has_text(card) else change(grading, parts=()),
         provenance=dict(provenance(record)),
-        served_models=dict(served(record)),
+        served_models=_served(record.served_models),
+        judges=tuple(judges),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
-    scores = {
-        name: own if places is None else _placed(own, places) for name, own in cell.scores.items()
-    }
-    return Cell(run, scores)
+    if places is None:
+        return Cell(run, cell.scores)
+    return Cell(run, {name: _placed(own, places) for name, own in cell.scores.items()})
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
-    return msgspec.structs.replace(
-        model,
+    """Return what may be known of a model: field by field, so that a new one stays unknown."""
+    return ModelSpec(
+        name=model.name,
+        provider=model.provider,
         model=plain_name(model.model) if model.model else "",
-        base_url=None,
-        api_key_env=None,
-        system_prompt=None,
-        extra_body={},
+        endpoint_class=model.endpoint_class,
+        weights=model.weights,
+        reasoning=model.reasoning,
+        max_output_tokens=model.max_output_tokens,
+        context_window=model.context_window,
         sampling=msgspec.structs.replace(model.sampling, stop=()),
-        note="",
+        json_schema=model.json_schema,
+        price=model.price,
     )
+
+
+def _stripped_jury(terms: JuryTerms, card: BenchmarkCard) -> JuryTerms:
+    change = msgspec.structs.replace
+    judges = tuple(map(_stripped_model, terms.jury.judges))
+    rubric = terms.rubric
+    if card.data_class != "public":
+        criteria = tuple(change(c, text="") for c in rubric.criteria)
+        rubric = change(rubric, task="", criteria=criteria, reference="")
+    return change(terms, jury=change(terms.jury, judges=judges), rubric=rubric, instruction="")
 
 
 def _placed(scores: MetricScores, places: Keys) -> MetricScores:
@@ -313,6 +333,14 @@ def run_line(record: RunRecord) -> RunLine:
 def served(record: RunRecord) -> list[tuple[str, int]]:
     """Return model ids and fingerprints as served, with counts."""
     return [(plain_name(name), n) for name, n in sorted(record.served_models.items())]
+
+
+def _served(found: Mapping[str, int]) -> dict[str, int]:
+    """Return them as a record holds them. Those that are not published are one."""
+    sums: Counter[str] = Counter()
+    for name, n in found.items():
+        sums[plain_name(name)] += n
+    return dict(sums)
 
 
 def usage(totals: UsageTotals) -> list[tuple[str, int]]:

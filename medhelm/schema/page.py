@@ -32,7 +32,8 @@ class Page:
     instance: Callable[[Instance], object] | None = None
     """Returns what the page shows of an instance whose text is published."""
     answer: Callable[[Episode, Mapping[str, float | None]], object] | None = None
-    """Returns what it shows of an answer to such an instance; the mapping holds the scores by metric."""
+    """Returns what it shows of an answer; the mapping holds the scores by metric. A page with
+    `instance` is asked only where that returned something."""
     shows_gold: bool = False
     """True if `instance` shows the gold, in place of references and answer key."""
     origin: str = ""
