@@ -9,6 +9,7 @@ import hashlib
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def code_hash(page: Page) -> str:
     """Return a hash of the modules beside a page's plugin, which decide its data."""
     found = hashlib.sha256()
     for path in sorted(Path(page.origin).parent.glob("*.py")):
-        found.update(path.read_bytes())
+        with suppress(OSError):  # a folder of that name, or what only others may read
+            found.update(path.read_bytes())
     return found.hexdigest()
 
 

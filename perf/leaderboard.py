@@ -2,8 +2,8 @@
 
     python perf/leaderboard.py [MODELS BENCHMARKS INSTANCES]
 
-Prints seconds and peak memory of a whole build, of a build after one run was graded again and of
-one after nothing changed; sizes of what a page loads; and, where Playwright's package and Chromium
+Prints seconds and peak memory of a whole build, of one after nothing changed and of one after one
+run was graded again, which is whole too but writes only what differs; sizes of what a page loads; and, where Playwright's package and Chromium
 are there, the seconds until the overview can be used. Targets: 20 s and 1 GiB; 1 s.
 """
 

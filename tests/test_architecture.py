@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -157,6 +158,13 @@ def test_plugins_import_only_medhelm_and_the_standard_library(folder: str) -> No
                 assert not (PACKAGE / f"{rest}.py").exists(), f"{path} imports medhelm.{rest}"
             else:
                 assert top in sys.stdlib_module_names, f"{path} imports {name} at module level"
+
+
+def test_the_site_holds_no_word_of_a_benchmark() -> None:
+    word = re.compile(r"noharm|\bharm|omission|commission|\bmenu\b|(?<!form-)\bactions?\b", re.I)
+    texts = [p for p in SITE.rglob("*") if p.suffix in (".py", ".js", ".css", ".html")]
+    lines = [(p.name, line) for p in texts for line in p.read_text("utf-8").splitlines()]
+    assert len(lines) > 5000 and not [found for found in lines if word.search(found[1])]
 
 
 def test_only_three_modules_and_the_launcher_know_hydra() -> None:

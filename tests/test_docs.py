@@ -43,7 +43,7 @@ NOT_RUN = {
 }
 """Lines of blocks without a language, which are not executed, and why."""
 
-FILES = {"python", "yaml", "jsonl", "toml"}
+FILES = {"js", "python", "yaml", "jsonl", "toml"}
 """Languages of blocks that may have a file name."""
 
 

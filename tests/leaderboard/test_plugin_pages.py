@@ -19,7 +19,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.episode import Episode
 from medhelm.store.records import instance_key
 from medhelm.tables.table import Settings
-from medhelm_leaderboard import run_pages
+from medhelm_leaderboard import run_pages, worker_pool
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.plugin_pages import PluginDetails
 from medhelm_leaderboard.site import Built, SiteOptions, build_site
@@ -317,6 +317,25 @@ def test_a_page_that_fails_is_named_in_one_line_and_the_rest_is_built(
     for path in (tmp_path / "plain" / "tables").rglob("*.csv"):
         other = tmp_path / "site" / path.relative_to(tmp_path / "plain")
         assert other.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.slow
+def test_other_processes_ask_the_plugin_too(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And name what failed there; the plugin's path holds a blank, and a folder is named `x.py`."""
+    code = GOOD.replace("scores):\n    return 1", "scores):\n    return 1 // 0")
+    plugin = bring(tmp_path / "a folder", HEAD + code + HOOK)
+    (plugin.parent / "x.py").mkdir()
+    alone = build(results, tmp_path / "alone", plugin)
+    monkeypatch.setattr(worker_pool, "_FEW", 0)
+    monkeypatch.setattr(worker_pool.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_work_here", lambda self: None)
+    built = build(results, tmp_path / "site", plugin)
+    assert built.problems == alone.problems and len(built.problems) == 1
+    for path in (tmp_path / "alone" / "data").glob("text-*"):
+        other = tmp_path / "site" / "data" / path.name
+        assert b'["acme",1]' in path.read_bytes() and other.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.slow
