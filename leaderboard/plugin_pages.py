@@ -49,8 +49,9 @@ def fault_of(page: Page, error: BaseException) -> str:
 
 
 def _plugin(page: Page) -> str:
-    """Return how a plugin is named in public: its file within its folder."""
-    return "/".join(Path(page.origin).parts[-2:])
+    """Return how a plugin is named in public: its package or its file, without the folders above."""
+    path = Path(page.origin)
+    return path.parent.name if path.name == "__init__.py" else path.name
 
 
 def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:

@@ -25,7 +25,7 @@ from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, UsageTotals
+from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
 from medhelm.schema.score import Scoring
 from medhelm.tables.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
 from medhelm.tables.published import PublishedRuns
@@ -160,6 +160,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     that every number stays the same.
     """
     record, change = named(cell.run).record, msgspec.structs.replace
+    spec = record.spec
     card = change(record.card, plugin="")
     if card.data_class != "public":
         card = change(card, instruction="", source="")
@@ -170,13 +171,32 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         change(j, judge=_stripped_model(j.judge), served_models=_served(j.served_models))
         for j in record.judges
     ]
-    stripped = change(
-        record,
-        spec=change(record.spec, model=_stripped_model(record.spec.model)),
-        card=card,
+    stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
+        spec=RunSpec(
+            benchmark=spec.benchmark,
+            benchmark_version=spec.benchmark_version,
+            data=spec.data,
+            split=spec.split,
+            dataset_sha256=spec.dataset_sha256,
+            prompt_name=spec.prompt_name,
+            prompt_version=spec.prompt_version,
+            prompt_sha256=spec.prompt_sha256,
+            model=_stripped_model(spec.model),
+            max_output_tokens=spec.max_output_tokens,
+            repeats=spec.repeats,
+            seed=spec.seed,
+            max_instances=spec.max_instances,
+        ),
+        request_hash=record.request_hash,
         grading=grading if has_text(card) else change(grading, parts=()),
-        provenance=dict(provenance(record)),
+        grading_hash=record.grading_hash,
+        card=card,
+        state=record.state,
+        instances=record.instances,
+        results=record.results,
+        usage=record.usage,
         served_models=_served(record.served_models),
+        provenance=dict(provenance(record)),
         judges=tuple(judges),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
@@ -186,7 +206,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
-    """Return what may be known of a model: field by field, so that a new one stays unknown."""
+    """Return what may be known of a model."""
     return ModelSpec(
         name=model.name,
         provider=model.provider,
