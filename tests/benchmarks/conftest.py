@@ -19,7 +19,7 @@ NAMES = sorted(
     path.stem
     for path in HOME.iterdir()
     if (path.suffix in (".py", ".yaml") or (path / "__init__.py").is_file())
-    and path.stem not in ("__init__", "noharm")
+    and path.stem not in ("__init__", "noharm", "noharm_page")
 )
 """All benchmarks that come with medhelm."""
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from medhelm.grading.jury.metric import default_jury
 from medhelm.grading.scoring import _UsageSum
 from medhelm.grading.sum_columns import Tally
@@ -9,6 +11,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import Score
+from tests.store.test_records import SPEC
 
 MEAN = MetricRef(
     name="m",
@@ -54,10 +57,10 @@ def test_cut_answers_are_those_that_were_scored_all_the_same() -> None:
 
 
 def test_what_an_endpoint_does_not_report_is_unknown_and_not_0() -> None:
-    sums = _UsageSum(output_limit=10)
+    sums = _UsageSum(msgspec.structs.replace(SPEC, max_output_tokens=10))
     sums.add(episode("a", usage=Usage(input_tokens=5, output_tokens=3)))
     sums.add(episode("b", usage=Usage(input_tokens=5)))
     sums.add(episode("c", finish="error"))
-    totals = sums.totals()
+    totals = sums.own.totals()
     assert (totals.requests, totals.unknown, sums.errors) == (2, 1, 1)
     assert (totals.input_tokens, totals.output_tokens, totals.output_limit_tokens) == (10, 3, 20)

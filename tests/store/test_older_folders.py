@@ -115,11 +115,18 @@ def test_a_whole_run_is_tabulated_to_the_same_numbers_and_not_changed(
 def test_a_whole_run_asks_nothing_and_is_not_changed(
     kind: str, results: Copy, server: FaultServer
 ) -> None:
+    """A benchmark of medhelm whose file has changed since is graded anew, and asks nothing."""
     folder = results(WHOLE / kind)
     before = hashes_of(folder)
     KINDS[kind].ask(folder)
     assert server.requests == 0
-    assert hashes_of(folder) == before
+    after = hashes_of(folder)
+    if kind == "labels":
+        before, after = (
+            {name: digest for name, digest in found.items() if "gradings" not in name}
+            for found in (before, after)
+        )
+    assert after == before
 
 
 @pytest.mark.slow
