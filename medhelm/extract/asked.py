@@ -24,6 +24,8 @@ _ASKS = re.compile(
 _UNIT_COMES = re.compile(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
 _CLOSES = re.compile(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
+_YEAR = re.compile(r"\((?:19|20)\d\d\)")
+"""The year of a score's release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,7 @@ class Asked:
 
     def by_name(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind with the names of what is asked for."""
-        return replace(kind, is_asked=self.is_named, is_asked_by=self.ends)
+        return replace(kind, is_known=True, is_asked=self.is_named, is_asked_by=self.ends)
 
     def narrow(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind without the values that cannot answer, and with the names that do."""
@@ -121,6 +123,10 @@ class Asked:
         def find(text: str) -> list[Value[T]]:
             found = []
             for value in kind.find(text):
+                if units == {"point"} and _YEAR.fullmatch(text, value.start - 1, value.end + 1):
+                    continue
+                if units == {"point"} and value.value is None and value.end - value.start < 6:
+                    value = kind.of_maximum(text, value)
                 unit, end = unit_at(text, value.end)
                 if value.is_operand or not unit or unit in units:
                     fits = unit not in ("", "point") and not value.is_operand

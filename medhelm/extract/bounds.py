@@ -19,7 +19,7 @@ _OR_MORE = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(
-    r"\s{0,2}[\w%/^]{0,12}\s{0,2}(?:[-\u2013\u2014]|\bto\b|\u00b1|\+/-|\bthrough\b)\s{0,2}\.?\d",
+    r"\s{0,2}[\w%/^]{0,12}\s{0,2}(?:[-\u2013]|(?<!\s)\u2014|\bto\b|\u00b1|\+/-|\bthrough\b)\s{0,2}\.?\d",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\bbetween\s{1,3}$", re.IGNORECASE)

@@ -25,8 +25,8 @@ _DATE = re.compile(
     r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
 )
 _WEEKS_DAYS = re.compile(
-    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w)(?![a-z])[\s,&+\"']{0,5}(?:and\s{1,3})?[\"']?"
-    r"(?P<d>\d{1,3})\s{0,3}(?:days?|d)(?![a-z])"
+    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w|semaines?|SA|semanas?|settimane|wochen|SSW)(?![a-z])[\s,&+\"']{0,5}(?:(?:and|et|und|y|e)\s{1,3})?[\"']?"
+    r"(?P<d>\d{1,3})\s{0,3}(?:days?|d|jours?|j|d[ií]as?|giorni|tage?)(?![a-z])"
     r"|(?<![\d.])(?P<fw>\d{1,2})\s{0,2}(?:\+\s{0,2}|\s)(?P<fd>[0-6])/7\s{0,3}(?:weeks?|wks?|w)\b"
     r"|(?<![\d.])(?P<pw>\d{1,2})\s{0,2}\+\s{0,2}(?P<pd>[0-6])\s{0,3}(?:weeks?|wks?|w)\b"
     r"|(?<![\w.+*/\u00d7-])(?<![+*/\u00d7-]\s)(?P<bw>[1-4]\d|[4-9])\+(?P<bd>[0-6])"

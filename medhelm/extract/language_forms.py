@@ -27,7 +27,7 @@ def answer_is(language: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}[ \t]{{0,3}}"
         rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?"
-        rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail}))"
+        rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail})|(?=[ \t]\(?(?-i:[A-Z])\)?[.!]{{0,1}}\s{{0,9}}$))"
         rf"|{right}[ \t]{{0,3}}{is_}[ \t]{{0,3}}:?|{choose})[ \t*_`:]{{0,9}}",
         re.IGNORECASE,
     )

@@ -64,7 +64,7 @@ _LINE = re.compile(
     r"(?:"
     r"ans(?:wer)?(?:[ \t]{1,9}(?:choice|option|letter))?[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}"
     r"(?:[:=\uff1a]|-(?=[ \t])|[\u2013\u2014]|\.(?=[ \t])|$|(?=\(?[A-Z]\)?[.)*]{0,4}[ \t]{0,9}$))"
-    r"|(?:choice|option)[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}[:=]"
+    r"|(?:choice|option|label|verdict)[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}[:=]"
     r")[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -83,7 +83,7 @@ _PHRASE = re.compile(
 )
 _KEY = re.compile(
     r"""["'](?:(?:final|correct|selected|best|chosen|predicted|my)[_ ]?)?"""
-    r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result"""
+    r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result|label|verdict"""
     rf"""|solution|{words("answer")})"""
     r"""(?:[_ ]?(?:letter|choice|option|label))?["'][ \t]{0,9}:\s{0,9}""",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ Every search is linear in the text's length.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _GROUPED = re.compile("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,|\\{,\\})(?=\\d{3}(?!\\d))")
 """Spaces and LaTeX commas between thousands."""
@@ -25,6 +26,8 @@ _PLAIN |= {0x22C5: "\u00b7", 0x2217: "\u00d7", 0x00F7: "/", 0x2215: "/", 0x2044:
 _PLAIN |= {0x3A3: " total ", 0x2211: " total ", 0x2234: "therefore ", 0x2026: "..."}
 _PLAIN |= {0x2A7D: "\u2264", 0x2A7E: "\u2265", 0x2019: "'", 0x3002: ". ", 0x2500: "-"}
 
+_ESCAPED_LINE_END = re.compile(r"\\n(?![a-z])")
+"""A line end within a JSON string. The names of LaTeX commands are in lower case."""
 _COMMAND = re.compile(
     r"\\(?:begin|end)\{[^{}]{0,20}\}|\\([A-Za-z]{1,20})\s?(\{)?|\\(.)|([\^_])\{|([{}])", re.DOTALL
 )
@@ -62,6 +65,11 @@ _LEADERS = re.compile(
     r"|(?<=[\w)%])[ \t]?(?:[-_\u2013\u2014][ \t]?){3,60}(?=\d)"
 )
 """Dots or dashes that lead from a name to its value."""
+_TIMES = re.compile(
+    r"(?<=[\w)\]])\sx\s(?=[\[({\d]|(?:min|max)\b|[A-Za-z\u0391-\u03c9]{1,14}\s?[\[(/^])",
+    re.IGNORECASE,
+)
+"""The letter x between two factors of a formula."""
 _ABOUT = re.compile(r"~(?=[ \t]{0,2}[-+]?\.?\d)")
 _ROUND_CALL = re.compile(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
 _PROMPT = re.compile(r"^>>>[ \t]?", re.MULTILINE)
@@ -82,6 +90,7 @@ _COMMA = re.compile(r"(?<=\d),(?=\d)")
 _BODY_SURFACE = re.compile(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
 
 
+@lru_cache(maxsize=8)
 def plain(text: str) -> str:
     """Return `text` with plain digits and operators, without marks of emphasis and LaTeX.
 
@@ -93,6 +102,8 @@ def plain(text: str) -> str:
         text = text.replace("\ufe0f", "")
         text = _HALF.sub(lambda m: _half(m), text).translate(_PLAIN)
         text = _POWER.sub(lambda m: "^" + m[0].translate(_LOWERED), text)
+    if "\\n" in text:
+        text = _ESCAPED_LINE_END.sub("\n", text)
     if "\\" in text or "{" in text:
         text = _without_latex(text)
     text = _STARS.sub(lambda m: _operator(m), text)
@@ -100,6 +111,8 @@ def plain(text: str) -> str:
     if ">>>" in text or "round(" in text:
         text = _PROMPT.sub("", _ROUND_CALL.sub(r"\1", text))
     text = _ABOUT.sub("\u2248", text)
+    if " x " in text:
+        text = _TIMES.sub(" \u00d7 ", text)
     text = _WORKED_OUT.sub(r"\1 = ", _ARROW.sub("\u2192", text))
     text = _LEADERS.sub(": ", text)
     if (

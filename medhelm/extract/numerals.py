@@ -36,7 +36,7 @@ _IN_WORDS = re.compile(
     rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{'|'.join(_SPELLED)})\b(?![-\w])"
     r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteria)\b"
     rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{'|'.join(_SPELLED)})\W{{0,3}}$"
-    r"|\W{0,12}$|\s{0,2}[.,;:!(])",
+    r"|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",
     re.IGNORECASE,
 )
 """A number in words where it can only be a result."""
@@ -98,7 +98,9 @@ _OPERATOR_AFTER = re.compile(
     r"[\s)\]]{0,3}[-+*\u00d7/^\u2013][\s(\[]{0,3}[-+]?[\d.]"
     r"|\s{0,2}[A-Za-z\u00b5%][\w\u00b5%/^.]{0,15}[\s)\]]{1,3}[-+*\u00d7/\u2013]\s{0,3}[(\[]{0,3}\s?[\d.]"
     r"|[\s)\]]{0,3}(?:\s[A-Za-z/\u00b5%^\d]{1,12})?\s(?:plus|minus|times|divided by|multiplied by)\s"
-    r"|[\s)\]]{0,3}[*\u00d7/+]\s{0,2}(?:\(|sqrt|ln|log|exp|\u221a)"
+    r"|[\s)\]]{0,3}[*\u00d7/+]\s{0,2}(?:[(\[{]|sqrt|ln|log|exp|\u221a)"
+    r"|[\s)\]]{0,3}[*\u00d7^]\s{0,2}[A-Za-z\u0391-\u03c9]"
+    r"|(?:(?<=\(\d)|(?<=\(\d\d)|(?<=\(\d\d\d))\s?[-+\u2013]\s?[A-Za-z]"
 )
 _ABOUT = re.compile(
     r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$", re.IGNORECASE
@@ -263,6 +265,12 @@ def _part(digits: str) -> float | None:
     return float(match[1]) if match and is_score else None
 
 
+def _of_maximum(text: str, value: Value[Number]) -> Value[Number]:
+    """Return the points of a fraction (4/9) that is one in a reply about a score."""
+    part = None if value.is_operand else _part(text[value.start : value.end])
+    return value if part is None else replace(value, value=Number(part), reason="")
+
+
 def merge(a: Number, b: Number) -> Number | None:
     """Return the more precise of two numbers where one is a rounding of the other, else None."""
     if a.value == b.value:
@@ -284,9 +292,15 @@ def _rounds(fine: Number, coarse: Number) -> bool:
     return abs(fine.value - coarse.value) <= half * (1 + 1e-9)
 
 
+def _is_sum(values: list[Number], total: Number) -> bool:
+    return math.isclose(sum(number.value for number in values), total.value, rel_tol=1e-9)
+
+
 NUMBER: Kind[Number] = Kind(
     noun="number",
     has_unit=True,
+    is_sum=_is_sum,
+    of_maximum=_of_maximum,
     find=_find,
     merge=merge,
     same=lambda number: f"{number.value:.2e}",

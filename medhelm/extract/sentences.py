@@ -18,6 +18,8 @@ _SPELLED = re.compile(
     r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten)\s(?:points?|criteria)\b",
     re.IGNORECASE,
 )
+_INNER = re.compile(r"(?<=[-+*/\u00d7]\s)\(([^()=]{1,80}?)\s?[=\u2248][^()=]{1,20}\)")
+"""A part of a calculation in brackets, with its own result."""
 _LIMITS = re.compile(
     r"[(\[](?:[a-z ]{0,20}\s)?[<>\u2264\u2265]?\s?\d[\d.,]*(?:\s?[-\u2013]\s?\d[\d.,]*)\s?[^\d()\[\]]{0,15}[)\]]"
 )
@@ -57,11 +59,16 @@ _RESUMES = re.compile(
     r"\W*(?:the )?(?:therefore|thus|hence|so|final|answer|result|total|conclusion|calculation)\b",
     re.IGNORECASE,
 )
-_WORKING = re.compile("[=\u2248+*/\u00d7^(]|\\d\\s?-|\u2192")
+_WORKING = re.compile("[=\u2248*\u00d7^(]|[\\d)]\\s?[-+/]|[+/]\\s?[\\d(]|\u2192")
 _EXPRESSION = re.compile(
     r"[\d\s.()]*\d\s?[-+*/\u00d7\u2212\u2013^][\d\s.()*/+\u00d7\u2212^-]*\d[\s)]*"
 )
 _OPEN_END = re.compile(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
+_LEADING_VALUE = re.compile(r"[-+(\s]{0,4}[\d.,]+|(?=[^\W\d])")
+_STATED = re.compile(
+    r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
+)
+"""A finished statement whose working follows."""
 _BREAK = re.compile(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
@@ -116,6 +123,8 @@ def _lines(text: str) -> Iterator[str]:
         if again and working and again[1].strip() == working[1].strip():
             line = line[len(again[1]) :].lstrip()
         is_open = _OPEN_END.search(held[-20:]) is not None and not is_item
+        if held.endswith(":"):
+            is_open = is_open and not _STATED.search(held[-60:]) and _is_result(line)
         if held and (is_open or (line[0] in "=\u2248\u2192" and _WORKING.search(held))):
             held = held + " " + line if len(held) < _SENTENCE else line
             continue
@@ -124,6 +133,12 @@ def _lines(text: str) -> Iterator[str]:
         held = line
     if held:
         yield held
+
+
+def _is_result(line: str) -> bool:
+    """Return whether a line can be what the one above, which ends with a colon, announces."""
+    found = _LEADING_VALUE.match(line)
+    return found is None or "=" in line or "\u2248" in line or len(line) - found.end() < 25
 
 
 def _joint(cell: str) -> str:
@@ -139,6 +154,8 @@ def _without_asides(sentence: str) -> str:
     weeks = _WEEKS_ASIDE.search(sentence)
     if weeks and weeks.start() and not _DAYS.search(sentence, 0, weeks.start()):
         sentence = _WEEKS_ASIDE.sub(r", i.e. \1", sentence, count=1)
+    if "=" in sentence:
+        sentence = _INNER.sub(r"(\1)", sentence)
     bare = sentence
     for _ in range(2):
         bare = _ASIDE.sub(lambda m: m[0] if _is_calculation(m) else " ", bare)

@@ -18,12 +18,17 @@ SHORT = 400
 _MANY = 30
 """Statements of one kind that are read, the last ones."""
 _ANSWER_IS = re.compile(
-    r"\b(?:answer|option|choice|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
+    r"\b(?:answer|option|choice|label|verdict|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
     r"(?:\s+(?:to|for)\s+(?:this|the)\s+question)?"
     r"\s{0,9}(?:(?:(?:clearly|therefore|thus|definitely|then|probably|likely|most\s+likely)\s+)?"
-    r"(?:is|(?:would|should|must|will|has\s+to)\s+be)\b|[:=])\s{0,9}",
+    r"(?:is|(?:would|should|must|will|has\s+to)\s+be)\b|['\u2019]s(?=\s)|[:=])\s{0,9}",
     re.IGNORECASE,
 )
+_NAMED_WRONG = re.compile(
+    r"^\W{0,4}(?:so\s+|thus\s+|hence\s+)?the\s+(?:incorrect|false|wrong|untrue)\s+(?:statement|assertion|affirmation)\s+is\b:?\s{0,9}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The one statement that is wrong, which only a question that asks for it makes a reply name."""
 _MOST_IS = re.compile(
     r"(?<!-)\b(?:most\s+\w+|best|correct|right)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}",
     re.IGNORECASE,
@@ -60,7 +65,7 @@ _FAVOURS = re.compile(
 _IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
 """The beginning of a clause in which only something speaks for a letter, not the whole."""
 _NAMED_LAST = re.compile(
-    r"(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:the\s+)?answer\s+[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
+    r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?answer|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\])\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
 )
 """`answer B`, set off at the end of a sentence."""
 _ONLY_RIGHT = re.compile(
@@ -123,7 +128,7 @@ _THEREFORE = re.compile(
     r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
     r"[(\[\"']{0,3}((?-i:[A-Z]))"
     r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}[,;!]|[)\]\"']{0,2}\s+because\b"
-    r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z]))",
+    r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z])|\sit\s+is\b|\s\((?-i:[a-z ]{2,20})\)[\s.]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _BOLD = re.compile(r"\*\*\(?([A-Z][.):]\)?\s{0,3}[^*\n]{1,300})\*\*")
@@ -174,6 +179,8 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
     for match in _last_ones(_ANSWER_IS, plain):
         if _is_meant(options, plain, match):
             yield from _if_any(_answer_at(options, plain, match.end()), match, True)
+    for match in _last_ones(_NAMED_WRONG, plain):
+        yield from _if_any(options.read(_line_at(options, plain, match.end())), match, True)
     yield from _in_other_languages(options, plain)
     for match in _last_ones(_MOST_IS, plain):
         reading = options.read(_line_at(options, plain, match.end()))

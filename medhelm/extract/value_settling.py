@@ -7,13 +7,13 @@ from typing import TypeVar, cast
 
 from medhelm.extract.reading import Reading
 from medhelm.extract.value_types import Kind, Statement, differ
+from medhelm.extract.value_words import GENERAL_NAMES
 
 T = TypeVar("T")
 
-_GENERAL = {"score", "result", "total", "sum", "points", "number", "value"}
-"""Words by which a conclusion names what was asked for, whatever it is."""
 _POINTS = (("point",), ("points",))
 _THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
+_LIMITS = ("only a bound", "a range")
 
 
 def agreed(found: list[tuple[T | None, str]], kind: Kind[T]) -> Reading[T]:
@@ -47,8 +47,9 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
             return Reading(opening.value)
         return Reading(None, "the answer was cut before a result is stated")
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
+    results = results or [s for s in found if s.fits and not (s.is_secondary or s.is_supposed)]
     results = results or [s for s in found if s.level >= 1]
-    results = _best_named(results, kind)
+    results = _best_named(_without_subtotals(results, kind), kind)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
     last = results[-1]
@@ -77,6 +78,15 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     return Reading(_as_repeated(value, last, found, kind))
 
 
+def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+    """Return the results without those of a count that goes on, where the last one is its end."""
+    counts = [s for s in results if s.is_running and s.value is not None]
+    if len(counts) < 3 or not counts[-1].value or not _agrees(results[-1], counts[-1].value, kind):
+        return results
+    earlier = [s.value for s in counts if not _agrees(s, counts[-1].value, kind)]
+    return [s for s in results if not any(v is not None and _agrees(s, v, kind) for v in earlier)]
+
+
 def _differing(
     value: T, last: Statement[T], results: list[Statement[T]], is_confirmed: bool, kind: Kind[T]
 ) -> Reading[T] | None:
@@ -85,7 +95,7 @@ def _differing(
         if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
             continue
         is_same = bool(s.key) and s.key == last.key
-        if s.key and {*s.key} <= _GENERAL and s.level >= 2 and last.is_asked and not s.is_used:
+        if s.key and {*s.key} <= GENERAL_NAMES and s.level >= 2 and last.is_asked and not s.is_used:
             return Reading(None, differ(s.value, value, kind))
         if s.is_opening and (is_same or _is_restated(s, results, kind)):
             return Reading(None, differ(s.value, value, kind))
@@ -112,8 +122,10 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     """
     items = [s for s in results if s.key in _POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
-    stated = [s for s in stated if not s.reason.startswith(_THRESHOLDS)] or stated
+    limits = _LIMITS if kind.is_known else _THRESHOLDS
+    stated = [s for s in stated if not s.reason.startswith(limits)] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
+    strong = [s for s in strong if not s.is_running] or strong[-1:]
     if not strong:
         return stated
     named = [s for s in strong if s.is_asked and not s.is_running]
@@ -128,14 +140,14 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         for s in stated
         if s in strong
         or (s.is_computed and s.at > last)
-        or (_GENERAL & {*s.key} and not s.is_supposed and not s.is_used)
+        or (GENERAL_NAMES & {*s.key} and not s.is_supposed and not s.is_used)
     ]
     return [s for s in kept if s.value is not None] or kept
 
 
 def _named_before(last: Statement[T], results: list[Statement[T]], kind: Kind[T]) -> T | None:
     """Return what is called by the name that was asked for where a mere calculation follows it."""
-    if last.is_asked or last.fits or not last.is_computed or _GENERAL & {*last.key}:
+    if last.is_asked or last.fits or not last.is_computed or GENERAL_NAMES & {*last.key}:
         return None
     for s in results:
         is_named = s.is_asked and s.fits and last.value is not None and s.value is not None
@@ -146,7 +158,7 @@ def _named_before(last: Statement[T], results: list[Statement[T]], kind: Kind[T]
 
 def _is_another(s: Statement[T], last: Statement[T]) -> bool:
     """Return whether a result in the unit that was asked for is called by a name of its own."""
-    return not (last.is_asked or s.is_used or _GENERAL & {*last.key}) and s.key != last.key
+    return not (last.is_asked or s.is_used or GENERAL_NAMES & {*last.key}) and s.key != last.key
 
 
 def _agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
@@ -157,7 +169,7 @@ def _confirmed(
     value: T, last: Statement[T], before: list[Statement[T]], kind: Kind[T]
 ) -> tuple[T, bool]:
     """Return the last result as precise as others state it, and whether anything confirms it."""
-    is_general = {*last.key} <= _GENERAL
+    is_general = {*last.key} <= GENERAL_NAMES
     is_confirmed = last.is_computed or (last.level == 2 and (last.is_named or is_general))
     nearest = next((s for s in reversed(before) if s.is_computed), None)
     for s in before:
@@ -206,12 +218,14 @@ def _supposed_beside(
 
 def _is_other(opening: Statement[T], last: Statement[T], is_confirmed: bool) -> bool:
     """Return whether what opens a text is another thing than what it concludes."""
-    names = {"score", "result", "total", "sum", "points", "number", "criteria"}
     is_told_apart = last.key and opening.key and not {*last.key} & {*opening.key}
     is_concluded = is_confirmed and last.level == 2 and last.is_named
     is_input = opening.level < 2 or not opening.is_named
     return bool(
-        is_told_apart and is_concluded and is_input and not names & {*last.key, *opening.key}
+        is_told_apart
+        and is_concluded
+        and is_input
+        and not GENERAL_NAMES & {*last.key, *opening.key}
     )
 
 
@@ -251,12 +265,16 @@ def _is_aside(last: Statement[T], before: list[Statement[T]], kind: Kind[T]) -> 
     )
 
 
+def _is_total(s: Statement[T]) -> bool:
+    return s.level == 2 and bool(GENERAL_NAMES & {*s.key}) and not s.is_secondary
+
+
 def _unless_worked_out_otherwise(
     reading: Reading[T], answer: Statement[T], found: list[Statement[T]], kind: Kind[T]
 ) -> Reading[T]:
     """Return the reading, unless what follows the answer works out to another value."""
     after = [s for s in found if s.at > answer.at]
-    if reading.value is None or not any(s.is_computed for s in after):
+    if reading.value is None or not any(s.is_computed or _is_total(s) for s in after):
         return reading
     other = settle(after, kind).value
     if other is None:

@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
-from medhelm.extract.value_types import Kind, Statement, Value, differ
+from medhelm.extract.value_pairs import alternatives, is_rounded, same_amount
+from medhelm.extract.value_types import Kind, Statement, Value
 from medhelm.extract.value_words import (
     AFTER_EQUALS,
+    ALL,
     ALTERNATIVE,
     ARITHMETIC,
     ATTAINED,
-    BESIDE,
     BETWEEN_WORDS,
     CLAUSE,
     CLOSE,
@@ -35,6 +35,7 @@ from medhelm.extract.value_words import (
     FILLER,
     FORMULA,
     GENERAL,
+    GENERAL_NAMES,
     HOURLY,
     IF,
     INDEFINITE,
@@ -42,10 +43,11 @@ from medhelm.extract.value_words import (
     INTERPRETS,
     ITEM,
     ITEM_POINTS,
+    LED,
     NAME_BEFORE,
     NAMED,
+    OPERATION,
     OTHER,
-    PARALLEL,
     PARTICIPLES,
     POINTS,
     PUT_IN,
@@ -110,7 +112,9 @@ def _of_sentence(
 ) -> Iterator[Statement[T]]:
     first = values[0]
     if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
-        yield Statement(first.value, first.reason, (index, first.start), 2, is_named=True)
+        yield Statement(
+            first.value, first.reason, (index, first.start), 2, is_named=True, fits=first.fits
+        )
         return
     subject = ""
     for start, end in _clauses(text):
@@ -128,15 +132,18 @@ def _of_sentence(
             continue
         value, verb, name, is_computed = found
         is_computed |= verb not in WEAK and ARITHMETIC.search(name.lstrip(" ,;")) is not None
+        is_computed |= text[0] in "=\u2248" and len(values) == 1
+        is_computed |= not kind.has_unit and _is_led_to(text, value)
+        is_computed |= _is_sum(value, values, kind)
         is_inherited = not _words(name) and not EXPLICIT.search(name)
         if is_inherited:
             name = subject + " " + name
         subject = name
         lead = text[start : inside[0].start]
-        is_asked = _is_asked(lead if _words(lead) else name, kind)
+        is_asked = _is_asked(lead if is_inherited and _words(lead) else name, kind)
         if is_asked is False:
             continue
-        offered = _alternatives(text, value, values, kind)
+        offered = alternatives(text, value, values, kind)
         stated = _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind)
         if ATTAINED.fullmatch(verb) and kind.is_asked(text[value.end : value.end + 40]):
             is_asked = True
@@ -151,9 +158,23 @@ def _of_sentence(
         )
 
 
+def _is_sum(value: Value[T], values: list[Value[T]], kind: Kind[T]) -> bool:
+    """Return whether a value is what at least three values before it in its sentence add up to."""
+    before = [v.value for v in values if v.start < value.start and v.value is not None]
+    return len(before) >= 3 and value.value is not None and kind.is_sum(before, value.value)
+
+
+def _is_led_to(text: str, value: Value[T]) -> bool:
+    """Return whether a sign leads from a calculation to a value."""
+    is_led = LED.search(text, max(0, value.start - 4), value.start)
+    return bool(is_led and OPERATION.search(text, 0, is_led.start()))
+
+
 def _is_asked(name: str, kind: Kind[T]) -> bool | None:
     """Return whether a name is that of what was asked for. The names in a formula say nothing."""
-    head = name.partition(":")[0]
+    head, _, own = name.partition(":")
+    if _words(own) and not ({*_words(own)} & GENERAL_NAMES or FORMULA.search(own)):
+        return kind.is_asked(own)
     for part in (head, name):
         is_asked = kind.is_asked(part)
         if is_asked or (is_asked is False and not FORMULA.search(part)):
@@ -213,16 +234,10 @@ def _weighed(
         is_named=is_named or is_attained or is_total,
         is_computed=is_computed,
         is_secondary=is_secondary and not is_explicit,
-        is_rounded=ROUNDED.search(text) is not None or _is_rounded(before, value, kind),
+        is_rounded=ROUNDED.search(text) is not None or is_rounded(before, value, kind),
         is_running=RUNNING.search(before) is not None,
-        is_supposed=WOULD.search(text, start, value.start) is not None,
+        is_supposed=WOULD.search(text, 0, value.end + 20) is not None,
     )
-
-
-def _is_rounded(before: str, value: Value[T], kind: Kind[T]) -> bool:
-    """Return whether a score is rounded to whole points; one digit may be part of a ratio."""
-    shown = "" if value.value is None or not kind.is_score else kind.show(value.value)
-    return len(shown) > 1 and shown.isdigit() and before.rstrip()[-1:] in ("\u2248", "\u2192")
 
 
 def _level(before: str, verb: str, name: str, is_computed: bool) -> int:
@@ -265,11 +280,14 @@ def _own(name: str) -> str:
 
 def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
     rest = text[value.end :].strip()
-    is_short = len(rest) <= 25 and not any(c in rest for c in ":=\u2248")
+    is_short = (
+        len(rest) <= 25 and not rest.endswith(" each") and not any(c in rest for c in ":=\u2248")
+    )
     before = text[: value.start]
     is_only = is_line and re.fullmatch(r"\W{0,12}" + FILLER, before) is not None
     is_concluded = SOLELY.fullmatch(before) is not None and CLOSE.fullmatch(text, value.end)
-    return (is_short and is_only) or bool(is_concluded)
+    is_all = not before.strip(" \"'([{") and ALL.fullmatch(text, value.end) is not None
+    return (is_short and is_only) or bool(is_concluded) or is_all
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
@@ -308,7 +326,7 @@ def _of_clause(
         and not filled[-2][0].is_operand
         and parts[0] is not filled[-2]
     ):
-        value = _same_amount(filled[-2][0], value, kind)
+        value = same_amount(filled[-2][0], value, kind)
     elif len(filled) > 1 and parts[0] is filled[-2] and not is_computed and len(parts[0]) == 1:
         is_conversion = value.unit and parts[0][0].unit
         return None if is_conversion else (value, "=", text[start : equals[0]], False)
@@ -328,7 +346,8 @@ def _related(
         if verb in WEAK and (reached := REACHED.search(named)):
             return value, reached[0], named[reached.end() :], False
         return value, verb, named, False
-    if COUNTED.match(text, value.end):
+    is_of_asked = "/" in text[value.start : value.end] and kind.is_asked(text[value.end :][:25])
+    if is_of_asked or COUNTED.match(text, value.end):
         return value, "total", "total", False
     if not text[start : value.start].strip(" ,;\u2192") and (
         value.is_alone or POINTS.match(text, value.end)
@@ -341,39 +360,6 @@ def _related(
     before = text[max(start, value.start - 40) : value.start]
     is_named = NAME_BEFORE.search(before) or kind.is_asked_by(before)
     return (value, "", text[start : value.start], False) if is_named else None
-
-
-def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
-    """Return the result of a chain whose last two members are both values."""
-    if before.value is None or value.value is None:
-        return value
-    merged = kind.merge(before.value, value.value)
-    if merged is not None:
-        return value if _is_rounded("\u2248", value, kind) else replace(value, value=merged)
-    return replace(value, value=None, reason=differ(before.value, value.value, kind))
-
-
-def _alternatives(text: str, value: Value[T], values: list[Value[T]], kind: Kind[T]) -> Reading[T]:
-    """Return the value, or why it is none where another is offered beside it (`12 or 13`)."""
-    following = next((v for v in values if v.start >= value.end), None)
-    if following is None or value.value is None:
-        return Reading(value.value, value.reason)
-    between = text[value.end : following.start]
-    is_rate = HOURLY.match(text, value.end) and DAILY.match(text, following.end)
-    is_parallel = len(between) < 120 and PARALLEL.fullmatch(between) is not None
-    is_beside = len(between) < 40 and BESIDE.fullmatch(between) is not None
-    if not (is_parallel and following.value is not None) and (
-        not is_beside or (is_rate and " or " not in between)
-    ):
-        return Reading(value.value, value.reason)
-    if following.value is None:
-        return Reading(None, following.reason)
-    merged = kind.merge(value.value, following.value)
-    if merged is None and following.unit == "%" != value.unit:
-        return Reading(value.value)  # a score and what it means
-    if merged is None:
-        return Reading(None, differ(value.value, following.value, kind))
-    return Reading(merged)
 
 
 def _words(name: str) -> tuple[str, ...]:

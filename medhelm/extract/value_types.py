@@ -44,8 +44,14 @@ class Kind(Generic[T]):
     cut: re.Pattern[str]
     """Matches the end of a cut text that may not be whole."""
     has_unit: bool = False
+    is_known: bool = False
+    """True if it is known what is asked for."""
     is_score: bool = False
     """True if a score is asked for."""
+    is_sum: Callable[[list[T], T], bool] = lambda values, total: False
+    """Return whether values add up to a total."""
+    of_maximum: Callable[[str, Value[T]], Value[T]] = lambda text, value: value
+    """Return a value as the points of a score where it is written with their maximum."""
     is_asked: Callable[[str], bool | None] = lambda name: None
     """Return whether a name is that of what was asked for; None where it says nothing."""
     is_asked_by: Callable[[str], bool] = lambda name: False

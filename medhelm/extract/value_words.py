@@ -40,7 +40,7 @@ RELATION = re.compile(
     r"yield(?:s|ing)?|result(?:s|ing)? (?:in|to)|(?:comes?|works?|turns?)(?: out)?(?: to| at| as)|"
     r"amounts? to|adds? up to|sums?(?: up)? to|totals|totall?ing|scores|becomes?|reaches|"
     r"rounds?(?: up| down)? to|rounded(?: up| down)? to|meets|has|earns|receives|fulfil+s|get|"
-    r"obtain|calculate|estimate|find|found|makes|making|stays at|remains(?: at)?|scored|increases to|"
+    r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
     r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
     r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt))(?P<filler>"
@@ -63,8 +63,8 @@ BESIDE = re.compile(
 EQUALS = re.compile("[=\u2248]")
 
 EXPLICIT = re.compile(
-    r"\b(?:answer|solution|ergebnis|r[\u00e9e]sultat|resultado|risultato|requested format)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)"
-    r"|^\W*(?:the\s)?result\W*$",
+    r"\b(?:answer|solution|ergebnis|r[\u00e9e]sultat|resultado|risultato|requested format)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)|^\W*final\s?:"
+    r"|^\W*(?:the\s)?(?:result|final)\W*$",
     re.IGNORECASE,
 )
 CONCLUDED = re.compile(
@@ -119,7 +119,7 @@ PUT_IN = re.compile(
 )
 """Matches the text behind a value in a formula, or behind a result's distance to a limit."""
 ARITHMETIC = re.compile(
-    r"^\W*(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?\b"
+    r"^\W*(?:(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?|minus|times)\b"
     r"|\d\s(?:plus|minus|times|divided by|multiplied by|over)\s[\d(]",
     re.IGNORECASE,
 )
@@ -129,22 +129,22 @@ ITEM = re.compile(
     r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE
 )
 POINTS = re.compile(
-    r"\s{0,2}(?:points?|criteria)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
+    r"\s{0,2}(?:points?|criteria|criterion)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
     re.IGNORECASE,
 )
 PARALLEL = re.compile(
-    r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
+    r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at|when|if|where|provided|assuming|without)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
 )
 """Matches the text between two results side by side (`24 with ... and 25 with ...`)."""
 COUNTED = re.compile(
-    r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria)\s{0,2}"
-    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:met|fulfilled|present)|met\b)",
+    r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria|criterion)\s{0,2}"
+    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:now |thus |therefore )?(?:met|fulfilled|present)|met\b)",
     re.IGNORECASE,
 )
 BETWEEN_WORDS = re.compile(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
 ROUNDED = re.compile(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
 OTHER = re.compile(
-    r"\b(?:normal|norms?|reference|range|cut-?offs?|thresholds?|max(?:imum)?|min(?:imum)?|typical|"
+    r"\b(?:normal|norms?|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
     r"trimester|remaining|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
     re.IGNORECASE,
 )
@@ -158,7 +158,7 @@ INTERPRETS = re.compile(
 )
 REACHED = re.compile(
     r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves? (?:us|me) with|brings? (?:us|me) to|"
-    r"(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in))\b",
+    r"(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in|lead(?:s|ing) to))\b",
     re.IGNORECASE,
 )
 """Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""
@@ -199,8 +199,15 @@ CLOSE = re.compile(
     r"(?:\s(?:out )?of \d{1,3})?[\s.!)]{0,4}"
 )
 """All that follows such a value."""
+ALL = re.compile(r"\s{0,2}(?:points?|%)?[\s.!)\]}\"']{1,4}")
+"""What may follow a value that is all of a sentence."""
+LED = re.compile("[=\u2248\u2192]\\s{0,2}$")
+OPERATION = re.compile(
+    r"[\d)]\s?[a-z]{0,5}\s?[-+*/\u00d7\u2212]\s?[\d(]|\b(?:plus|minus|add(?:ing|ed)?|subtract(?:ing|ed)?)\b",
+    re.IGNORECASE,
+)
 INDEFINITE = re.compile(
-    r"^\W*(?:an?|any|scores?|values?|ratios?|levels?|results?|numbers?|patients|points?|stages?|class(?:es)?|the normal)\s"
+    r"^\W*(?:an?|any|scores?|values?|ratios?|levels?|results?|patients|points?|stages?|class(?:es)?|the normal)\s"
     r"(?!total\b|sum\b)(?:[\w'/-]+\s){0,5}?(?:of|between|from|above|below|over|under|from|within|exceeding|at|\u2265|\u2264|<|>)\s"
     r"(?!.{0,80}\b(?:obtained|calculated|computed|results?|reached|assigned|found)\b)",
     re.IGNORECASE,
@@ -284,6 +291,10 @@ STOP = frozenset(
         "would",
     ]
 )
+GENERAL_NAMES = frozenset(
+    ("score", "result", "total", "sum", "points", "number", "value", "criteria")
+)
+"""Words by which a text names what was asked for, whatever it is."""
 WORD = re.compile(r"[^\W_][\w-]{0,30}")
 FORMULA = re.compile(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
 """Matches a sign that names belong to a formula and are not that of its result."""

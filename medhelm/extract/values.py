@@ -19,6 +19,7 @@ from medhelm.extract.notation import plain
 from medhelm.extract.numerals import NUMBER
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
+from medhelm.extract.value_evidence import best_supported, why_weak
 from medhelm.extract.value_settling import agreed, settle
 from medhelm.extract.value_statements import find_statements
 from medhelm.extract.value_types import Kind, differ
@@ -50,6 +51,7 @@ _RETRACTED = re.compile(
 )
 
 
+_SENTENCE_END = re.compile(r"[.;!](?=\s+[A-Z])")
 _WRONG = re.compile(
     r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
     re.IGNORECASE,
@@ -141,15 +143,34 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     """
     if asked is None:
         return _read(text, kind, is_cut)
-    narrowed = asked.narrow(kind)
+    narrowed, other = asked.narrow(kind), asked.by_name(kind)
     reading = _read(text, narrowed, is_cut)
+    if is_cut:
+        return (
+            reading if reading.value is None else _as_told(reading, text, narrowed, other, is_cut)
+        )
+    visible = own_text(text)
+    is_marked = bool(all_marks(visible))
     if reading.value is None:
-        return reading
+        best = None if is_marked else best_supported(visible, narrowed)
+        if best is None:
+            return reading
+        return _unless_taken_back(Reading(best), plain(visible), narrowed)
+    if not is_marked and (reason := why_weak(reading.value, visible, narrowed)):
+        return Reading(None, reason)
+    return _as_told(reading, text, narrowed, other, is_cut)
+
+
+def _as_told(
+    reading: Reading[T], text: str, narrowed: Kind[T], kind: Kind[T], is_cut: bool
+) -> Reading[T]:
+    """Return a reading, unless the other units count and the text gives another value with them."""
+    assert reading.value is not None
     for s in find_statements(plain(own_text(text)), narrowed):
         is_told = s.value is not None and (s.is_asked or s.fits)
         if is_told and s.value is not None and kind.merge(s.value, reading.value) is not None:
             return reading
-    other = _read(text, asked.by_name(kind), is_cut).value
+    other = _read(text, kind, is_cut).value
     if other is None or kind.merge(reading.value, other) is not None:
         return reading
     return Reading(None, differ(reading.value, other, kind))
@@ -176,6 +197,8 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
         if _takes_back(value, kind):
             return Reading(None, "a result is stated and then taken back")
         reading = _read_plain(value, kind)
+        if reading.value is None:
+            reading = _of_first_sentence(value, kind, reading)
         if reading.value is not None or _begins_with_value(value, kind):
             marked.append((reading.value, reading.reason))
     region = plain(visible[marks[-1].start if marks else 0 :])
@@ -243,6 +266,18 @@ def _named_otherwise(marked: T, before: str, kind: Kind[T]) -> T | None:
     ):
         return None
     return stated[-1].value
+
+
+def _of_first_sentence(value: str, kind: Kind[T], otherwise: Reading[T]) -> Reading[T]:
+    """Return what the first sentence of a marked text states where the others state no result."""
+    end = _SENTENCE_END.search(value)
+    if end is None:
+        return otherwise
+    rest = find_statements(value[end.end() :], kind)
+    if any(s.fits or s.is_asked or s.level >= 2 or s.is_computed for s in rest):
+        return otherwise
+    reading = _read_plain(value[: end.start() + 1], kind)
+    return otherwise if reading.value is None else reading
 
 
 def _takes_back(value: str, kind: Kind[T]) -> bool:

@@ -771,8 +771,6 @@ SAFE: list[str] = [
     "Friedewald gives 119 mg/dL, Martin-Hopkins would give 121 mg/dL.",
     "Δ gap is 7, Δ bicarbonate is 5, ratio 1.4.",
     "The Devine formula yields 68.4 kg. Robinson's would give 67.2 kg.",
-    "Charlson index: MI 1, DM 1, age 2 = 4 points (53 % 10-year survival)",
-    "SOFA: resp 2, coag 0, liver 0, CV 1, CNS 0, renal 1 ==> 4",
     "SOFA (4) ≥ 2 → sepsis",
     "At a BMI of 22 she would weigh 65.1 kg.",
     "The HAS-BLED has nine points at most. Here it is four.",
@@ -785,7 +783,6 @@ SAFE: list[str] = [
     "The correct value is 19, not 22.",
     "ABW is used since BMI > 30: 77 kg.",
     "40.58 mL/min, times 0.85 because she is a woman: 34.5 mL/min.",
-    "Hmm, HEART: history 2, ECG 0, age 2, risk 1, troponin 0 – so 5 out of 10.",
     "GFR (CKD-EPI 2021) = 142 × (1.9/0.9)^−1.2 × 0.9938^73 = 142 × 0.4080 × 0.6351 = 36.8 mL/min/1.73 m². Stage 3b. With 2009 coefficients: 34.6.",
     "PERC positives: age, hormone use → 2. The rule needs 0 to exclude PE.",
     "The acute physiology points come to 14, age adds 3 and chronic illness 0, so APACHE II equals 17 (mortality ≈ 25 %).",
@@ -795,6 +792,10 @@ SAFE: list[str] = [
 """Replies that commit to a number that is not read: unread is better than wrong."""
 
 STYLES: list[tuple[str, float | None]] = [
+    # a value that the ones before it add up to
+    ("Charlson index: MI 1, DM 1, age 2 = 4 points (53 % 10-year survival)", 4),
+    ("SOFA: resp 2, coag 0, liver 0, CV 1, CNS 0, renal 1 ==> 4", 4),
+    ("Hmm, HEART: history 2, ECG 0, age 2, risk 1, troponin 0 – so 5 out of 10.", 5),
     ("The patient has an IBW of 59.6 kg, which gives an adjusted body weight of 67.8 kg.", 67.8),
     (
         "IBW (man, 70 in) = 50 + 2.3 × 10 = 73 kg\nABW = 73 + 0.4 × (110 − 73) = 87.8 kg\n\nThe adjusted body weight is 87.8 kg. Don't use the actual weight of 110 kg here.",
