@@ -116,13 +116,15 @@ def why_weak(value: T, visible: str, kind: Kind[T]) -> str:
     own = next((c for c in candidates if kind.merge(c.value, value) is not None), None)
     if own is None:
         return ""
-    if all(s.is_supposed for s in own.statements) and own.evidence <= 0:
+    if all(s.is_supposed for s in own.statements) and own.evidence < 1:
         return f"no single {kind.noun} is stated"
     is_bare = not any(s.is_asked or s.fits or s.level >= 2 for s in own.statements)
     if is_bare and any(s.fits and not s.is_secondary for c in candidates for s in c.statements):
         return f"no {kind.noun} in the unit that is asked for is stated as the answer"
     best = candidates[0]
-    is_behind = best.evidence - own.evidence >= _AHEAD and best.evidence >= _ENOUGH
+    is_behind = best.evidence - own.evidence >= _AHEAD
+    is_other = not any(s.is_asked or s.fits or s.is_computed for s in own.statements)
+    is_behind = is_behind and (best.evidence >= _ENOUGH or is_other)
     return differ(best.value, value, kind) if is_behind else ""
 
 

@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 _POINTS = (("point",), ("points",))
 _THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
+_ENDS = ": at "
+"""Part of the reason of a bound that says what is known of a result (at least, at most)."""
 _LIMITS = ("only a bound", "a range")
 
 
@@ -123,7 +125,7 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     items = [s for s in results if s.key in _POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
     limits = _LIMITS if kind.is_known else _THRESHOLDS
-    stated = [s for s in stated if not s.reason.startswith(limits)] or stated
+    stated = [s for s in stated if not s.reason.startswith(limits) or _ENDS in s.reason] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
     strong = [s for s in strong if not s.is_running] or strong[-1:]
     if not strong:

@@ -205,6 +205,7 @@ def _weighed(
     value, verb, name, is_computed = found
     first, before = values[0], text[: value.start]
     is_explicit = EXPLICIT.search(name) is not None and not OTHER.search(name)
+    is_explicit |= verb.startswith(("report", "quote")) and not _words(name)
     is_item = IF.search(before) or ITEM.match(text, value.end)
     is_attained = ATTAINED.fullmatch(verb) is not None and not is_item
     is_last = all(v.is_operand for v in values if v.start > value.start)
