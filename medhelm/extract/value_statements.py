@@ -29,7 +29,6 @@ from medhelm.extract.value_words import (
     COUNTED,
     DAILY,
     DENIED,
-    EACH,
     EQUALS,
     EXPLICIT,
     FILLER,
@@ -267,7 +266,6 @@ def _is_secondary(text: str, value: Value[T], name: str, is_computed: bool) -> b
         (interprets is not None and interprets.start() < value.start)
         or (interprets is not None and GENERAL.match(text) is not None)
         or INDEFINITE.match(text) is not None
-        or EACH.search(text, 0, value.start) is not None
         or SECONDARY.search(name) is not None
         or SHARE.match(text, value.end) is not None
     )

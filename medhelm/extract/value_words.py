@@ -214,10 +214,6 @@ INDEFINITE = re.compile(
 )
 """The beginning of a sentence about any value (`A ratio of 1 to 2 is usual`)."""
 GENERAL = re.compile(r"^\W*(?:an?|scores?|values?|patients?|any|for a)\s", re.IGNORECASE)
-EACH = re.compile(
-    r"\b(?:for|with|any|each|every|scores?) (?:an? )?(?:scores?|values?)(?: of)?\W*$|\bscores of\W*$",
-    re.IGNORECASE,
-)
 IF = re.compile(
     r"\b(?:if|would have(?! to\b)|were to|suppose|for example|e\.g\.|for comparison|had (?:she|he|the))\b",
     re.IGNORECASE,
