@@ -42,9 +42,19 @@ class Stage:
         return self.protocol.is_one_call and not self.strategies
 
     @cached_property
+    def embedded(self) -> dict[str, InstanceModel]:
+        """Return the roles that are played by rule."""
+        return {role: model for role, model in self.models.items() if is_instance_model(model)}
+
+    @cached_property
+    def asked(self) -> dict[str, Model]:
+        """Return the roles that are played by models that are asked."""
+        return {role: model for role, model in self.models.items() if not is_instance_model(model)}
+
+    @cached_property
     def is_embedded(self) -> bool:
         """Return whether all roles are played by rule, at once and for nothing."""
-        return all(is_instance_model(model) for model in self.models.values())
+        return not self.asked
 
     @cached_property
     def terms(self) -> tuple[Terms, ...]:
@@ -76,9 +86,8 @@ async def _conduct(
     key = "" if stage.is_one_call else f"{episode_keys(instance, repeat + 1)[-1]:016x}"
     episode = begun or OpenEpisode(key, instance, repeat)
     log = None if stage.is_one_call else stage.log
-    models = {
-        role: _Embedded(model, stage, instance, repeat) if is_instance_model(model) else model
-        for role, model in stage.models.items()
+    models = stage.asked | {
+        role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
     }
     asker: Ask = Asker(stage.desk, models, episode, live, log, is_begun=begun is not None)
     work = stage.protocol.conduct
