@@ -6,6 +6,7 @@ gave (see `write.py` there).
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -17,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from medhelm import MedhelmError, load_results, score
+from medhelm import MedhelmError, Metric, hookimpl, load_results, score
+from medhelm_metrics import exact_match
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_folders.kinds import DATA, HALF, KINDS, PLUGINS, TABLES, WHOLE, answer
 from tests.stored_folders.tabulated import differing, write_tables
@@ -45,6 +47,21 @@ def calls_of(results: Path) -> Counter[str]:
 def whole_lines(log: Path) -> list[dict[str, Any]]:
     """Return the lines of a log that end with a line break."""
     return [json.loads(line) for line in log.read_bytes().split(b"\n")[:-1]]
+
+
+@pytest.fixture(autouse=True)
+def versions_as_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metric of the stored gradings has their version: a later one is another grading."""
+    later = exact_match.medhelm_metrics
+
+    @hookimpl
+    def medhelm_metrics() -> list[Metric]:
+        return [
+            dataclasses.replace(metric, version="2") if metric.scoring == "fixed" else metric
+            for metric in later()
+        ]
+
+    monkeypatch.setattr(exact_match, "medhelm_metrics", medhelm_metrics)
 
 
 @pytest.fixture
