@@ -177,8 +177,6 @@ class PluginDetails:
 
     def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
         """Return who said what in an episode of many calls: as its protocol tells it, else call by call."""
-        if not episode.calls:
-            return UNSET
         told = self._transcript or _by_call
         return tuple(told(episode)) or UNSET
 

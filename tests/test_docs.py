@@ -375,7 +375,7 @@ REPLACED = {
     ("docs/models.md", "| `model.weights` |", "| `model.weight` |"): "model.weight is no setting",
     ("docs/models.md", "`TOGETHER_API_KEY`", "a variable"): "TOGETHER_API_KEY is not named",
     ("docs/models.md", "| `empty` | nothing", "| `empty` | words"): "table of baselines lacks",
-    ("docs/statistics.md", "`mde_median`", "the median"): "column mde_median (MDE)",
+    ("docs/statistics.md", "`mde_median`", "the median"): "column mde_median (mde)",
     ("docs/design.md", "`oversize`", "too long"): "oversize is not named",
     ("CHANGELOG.md", "## Unreleased", "## 0.1.0"): "no section Unreleased",
 }

@@ -191,7 +191,9 @@ def test_an_episode_of_many_calls_is_shown_turn_by_turn(
             (f"{who}{ATTACKS[2]}", f"{n} {text}") for n, text in enumerate(ATTACKS) for who in "AB"
         ]
 
-    monkeypatch.setattr(run_pages, "PluginDetails", lambda pages: PluginDetails(pages, transcript))
+    monkeypatch.setattr(
+        run_pages, "PluginDetails", lambda pages, _: PluginDetails(pages, transcript)
+    )
     build(results, tmp_path / "site")
     reader = opens((tmp_path / "site" / "index.html").as_uri())
     page = reader.open("run", "open", "lab/one")

@@ -116,7 +116,7 @@ def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
     def opened(pool: ModelPool, spec: ModelSpec) -> Any:
         model = open_model(pool, spec)
         if spec.name == "baseline/lead":
-            monkeypatch.setattr(type(model), "answer", broken)
+            monkeypatch.setattr(model, "answer", broken)
         return model
 
     monkeypatch.setattr(ModelPool, "open", opened)
