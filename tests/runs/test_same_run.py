@@ -34,6 +34,7 @@ from medhelm.store.records import (
 )
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
+from tests.stored_versions import use_stored_versions
 
 STORED = Path(__file__).parents[1] / "stored_runs"
 PORT = "18431"
@@ -58,6 +59,12 @@ OTHER = [
     ("http://localhost/v1?deployment=A", "http://localhost/v1?deployment=B"),
     (None, "http://localhost/v1"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def stored_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare with stored gradings under the version of the metric that they were made with."""
+    use_stored_versions(monkeypatch)
 
 
 def served(base_url: str | None, **more: Any) -> ModelSpec:

@@ -6,7 +6,6 @@ gave (see `write.py` there).
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -18,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from medhelm import MedhelmError, Metric, hookimpl, load_results, score
-from medhelm_metrics import exact_match
+from medhelm import MedhelmError, load_results, score
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_folders.kinds import DATA, HALF, KINDS, PLUGINS, TABLES, WHOLE, answer
 from tests.stored_folders.tabulated import differing, write_tables
+from tests.stored_versions import use_stored_versions
 
 
 def hashes_of(folder: Path) -> dict[str, str]:
@@ -50,18 +49,9 @@ def whole_lines(log: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(autouse=True)
-def versions_as_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metric of the stored gradings has their version: a later one is another grading."""
-    later = exact_match.medhelm_metrics
-
-    @hookimpl
-    def medhelm_metrics() -> list[Metric]:
-        return [
-            dataclasses.replace(metric, version="2") if metric.scoring == "fixed" else metric
-            for metric in later()
-        ]
-
-    monkeypatch.setattr(exact_match, "medhelm_metrics", medhelm_metrics)
+def stored_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare with stored gradings under the version of the metric that they were made with."""
+    use_stored_versions(monkeypatch)
 
 
 @pytest.fixture
