@@ -49,12 +49,6 @@ if TYPE_CHECKING:
     from medhelm.models.wire import Answer as Answer
     from medhelm.models.wire import Failure as Failure
     from medhelm.models.wire import read_failure as read_failure
-    from medhelm.noharm.menu import ACTION_ITEMS as ACTION_ITEMS
-    from medhelm.noharm.menu import Labelled as Labelled
-    from medhelm.noharm.menu import case_instance as case_instance
-    from medhelm.noharm.menu import has_strong_action as has_strong_action
-    from medhelm.noharm.menu import label_case as label_case
-    from medhelm.noharm.score import ACTION_OVERALL as ACTION_OVERALL
     from medhelm.plugins.hookspecs import hookimpl as hookimpl
     from medhelm.protocols.protocol import Ask as Ask
     from medhelm.protocols.protocol import FinalAnswer as FinalAnswer
@@ -145,8 +139,6 @@ _HOMES = {
     "models.provider": ("Provider",),
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
-    "noharm.menu": ("ACTION_ITEMS", "Labelled", "case_instance", "has_strong_action", "label_case"),
-    "noharm.score": ("ACTION_OVERALL",),
     "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
     "stats.aggregation": ("by_label", "mean_of_defined"),
     "similarity.rouge": ("rouge_scores",),

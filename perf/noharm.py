@@ -27,7 +27,7 @@ WORK = """
 import json, sys, time
 from pathlib import Path
 from medhelm.grading.grade import grade
-from medhelm.noharm import menu
+from medhelm_benchmarks.noharm.rules import menu
 from medhelm.store.records import find_runs, read_plan
 from medhelm.plugins.registry import load_registry
 from medhelm.store.runlog import read_episodes
@@ -68,7 +68,7 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
     from medhelm.schema.model import ModelSpec
     from medhelm.store.records import Plan, write_struct
     from medhelm.store.runlog import RunFolder
-    from tests.noharm.making import drawn_case, drawn_reply
+    from tests.benchmarks.noharm.making import drawn_case, drawn_reply
 
     made = {c.code: c for c in (drawn_case(n, actions) for n in range(cases))}
     data = folder / "data" / "noharm"

@@ -22,19 +22,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import medhelm
-from medhelm.noharm.casefile import read_cases
-from medhelm.noharm.derive import consensus
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.action_agreement import actions_table, differences_table
-from medhelm.tables.clinicians.action_ratings import read_action_ratings
-from medhelm.tables.clinicians.action_sheet import write_action_sheet
 from medhelm.tables.clinicians.agreement import agreement_table
 from medhelm.tables.clinicians.corrected_scores import corrected_table
 from medhelm.tables.clinicians.rated_answers import load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
 from medhelm.tables.formats import render
 from medhelm.tables.table import Table
+from medhelm_benchmarks.noharm.experts.agreement import actions_table, differences_table
+from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
+from medhelm_benchmarks.noharm.experts.sheet import write_action_sheet
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.derive import consensus
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("agreement.md", "jury.md")

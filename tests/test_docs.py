@@ -25,7 +25,7 @@ from hydra.core.config_store import ConfigStore
 from medhelm.cli import run_command, run_help
 from medhelm.plugins.registry import load_registry
 from medhelm.proof.checks import is_data_present
-from tests.generation.author import STAGES, good, stage_of
+from tests.benchmarks.noharm.generation.author import STAGES, good, stage_of
 from tests.server import ANSWERS, FaultServer, Reply, serve_in_thread
 
 ROOT = Path(__file__).parent.parent

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli import agreement_actions
-from medhelm.cli.agreement_actions import MIN_COMMON, OF_REPLIES, least_of
 from medhelm.cli.tables import add_common, chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.schema.data import DataClass
+from medhelm_benchmarks.noharm.commands.agreement import MIN_COMMON, OF_REPLIES, least_of
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.agreement import ZScores

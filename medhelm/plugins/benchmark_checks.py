@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import get_args
 
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import PluginError, UnknownName
@@ -11,7 +12,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.prompts.messages import resolve_prompt
 from medhelm.protocols.protocol import Protocol
-from medhelm.schema.data import Benchmark, HubDataset
+from medhelm.schema.data import AnswerKind, Benchmark, HubDataset
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import is_bertscore
 
@@ -41,10 +42,12 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
     for task in benchmark.tasks:
         if task not in tasks:
             raise PluginError(f"{where}: {UnknownName('task', task, tasks)}")
-    if benchmark.answer == "actions" and benchmark.items is None:
+    if benchmark.answer not in (kinds := get_args(AnswerKind)):
+        raise PluginError(f"{where}: {UnknownName('kind of answer', benchmark.answer, kinds)}")
+    if benchmark.answer == "items" and benchmark.items is None:
         raise PluginError(
-            f"{where}: answer='actions' needs items, by which rules answer; for instances of "
-            "case_instance write items=ACTION_ITEMS, from `from medhelm import ACTION_ITEMS`"
+            f"{where}: answer='items' needs items, by which rules answer: "
+            "items=Items(TEXTS, GOLDS, WRITE), from `from medhelm import Items`"
         )
     if not benchmark.metrics or isinstance(benchmark.metrics, str):
         raise PluginError(f"{where}: metrics must be a list of at least one name")

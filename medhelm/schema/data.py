@@ -15,8 +15,8 @@ Row = Mapping[str, Any]
 DataClass = Literal["public", "gated", "private"]
 """Who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
-AnswerKind = Literal["choice", "number", "labels", "text", "actions"]
-"""Names the form of an answer. The baselines act on it."""
+AnswerKind = Literal["choice", "number", "labels", "text", "items"]
+"""Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
@@ -80,8 +80,9 @@ class Instance(
     the part of a benchmark of several."""
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
-    menu: dict[str, str] = {}
-    """Actions that are labelled one by one: id -> text. The question shows them."""
+    payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
+    """What only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
+    files is that of the first one, whose stored instances are found by their JSON."""
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -23,12 +23,12 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
 from medhelm.tables import compare, formats, gate_columns
-from medhelm.tables.clinicians import action_columns
 from medhelm.tables.console import open_console
 from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
 from medhelm.tables.layout import shown
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings, Table, make_table
+from medhelm_benchmarks.noharm.experts import columns as action_columns
 from medhelm_leaderboard.diff import COLUMNS as DIFF
 from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT
 from tests.build_runs import Item, write_run, write_suite

@@ -25,9 +25,9 @@ from medhelm import (
     read_number,
     read_weeks_days,
 )
-from medhelm.noharm.labels import read_labels
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.score import Metric
+from medhelm_benchmarks.noharm.rules.labels import read_labels
 from medhelm_metrics.medcalc import GLOSSARY
 from tests.graded import grade
 

@@ -20,9 +20,9 @@ from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import BenchmarkCard, JurySpec, RunRecord, UsageTotals
 from medhelm.store.records import find_gradings, read_record
+from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.build_runs import EXACT, Item, write_run
 from tests.leaderboard.casting import scripted, write_data
-from tests.noharm.labelled import PLUGIN, labeller, labels
 
 LONG = 100_000
 
@@ -163,7 +163,7 @@ def _acted(folder: Path, results: Path) -> None:
         FIRST.name: labels(a1="n", a2="y", a3="y", **rest),
         SECOND.name: labels(a1="y", a3="n", **rest),
     }
-    with patch("medhelm.noharm.cases._hidden_faults", lambda case: iter(())):
+    with patch("medhelm_benchmarks.noharm.rules.cases._hidden_faults", lambda case: iter(())):
         medhelm.evaluate(
             [
                 labeller(name, {code: f"{text}\n{reply}" for code, text, _ in menus})

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import medhelm
-from medhelm.noharm.cases import Case, parse_case
-from medhelm.noharm.derive import action_class, consensus
 from medhelm.schema.model import ModelSpec
-from tests.noharm.labelled import PLUGIN, labeller, write_cases
+from medhelm_benchmarks.noharm.rules.cases import Case, parse_case
+from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
+from tests.benchmarks.noharm.labelled import PLUGIN, labeller, write_cases
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 CLOSED = ("labelled_kept", "labelled_gated", "labelled_private")

@@ -13,21 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medhelm.noharm.menu import case_instance
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.store.records import find_gradings
 from medhelm.tables.results import load_results
 from medhelm.tables.table import Settings
-from medhelm_benchmarks.noharm_page.labels import LabelLine, action_lines, label_lines
+from medhelm_benchmarks.noharm.page.labels import LabelLine, action_lines, label_lines
+from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_leaderboard.diff import diff
+from tests.benchmarks.noharm.labelled import labels
+from tests.benchmarks.noharm.making import case
 from tests.build_runs import forget_hash
 from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.labelling import CLOSED, MARK, bundled, labels_of, write_labelled
 from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.test_site import rows_of, run_page
-from tests.noharm.labelled import labels
-from tests.noharm.making import case
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_no_labels_where_the_stored_score_is_of_other_rules() -> None:
 
 def test_an_instance_with_a_menu_of_another_kind_has_no_rubric() -> None:
     for key in ({}, {"case": "<b>"}, {"case": "{}"}, {"case": INSTANCE.answer_key["case"]}):
-        other = Instance(id="x", menu={"one": "A"}, answer_key=key)
+        other = Instance(id="x", payload={"one": "A"}, answer_key=key)
         assert action_lines(other) is None
         assert label_lines(episode(other, "{}"), {}) is None
 

@@ -202,14 +202,16 @@ def test_words_leave_out_the_whole_cluster() -> None:
 
 
 def write(instance: Instance, right: Sequence[bool]) -> str:
-    return ",".join(name for name, is_right in zip(instance.menu, right, strict=True) if is_right)
+    return ",".join(
+        name for name, is_right in zip(instance.payload, right, strict=True) if is_right
+    )
 
 
 MARKED = dataclasses.replace(
     benchmark("text"),
     items=Items(
-        lambda instance: list(instance.menu.values()),
-        lambda instance: [name in instance.references[0].split(",") for name in instance.menu],
+        lambda instance: list(instance.payload.values()),
+        lambda instance: [name in instance.references[0].split(",") for name in instance.payload],
         write,
     ),
 )
@@ -217,7 +219,7 @@ MARKED = dataclasses.replace(
 
 def menu(name: str, gold: str, *texts: str, context: str = "") -> Instance:
     items = {f"i{i}": text for i, text in enumerate(texts, 1)}
-    return Instance(id=name, menu=items, references=(gold,), context=context)
+    return Instance(id=name, payload=items, references=(gold,), context=context)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def registry() -> Registry:
 def test_the_built_in_plugins_are_there_and_whole(registry: Registry) -> None:
     home = Path(medhelm_benchmarks.__path__[0])
     plugins = {p.stem for p in home.iterdir() if p.suffix in (".py", ".yaml")} - {"__init__"}
-    plugins |= {p.parent.name for p in home.glob("*/__init__.py")} - {"noharm_page"}
+    plugins |= {p.parent.name for p in home.glob("*/__init__.py")}
     assert set(registry.benchmarks) == plugins and len(plugins) == 36
     assert registry.broken == ()
     for benchmark in registry.benchmarks.values():
@@ -427,7 +427,13 @@ def test_a_yaml_file_holds_values_only_and_utf8(tmp_path: Path) -> None:
     assert "not readable as YAML" in refusal(path)
 
 
-def test_a_menu_without_a_rule_for_its_items_names_the_line_to_add(tmp_path: Path) -> None:
-    path = write(tmp_path, "menus.py", plugin("answer='actions'"))
-    with pytest.raises(PluginError, match="ward_round.*write items=ACTION_ITEMS, from"):
+def test_several_items_without_a_rule_for_them_name_the_line_to_add(tmp_path: Path) -> None:
+    path = write(tmp_path, "lists.py", plugin("answer='items'"))
+    with pytest.raises(PluginError, match=r"ward_round.*items=Items\(TEXTS, GOLDS, WRITE\), from"):
         load_registry([str(path)])
+
+
+def test_a_kind_of_answer_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "rounds.py", plugin("answer='item'")))
+    assert "ward_round" in message and "unknown kind of answer 'item'" in message
+    assert "did you mean 'items'" in message

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import RecordError
-from medhelm.generation.calls import CallLog
 from medhelm.grading.jury.gradelog import GradeLog
 from medhelm.store import records
 from medhelm.store.appendlog import AppendLog
 from medhelm.store.runlog import RunFolder
+from medhelm_benchmarks.noharm.generation.calls import CallLog
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
 from tests.server import serve_in_thread
 

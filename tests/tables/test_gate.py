@@ -29,9 +29,9 @@ from medhelm.tables.results import load_results
 from medhelm.tables.table import Document, Settings, Table
 from medhelm.tables.thresholds import Bar, known_metrics, resolve
 from medhelm.tables.verdicts import EXIT_CODES, cases_needed, decide, over_all
+from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe
-from tests.noharm.labelled import PLUGIN, labeller, labels, write_cases
 
 FEW = Settings(draws=200)
 RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}

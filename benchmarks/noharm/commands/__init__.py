@@ -1,0 +1,1 @@
+"""The commands of NOHARM, a file each; `commands.toml` names them."""

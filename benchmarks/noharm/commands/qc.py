@@ -1,0 +1,133 @@
+"""`medhelm qc`: whether written or generated cases are well formed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from medhelm.cli.options import open_registry
+from medhelm.cli.tables import chosen_format, emit
+from medhelm.data.dataset import data_folder
+from medhelm.errors import DataError, UsageError
+from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.origins import FILE as PROVENANCE
+
+_TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
+_SHOWN = _TABLES[:-2]
+_MOST_FAULTS = 20
+"""A file of another form has one in every line."""
+_FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="cases, one JSON object a line; -: the standard input (default: the bundled cases)",
+    )
+    parser.add_argument(
+        "--table",
+        choices=_TABLES,
+        help="one table (default: all but measures; origins where provenance.jsonl lies beside FILE)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="output format (default: by the suffix of --out, else terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    parser.add_argument(
+        "--flags", metavar="FILE", help="write flags and leaks there, one JSON object a line"
+    )
+    parser.add_argument(
+        "--embeddings",
+        metavar="MODEL",
+        help="also look for near-duplicates by an encoder: a folder or hub id (needs the extra hf)",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
+    from medhelm.tables import formats
+    from medhelm_benchmarks.noharm.rules.embed import load_embedder
+    from medhelm_benchmarks.noharm.rules.origins import read_origins
+    from medhelm_benchmarks.noharm.rules.quality import check_cases
+    from medhelm_benchmarks.noharm.tables.origins import origins
+    from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
+
+    form = chosen_format(args.format, args.out)
+    for option, target in (("--out", args.out), ("--flags", args.flags)):
+        if target and args.file and _is_same(Path(target), Path(args.file)):
+            raise UsageError(f"{option} {target} is the file of cases itself; name another one")
+    cases = _cases(args)
+    embed = load_embedder(args.embeddings) if args.embeddings else None
+    quality = check_cases(cases, embed)
+    found = list(flags(quality))
+    if args.flags:
+        lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
+        formats.write(Path(args.flags), lines)
+    tables = quality_tables(quality, args.embeddings)
+    shown = list(_SHOWN)
+    if (path := _provenance(args)) is not None:
+        tables["origins"] = origins(read_origins(path, cases))
+        shown.insert(1, "origins")
+    elif args.table == "origins":
+        raise UsageError(
+            f"--table origins needs the {PROVENANCE} that `medhelm generate noharm` writes beside "
+            "its cases; name the file of cases there"
+        )
+    emit([tables[name] for name in ([args.table] if args.table else shown)], form, args.out)
+    return 1 if args.strict and found else 0
+
+
+def _provenance(args: argparse.Namespace) -> Path | None:
+    """Return the file beside the cases that says where their actions come from; None without one."""
+    if args.file is None or args.file == "-":
+        return None
+    path = Path(args.file).with_name(PROVENANCE)
+    return path if path.is_file() else None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
+    """Return the cases that the arguments name. Every fault of the file goes to stderr."""
+    if args.file is None:
+        benchmark = open_registry(()).benchmark("noharm")
+        folder = data_folder(benchmark, "sample", Path())
+        return read_cases(folder / f"{benchmark.name}.jsonl")
+    path = Path(args.file)
+    if args.file != "-" and not path.is_fifo() and not path.is_char_device():
+        return _read(path)
+    with TemporaryDirectory() as spool:  # a pipe can be read once
+        is_stdin = args.file == "-"
+        whole = Path(spool) / ("standard input" if is_stdin else path.name)
+        whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
+        return _read(whole)
+
+
+def _read(path: Path) -> tuple[Case, ...]:
+    try:
+        return read_cases(path)
+    except DataError:
+        faults = list(faults_in(path))
+        if len(faults) < 2:
+            raise
+        for fault in faults[:_MOST_FAULTS]:
+            print(f"medhelm: {fault}", file=sys.stderr)
+        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
+        raise DataError(
+            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
+        ) from None

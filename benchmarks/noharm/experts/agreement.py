@@ -1,0 +1,373 @@
+"""Tables of experts' ratings of actions against the ratings that the cases came with.
+
+`actions`: each expert and the experts' median against the synthetic median, both kinds of raters
+among themselves, and where the two differ. `differences`: the actions on which they differ most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.errors import UsageError
+from medhelm.stats.aggregation import Floats
+from medhelm.stats.agreement import common_pairs, krippendorff_alpha
+from medhelm.stats.intervals import exact_rate, seed_of
+from medhelm.tables.spreadsheet import guard
+from medhelm.tables.table import Part, Row, Settings, Table, make_table
+from medhelm_benchmarks.noharm.experts import measures
+from medhelm_benchmarks.noharm.experts.columns import (
+    ACTIONS,
+    ACTIONS_LAYOUT,
+    DIFFERENCES,
+    DIFFERENCES_LAYOUT,
+)
+from medhelm_benchmarks.noharm.experts.measures import (
+    CLASSES,
+    Agreement,
+    Pairs,
+    classes,
+    harm_weight,
+)
+from medhelm_benchmarks.noharm.experts.ratings import RatedActions
+from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
+from medhelm_benchmarks.noharm.rules.derive import action_class, middle, to_point
+from medhelm_benchmarks.noharm.rules.experts import validation_text
+
+MIN_EXPERTS = 2
+"""Fewer ratings of an action make no median, where there are as many experts."""
+
+LARGEST = 20
+MEDIAN = "experts' median"
+_SEVERE = 25
+_MANY = 5
+
+_PARTS = (
+    Part(level="overall", title="Ratings of actions against the synthetic ones"),
+    Part(level="category", title=f"By category, {MEDIAN}"),
+    Part(level="specialty", title=f"By specialty, {MEDIAN}"),
+    Part(level="class", title=f"By class of the synthetic ratings, {MEDIAN}"),
+)
+
+_Rows = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Study:
+    """Rated actions with what all tables take from them."""
+
+    rated: RatedActions
+    settings: Settings
+    least: int
+    """Ratings that make a median."""
+    min_common: int
+
+    @property
+    def synthetic(self) -> Floats:
+        return np.asarray([middle(a) for a in self.rated.actions], dtype=np.float64)
+
+    @property
+    def median(self) -> Floats:
+        return measures.median(self.rated.ratings, self.least)
+
+    def compare(self, pairs: Pairs, rows: _Rows, *names: str) -> Agreement:
+        """Return the agreement of pairs of raters on some of the actions."""
+        return measures.compare(
+            [(a[rows], b[rows]) for a, b in pairs],
+            self.rated.clusters[rows],
+            draws=self.settings.draws,
+            seed=seed_of(self.settings.bootstrap_seed, "actions", *names),
+            confidence=self.settings.confidence,
+        )
+
+
+def fewest_ratings(rated: RatedActions, given: int | None) -> int:
+    """Return how many ratings make a median; raises UsageError for more than there are experts."""
+    there = int((~np.isnan(rated.ratings)).any(axis=0).sum())
+    if given is None:
+        return min(MIN_EXPERTS, there)
+    if given > there:
+        s = "" if there == 1 else "s"
+        raise UsageError(f"--min-experts {given}: the files hold ratings of {there} expert{s}")
+    return given
+
+
+def actions_table(
+    rated: RatedActions,
+    settings: Settings | None = None,
+    *,
+    least: int | None = None,
+    min_common: int = 5,
+) -> Table:
+    """Return agreement with the synthetic ratings: overall, by category, specialty and class.
+
+    `least`: ratings that make an experts' median; `min_common`: actions that a pair of experts
+    must both have rated to be compared.
+    """
+    study = _Study(rated, settings or Settings(), fewest_ratings(rated, least), min_common)
+    rows = [*_overall(study), *_parts(study)]
+    return make_table(
+        "actions",
+        "Ratings of actions against the synthetic ones",
+        ACTIONS,
+        rows,
+        _notes(study, rows),
+        {
+            "draws": study.settings.draws,
+            "bootstrap_seed": study.settings.bootstrap_seed,
+            "confidence": study.settings.confidence,
+            "min_experts": study.least,
+            "min_common": min_common,
+            "median": "halves go up a point for class and harm weight",
+        },
+        parts=_PARTS,
+        layout=ACTIONS_LAYOUT,
+    )
+
+
+def _overall(study: _Study) -> Iterator[Row]:
+    rated, everything = study.rated, np.ones(len(study.rated.actions), dtype=np.bool_)
+    yield {
+        "level": "overall",
+        "who": "median",
+        "rater": MEDIAN,
+        **_against(study, study.median, everything, "median"),
+    }
+    for number, name in enumerate(rated.experts):
+        row = _against(study, rated.ratings[:, number], everything, "expert", name)
+        yield {"level": "overall", "who": "expert", "rater": name, **row} | {
+            "asked": int(rated.asked[number])
+        }
+    yield {"rater": "experts, in pairs"} | _among(study, rated.ratings, "experts", study.min_common)
+    seen = np.asarray((~np.isnan(rated.ratings)).any(axis=1))
+    synthetic = np.where(seen[:, None], rated.synthetic, np.nan)
+    yield {"rater": "synthetic, in pairs"} | _among(study, synthetic, "synthetic", 1)
+
+
+def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> Row:
+    """Return the row of ratings against the synthetic median, on some of the actions."""
+    found = study.compare([(ratings, study.synthetic)], rows, *names)
+    used = rows & ~np.isnan(ratings)
+    own, other = (_harm(x[used]) for x in (ratings, study.synthetic))
+    row = _measured(found) | {"asked": int(rows.sum())}
+    if not found.n:
+        return row
+    turned = round(found.values["reversed"] * found.n)
+    low, high, method = exact_rate(turned, found.n, study.settings.confidence)
+    return row | {
+        "reversed": turned,
+        "reversed_rate_low": low,
+        "reversed_rate_high": high,
+        "reversed_rate_method": method,
+        "severe_missed": int(((own == _SEVERE) & (other != _SEVERE)).sum()),
+        "severe_added": int(((own != _SEVERE) & (other == _SEVERE)).sum()),
+    }
+
+
+def _harm(ratings: Floats) -> NDArray[np.int64]:
+    return np.asarray([abs(harm_weight(float(r))) for r in ratings], dtype=np.int64)
+
+
+def _measured(found: Agreement) -> Row:
+    values: Row = {**found.values}
+    values["reversed_rate"] = values.pop("reversed", None)
+    for name, ends in found.intervals.items():
+        values |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
+        values[f"{name}_method"] = ends.method
+    return values | {"n": found.n, "cases": found.cases}
+
+
+def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> Row:
+    """Return the row of raters among themselves: means over pairs, which have no sign."""
+    pairs = common_pairs(ratings, min_common)
+    row: Row = {
+        "level": "overall",
+        "who": who,
+        "pairs": len(pairs),
+        "alpha": krippendorff_alpha(ratings, "ordinal"),
+    }
+    if not pairs:
+        why = f"none (no pair with {min_common} actions in common)"
+        return row | {"n": 0, "cases": 0, "kappa_quadratic_method": why}
+    own = [(ratings[:, i], ratings[:, j]) for i, j in pairs]
+    found = study.compare(own, np.ones(len(ratings), dtype=np.bool_), who)
+    measured = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
+    return row | measured | {"pairs_undefined": found.undefined}
+
+
+def _parts(study: _Study) -> Iterator[Row]:
+    """Yield where the experts' median and the synthetic one differ."""
+    rated = study.rated
+    categories = np.asarray([a.category for a in rated.actions])
+    specialties = np.asarray(rated.specialties)
+    synthetic = np.asarray(CLASSES)[classes(study.synthetic)]
+    for level, names, of in (
+        ("category", CATEGORIES, categories),
+        ("specialty", sorted({*rated.specialties}), specialties),
+        ("class", CLASSES, synthetic),
+    ):
+        for name in names:
+            rows = np.asarray(of == name)
+            if not (rows & ~np.isnan(study.median)).any():
+                continue
+            row = _against(study, study.median, rows, level, name)
+            row |= {"level": level, "who": "median", "part": name}
+            yield row | _confusion(study, rows) if level == "class" else row
+
+
+def _confusion(study: _Study, rows: _Rows) -> Row:
+    """Return how the experts class actions of one synthetic class, in place of the kappas: chance
+    agreement within one class means nothing."""
+    given = classes(study.median[rows & ~np.isnan(study.median)])
+    row: Row = {name: int((given == i).sum()) for i, name in enumerate(CLASSES)}
+    for name in ("kappa_quadratic", "kappa_linear", "class_kappa"):
+        row |= {f"{name}{end}": None for end in ("", "_low", "_high")}
+        row[f"{name}_method"] = "none (within one class)"
+    return row
+
+
+# What must be said beside the numbers -----------------------------------------------------------
+
+
+def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
+    rated = study.rated
+    there = ~np.isnan(rated.ratings)
+    several = "one rating" if study.least == 1 else f"at least {study.least} ratings"
+    notes = [
+        f"Experts' median of {several} against the median of the three synthetic ones. Halves go up "
+        "for class and harm weight: 3.5 is uncertain, 6.5 appropriate. 7 to 9, 4 to 6, 1 to 3 count "
+        "the experts' classes.",
+        "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "
+        "over pairs of raters, what single raters reach with each other; a median has less noise.",
+        *_vouched(rated),
+        *_alphas(rows),
+        *_turned(rows),
+    ]
+    if blank := int(rated.asked.sum() - there.sum()) + rated.unnamed:
+        notes.append(f"Rows without a rating: {blank}.")
+    few = int(((there.sum(axis=1) < study.least) & there.any(axis=1)).sum())
+    if few:
+        notes.append(
+            f"Actions without a median, rated by fewer than {study.least} experts: {few}; "
+            "--min-experts takes fewer."
+        )
+    silent = [e for e, own in zip(rated.experts, there.T, strict=True) if not own.any()]
+    if silent:
+        notes.append(f"Without any rating: {_several(silent)}.")
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if row["level"] == "overall" and _is_missing(row.get("kappa_quadratic")):
+            why = str(row["kappa_quadratic_method"]).removeprefix("none ")
+            lacking.setdefault(why, []).append(str(row["rater"]))
+    notes += [f"No kappa {why}: {_several(of)}." for why, of in lacking.items()]
+    return notes
+
+
+def _vouched(rated: RatedActions) -> list[str]:
+    """Return by whom ratings that are called synthetic here were validated."""
+    if not rated.validations:
+        return []
+    return [
+        "Ratings of the file that are called synthetic here are experts': "
+        f"{'; '.join(map(validation_text, rated.validations))}."
+    ]
+
+
+def _alphas(rows: Sequence[Row]) -> list[str]:
+    found = {row.get("who"): row.get("alpha") for row in rows if not _is_missing(row.get("alpha"))}
+    said = [f"{who} {value:.2f}" for who, value in found.items()]
+    return [f"Krippendorff's alpha (ordinal): {', '.join(said)}."] if said else []
+
+
+def _turned(rows: Sequence[Row]) -> list[str]:
+    """Return the exact interval of reversed classes, of the experts' median."""
+    for row in rows:
+        if row.get("who") == "median" and row["level"] == "overall" and row["n"]:
+            low, high = (100 * float(str(row[f"reversed_rate_{end}"])) for end in ("low", "high"))
+            return [
+                f"Reversed, appropriate to one and inappropriate to the other: {row['reversed']} of "
+                f"{row['n']} ({row['reversed_rate_method']} {low:.1f} to {high:.1f} %, which takes "
+                "actions for independent)."
+            ]
+    return []
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
+
+
+def _several(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
+
+
+# Where they differ most -------------------------------------------------------------------------
+
+
+def differences_table(
+    rated: RatedActions,
+    *,
+    least: int | None = None,
+    largest: int = LARGEST,
+    with_text: bool = False,
+) -> Table:
+    """Return the actions whose experts' median is farthest from the synthetic one, farthest first.
+
+    `largest`: how many at most; `with_text` adds the text of the actions.
+    """
+    least = fewest_ratings(rated, least)
+    found = measures.median(rated.ratings, least)
+    order = [i for i in _farthest(rated, found) if found[i] != middle(rated.actions[i])]
+    rows = [_difference(rated, i, float(found[i]), with_text) for i in order[:largest]]
+    notes = [
+        f"Experts: {', '.join(rated.experts)}; their median is of at least {least}.",
+    ]
+    if len(order) > largest:
+        notes.append(f"{len(order) - largest} more actions differ; --largest shows more.")
+    return make_table(
+        "differences",
+        "Actions on which experts and synthetic ratings differ most",
+        DIFFERENCES,
+        rows,
+        notes if rows else ["Experts' medians and synthetic ones are equal, or there are none."],
+        {"min_experts": least, "largest": largest},
+        layout=DIFFERENCES_LAYOUT,
+    )
+
+
+def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
+    """Return the places of actions with a median: by points, then by weight of an error, apart."""
+    given = [middle(a) for a in rated.actions]
+    there = [i for i, own in enumerate(medians) if not np.isnan(own)]
+
+    def apart(i: int) -> tuple[float, int]:
+        own, other = float(medians[i]), given[i]
+        return -abs(own - other), -abs(harm_weight(own) - harm_weight(other))
+
+    return sorted(there, key=apart)
+
+
+def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> Row:
+    action = rated.actions[i]
+    other = middle(action)
+    its, theirs = (action_class(to_point(x)) for x in (other, own))
+    return {
+        "case": rated.codes[i],
+        "action": action.id,
+        "category": action.category,
+        "specialty": rated.specialties[i],
+        "synthetic": " ".join(map(str, action.ratings)),
+        "synthetic_median": other,
+        "synthetic_class": its,
+        "experts": " ".join("-" if np.isnan(r) else str(int(r)) for r in rated.ratings[i]),
+        "experts_median": own,
+        "experts_class": theirs,
+        "difference": own - other,
+        "reversed": {its, theirs} == {"appropriate", "inappropriate"},
+        "synthetic_harm": harm_weight(other),
+        "experts_harm": harm_weight(own),
+        "text": guard(action.text) if with_text else None,
+    }

@@ -1,0 +1,154 @@
+"""Options -> menu, and menu with three sheets of ratings -> case. Nothing here asks a model."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import get_args
+
+import msgspec
+
+from medhelm_benchmarks.noharm.generation.checks import is_founded
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
+from medhelm_benchmarks.noharm.generation.replies import (
+    GroupsReply,
+    OptionsReply,
+    RatingReply,
+    RatingsReply,
+    TrapsReply,
+)
+from medhelm_benchmarks.noharm.generation.views import Item, Option, Perspective, Scene, Tag
+from medhelm_benchmarks.noharm.rules.cases import Action, Broad, Case, to_case
+from medhelm_benchmarks.noharm.rules.derive import (
+    action_class,
+    best_alternatives,
+    consensus,
+    to_point,
+)
+
+PERSPECTIVES: tuple[Perspective, ...] = get_args(Perspective)
+"""In the order of an action's ratings: two specialists, one generalist."""
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `provenance.jsonl`: where a case and each of its actions come from."""
+
+    schema: str = "medhelm_benchmarks.noharm.rules.provenance/1"
+    code: str
+    guideline: str
+    guideline_sha256: str
+    setting: dict[str, str]
+    tags: dict[str, Tag]
+    """By id of the action."""
+    generator: str
+    raters: dict[str, str]
+    """Model by perspective."""
+    repairs: dict[str, int]
+    """Counts the repairs of each stage."""
+    unfounded_quotes: dict[str, int]
+    """Quotes by id of the action that are not in the guideline. They are not a reference."""
+    not_covered: dict[str, int] = {}
+    """Raters by id of the action who find nothing of it in the guideline; where none is, no entry."""
+    prompt_version: str
+
+
+@dataclass(frozen=True)
+class Menu:
+    """The actions of a case in the order in which everybody sees them."""
+
+    options: tuple[Option, ...]
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Return the menu without tags."""
+        return tuple(Item(f"a{n}", o.text) for n, o in enumerate(self.options, 1))
+
+    @property
+    def tags(self) -> dict[str, Tag]:
+        """Return the tags by id."""
+        return {f"a{n}": o.tag for n, o in enumerate(self.options, 1)}
+
+
+def make_menu(code: str, blind: OptionsReply, traps: TrapsReply) -> Menu:
+    """Return all options in an order that the case's code alone decides, so that none shows."""
+    options = [Option(_line(o.text), o.category, "blind") for o in blind.options]
+    options += [Option(_line(o.text), o.category, o.kind) for o in traps.options]
+    random.Random(code).shuffle(options)  # noqa: S311 - an order, no secret
+    return Menu(tuple(options))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")
+
+
+def not_covered(menu: Menu, sheets: Mapping[Perspective, RatingsReply]) -> dict[str, int]:
+    """Return how many raters find the guideline silent on each action, where any does."""
+    silent = Counter(r.id for sheet in sheets.values() for r in sheet.ratings if not r.covered)
+    return {item.id: silent[item.id] for item in menu.items if silent[item.id]}
+
+
+def shuffled(items: Sequence[Item], name: str) -> tuple[Item, ...]:
+    """Return a menu in another order, which a name decides: raters do not share one."""
+    return tuple(random.Random(name).sample(items, len(items)))  # noqa: S311
+
+
+def make_case(
+    code: str,
+    scene: Scene,
+    menu: Menu,
+    groups: GroupsReply,
+    sheets: Mapping[Perspective, RatingsReply],
+    guideline: Guideline,
+    made_by: Sequence[str],
+) -> tuple[Case, dict[str, int]]:
+    """Return the case, and how many quotes of each action are not in the guideline.
+
+    Raises DataError where the case breaks the schema of cases.
+    """
+    by_id = [{r.id: r for r in sheets[p].ratings} for p in PERSPECTIVES]
+    actions, unfounded = [], {}
+    for item, option in zip(menu.items, menu.options, strict=True):
+        rated = [sheet[item.id] for sheet in by_id]
+        references, bad = _references(rated, guideline)
+        if bad:
+            unfounded[item.id] = bad
+        actions.append(
+            Action(
+                id=item.id,
+                text=option.text,
+                category=option.category,
+                ratings=(rated[0].rating, rated[1].rating, rated[2].rating),
+                references=references,
+                is_implausible=sum(r.implausible for r in rated) >= 2,
+            )
+        )
+    rated_as = {a.id: consensus(a) for a in actions}
+    case = Case(
+        code=code,
+        specialty=scene.specialty,
+        vignette=scene.vignette.strip(),
+        question=scene.question.strip(),
+        knowns=scene.knowns,
+        unknowns=scene.unknowns,
+        red_flags=scene.red_flags,
+        actions=tuple(actions),
+        alternatives=groups.alternatives,
+        best_alternatives=best_alternatives(groups.alternatives, rated_as),
+        broad=tuple(Broad(broad=b.broad, specific=b.specific) for b in groups.broad),
+        references=(guideline.name,),
+        made_by=tuple(dict.fromkeys(made_by)),
+    )
+    return to_case(msgspec.to_builtins(case), code), unfounded
+
+
+def _references(rated: Sequence[RatingReply], guideline: Guideline) -> tuple[tuple[str, ...], int]:
+    """Return the quotes of those who rate as the median does, and how many are unfounded."""
+    agreed = action_class(to_point(median(r.rating for r in rated)))
+    quotes = [r.quote for r in rated if r.quote.strip() and action_class(r.rating) == agreed]
+    good = [q for q in quotes if is_founded(q, guideline)]
+    kept = {" ".join(words(q)): " ".join(q.split()) for q in good}
+    found = tuple(f'{guideline.name}: "{quote}"' for quote in kept.values())
+    return found, len(quotes) - len(good)

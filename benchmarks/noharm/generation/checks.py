@@ -1,0 +1,214 @@
+"""Check a reply before the next stage sees it. Each fault is worded so that it can be mended.
+
+Minimum coverage of kinds and categories, wording that gives an answer away, actions that say the
+same, and text of the guideline in what the second stage will see. In a fault, words of a model
+appear between quotation marks and nowhere else: terminals show what is around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+from medhelm_benchmarks.noharm.generation.carried_content import carried
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
+from medhelm_benchmarks.noharm.generation.replies import (
+    BadReply,
+    GroupsReply,
+    OptionReply,
+    OptionsReply,
+    RatingsReply,
+    SceneReply,
+    TrapReply,
+    TrapsReply,
+    check_ids,
+)
+from medhelm_benchmarks.noharm.generation.views import Item, Kind, TrapView
+from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
+from medhelm_benchmarks.noharm.rules.leaks import leak_phrases
+from medhelm_benchmarks.noharm.rules.similar import near_duplicates
+
+LEAST_WORDS, MOST_WORDS = 60, 450
+"""Of a vignette."""
+LEAST_BLIND, MOST_BLIND = 20, 40
+LEAST_KINDS: dict[Kind, int] = {
+    "first_line": 2,
+    "conditional": 2,
+    "dose": 1,
+    "interaction": 1,
+    "contraindication": 1,
+    "prerequisite": 1,
+    "monitoring": 1,
+}
+"""Actions that the menu lacks: of what the guideline puts first it may hold most already."""
+LEAST_TRAPS, MOST_HARDENED = 8, 30
+"""Traps of all kinds together; actions of stage 3."""
+LEAST_CATEGORIES = 6
+MOST_OF_ONE = 0.6
+"""Largest share of one category among the options of stage 2."""
+LONGEST = 240
+"""Characters of an action."""
+SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
+"""Words of a quote that counts as a reference."""
+MOST_FAULTS = 12
+"""Faults that are reported at once."""
+_MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
+
+
+def scene_faults(reply: SceneReply, guideline: Guideline, asked: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with a patient; `asked`: words of the setting, which it may hold."""
+    faults = []
+    n = len(words(reply.vignette))
+    if not LEAST_WORDS <= n <= MOST_WORDS:
+        faults.append(f"the vignette has {n} words, not {LEAST_WORDS} to {MOST_WORDS}")
+    if not reply.question.strip():
+        faults.append("the question is empty")
+    for name, values, least in (
+        ("knowns", reply.knowns, 3),
+        ("unknowns", reply.unknowns, 2),
+        ("red_flags", reply.red_flags, 2),
+    ):
+        if len(values) < least:
+            faults.append(f"{name} has {len(values)} entries; {least} are the least")
+    said = [f.text for f in reply.red_flags]
+    parts = [reply.vignette, reply.question, *reply.knowns, *reply.unknowns, *said]
+    if any(not part.strip() for part in parts):
+        faults.append("an entry is empty")
+    faults += [f"it holds the character {c}" for c in filter(None, map(hidden_character, parts))]
+    for part in parts:
+        faults += carried(part, guideline, asked, is_flag=part in said)
+    name_words = " ".join(words(guideline.name))
+    if any(f" {name_words} " in f" {' '.join(words(part))} " for part in parts):
+        faults.append("it names the guideline")
+    if any(_MENTION.search(part) for part in parts):
+        faults.append("it speaks of a guideline")
+    return list(dict.fromkeys(faults))[:MOST_FAULTS]
+
+
+def option_faults(reply: OptionsReply) -> list[str]:
+    """Return what is wrong with the options of stage 2."""
+    n = len(reply.options)
+    faults = []
+    if not LEAST_BLIND <= n <= MOST_BLIND:
+        faults.append(f"there are {n} actions, not {LEAST_BLIND} to {MOST_BLIND}")
+    counts = Counter(o.category for o in reply.options)
+    if len(counts) < LEAST_CATEGORIES:
+        faults.append(f"there are {len(counts)} categories; {LEAST_CATEGORIES} are the least")
+    for category, count in counts.items():
+        if count > MOST_OF_ONE * n:
+            faults.append(f"{count} of {n} actions are {category}; {MOST_OF_ONE:.0%} is the most")
+    return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
+
+
+def trap_faults(reply: TrapsReply, view: TrapView) -> list[str]:
+    """Return what is wrong with the actions of stage 3; what the menu has already counts as nothing."""
+    faults = []
+    if len(reply.options) > MOST_HARDENED:
+        faults.append(f"there are {len(reply.options)} actions; {MOST_HARDENED} are the most")
+    there = repeated(reply, view)
+    counts = Counter(o.kind for n, o in enumerate(reply.options, 1) if n not in there)
+    faults += [
+        f"there are {counts[kind]} actions of kind {kind}; {least} is the least"
+        for kind, least in LEAST_KINDS.items()
+        if counts[kind] < least
+    ]
+    traps = sum(n for kind, n in counts.items() if kind not in ("first_line", "conditional"))
+    if traps < LEAST_TRAPS:
+        faults.append(f"there are {traps} traps; {LEAST_TRAPS} are the least")
+    if faults and there:
+        shown = ", ".join(map(str, sorted(there)))
+        faults.append(f"these actions say what is on the menu already: {shown}")
+    return [*faults, *_text_faults(reply.options, view.there)][:MOST_FAULTS]
+
+
+def repeated(reply: TrapsReply, view: TrapView) -> set[int]:
+    """Return the places, from 1, of actions of stage 3 that say what the menu has already."""
+    pairs = _same(view.there, tuple(o.text for o in reply.options))
+    return {new for old, new in pairs if old < 0}
+
+
+def _text_faults(
+    options: Sequence[OptionReply | TrapReply], there: tuple[str, ...] = ()
+) -> list[str]:
+    faults = []
+    for place, option in enumerate(options, 1):
+        text = option.text.strip()
+        if not words(text):
+            faults.append(f"action {place} is empty")
+        if len(text) > LONGEST or "\n" in text:
+            faults.append(f"action {place} is longer than one line of {LONGEST} characters")
+        if found := hidden_character(text):
+            faults.append(f"action {place} holds the character {found}")
+        if phrases := leak_phrases(text):
+            faults.append(
+                f"the words {phrases[0]!r} in action {place} give away whether it is right"
+            )
+    pairs = _same(there, tuple(o.text for o in options))
+    return faults + [f"actions {a} and {b} say the same" for a, b in pairs if a > 0]
+
+
+@lru_cache(maxsize=1)  # a reply is checked, then what it repeats is taken out
+def _same(there: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of places that quality control would find to say the same.
+
+    Places of `new` count from 1, those of `there` have a minus sign and come first.
+    """
+    texts = {f"a{n}": text for n, text in enumerate(there, 1)}
+    texts |= {f"b{n}": text for n, text in enumerate(new, 1)}
+    pairs = near_duplicates(texts)
+    return tuple(
+        (int(a[1:]) * (-1 if a[0] == "a" else 1), int(b[1:])) for a, b, _ in pairs if b[0] == "b"
+    )
+
+
+def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:
+    """Return what is wrong with the groups of a menu."""
+    known, faults = {item.id for item in items}, []
+    links = [(link.broad, *link.specific) for link in reply.broad]
+    for name, groups in (("alternatives", reply.alternatives), ("broad", links)):
+        for group in groups:
+            if unknown := [i for i in group if i not in known]:
+                faults.append(f"{name}: {unknown[0][:20]!r} is not on the menu")
+            if len(set(group)) < max(2, len(group)):
+                faults.append(f"{name}: {', '.join(group)[:60]!r} is no group of different actions")
+    several = [i for i, n in Counter(i for g in reply.alternatives for i in g).items() if n > 1]
+    several += [i for i, n in Counter(link.broad for link in reply.broad).items() if n > 1]
+    faults += [f"action {i[:20]!r} is in two groups" for i in several]
+    if held := circle((b.broad, b.specific) for b in reply.broad if b.broad not in b.specific):
+        faults.append(f"broad: {', '.join(held)[:60]!r} hold each other in a circle")
+    return faults[:MOST_FAULTS]
+
+
+def rating_faults(reply: RatingsReply, items: Sequence[Item]) -> list[str]:
+    """Return what is wrong with a rater's sheet."""
+    try:
+        check_ids([i.id for i in items], [r.id for r in reply.ratings], "rating")
+    except BadReply as e:
+        return [str(e)]
+    wrong = [r.id for r in reply.ratings if not 1 <= r.rating <= 9]
+    return [f"the rating of {', '.join(wrong[:10])} is not from 1 to 9"] if wrong else []
+
+
+def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
+    """Return what is wrong with the quotes of a sheet, whose ratings can be used all the same."""
+    doubts = []
+    for line in reply.ratings:
+        has_quote = bool(line.quote.strip())
+        if line.covered and not has_quote:
+            doubts.append(f"{line.id[:20]!r} is covered and has no quote: quote, or say false")
+        elif has_quote and not line.covered:
+            doubts.append(f"{line.id[:20]!r} is not covered and has a quote: leave it empty")
+        elif has_quote and not is_founded(line.quote, guideline):
+            doubts.append(
+                f"the quote of {line.id[:20]!r} does not stand in the guideline, {SHORTEST_QUOTE} to "
+                f"{LONGEST_QUOTE} words in a row: copy it exactly, or leave it empty with covered "
+                "false"
+            )
+    return doubts[:MOST_FAULTS]
+
+
+def is_founded(quote: str, guideline: Guideline) -> bool:
+    """Return whether a quote is of a length that says something and is in the guideline."""
+    return SHORTEST_QUOTE <= len(words(quote)) <= LONGEST_QUOTE and guideline.contains(quote)

@@ -1,0 +1,58 @@
+"""The protocol of labelled actions: one request, a label for every action of the case's menu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from medhelm.models.costs import request_tokens
+from medhelm.prompts.messages import render_prompt
+from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Request
+from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
+
+
+def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
+    """Return what is sent for one case, zero-shot: its whole menu in one prompt.
+
+    It carries the JSON Schema of this very menu where the model's endpoint holds answers to one.
+    """
+    messages = render_prompt(benchmark, instance)
+    return terms.request(instance, MODEL, messages, label_schema(instance.payload))
+
+
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+    """Return the reply to the case and its menu."""
+    response = await ask(MODEL, menu_request(benchmark, instance, terms), step="labels")
+    return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
+
+
+def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
+    """Yield the one request."""
+    yield Forecast.of_one(MODEL, request_tokens(menu_request(benchmark, instance, terms)))
+
+
+def label_schema(actions: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON Schema of a reply that labels all of these actions and nothing else."""
+    label = {"type": "string", "enum": [APPROPRIATE, INAPPROPRIATE]}
+    return _closed({"labels": _closed(dict.fromkeys(actions, label))})
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with all of these properties and no other."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+ACTION_LABELS = Protocol(
+    name="action_labels",
+    conduct=conduct,
+    forecast=forecast,
+    is_one_call=True,
+    sends_schema=True,
+)

@@ -1,0 +1,139 @@
+"""A case as a benchmark's instance, and a reply to it as a score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from medhelm.schema.data import MADE_BY, VALIDATION, Instance, Items
+from medhelm.schema.episode import Episode, Response
+from medhelm_benchmarks.noharm.rules.cases import Case, to_case
+from medhelm_benchmarks.noharm.rules.derive import STRONG, action_class, consensus
+from medhelm_benchmarks.noharm.rules.experts import validation_text
+from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
+from medhelm_benchmarks.noharm.rules.labels import Labels, read_labels
+from medhelm_benchmarks.noharm.rules.score import CaseScore, score_case
+
+_KEY = "case"
+
+
+def case_instance(row: Mapping[str, Any]) -> Instance:
+    """Return the instance of a case: what a model is shown, and the rubric that it never sees.
+
+    Raises DataError naming the case and the field that is wrong.
+    """
+    case = to_case(dict(row), "a case")
+    labels = {a.id: APPROPRIATE if _is_right(case, a.id) else INAPPROPRIATE for a in case.actions}
+    return Instance(
+        id=case.code,
+        context=_context(case),
+        question=f"{case.question}\n\nActions:\n"
+        + "\n".join(f"{a.id}. {a.text}" for a in case.actions),
+        payload={a.id: a.text for a in case.actions},
+        references=(msgspec.json.encode({"labels": labels}).decode(),),
+        answer_key={_KEY: msgspec.json.encode(case).decode()},
+        metadata={"specialty": case.specialty} | _makers(case) | _validation(case),
+    )
+
+
+def _texts(instance: Instance) -> list[str]:
+    return list(instance.payload.values())
+
+
+def _golds(instance: Instance) -> list[bool]:
+    labels = json.loads(instance.references[0])["labels"]
+    return [labels[name] == APPROPRIATE for name in instance.payload]
+
+
+def _write(instance: Instance, right: Sequence[bool]) -> str:
+    words = (APPROPRIATE if is_right else INAPPROPRIATE for is_right in right)
+    return json.dumps({"labels": dict(zip(instance.payload, words, strict=True))})
+
+
+ACTION_ITEMS = Items(_texts, _golds, _write)
+"""How rules answer a case: which of its actions are appropriate."""
+
+
+def _makers(case: Case) -> dict[str, str]:
+    return {MADE_BY: ", ".join(case.made_by)} if case.made_by else {}
+
+
+def _validation(case: Case) -> dict[str, str]:
+    return {} if case.validation is UNSET else {VALIDATION: validation_text(case.validation)}
+
+
+def _is_right(case: Case, name: str) -> bool:
+    (action,) = (a for a in case.actions if a.id == name)
+    return action_class(consensus(action)) == "appropriate"
+
+
+def _context(case: Case) -> str:
+    parts = [case.vignette]
+    parts += ["Known:\n" + _listed(case.knowns)] * bool(case.knowns)
+    parts += ["Not known:\n" + _listed(case.unknowns)] * bool(case.unknowns)
+    flags = [f"{flag.text} ({flag.status})" for flag in case.red_flags]
+    parts += ["Red flags:\n" + _listed(flags)] * bool(flags)
+    return "\n\n".join(parts)
+
+
+def _listed(items: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+MIN_LABELLED = 0.95
+"""Share of a menu's actions that need a valid label for a reply to count as read: an action without
+one is not endorsed, so that a reply with many of them would be given harm for its format."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A reply to a case: its labels and what they score."""
+
+    labels: Labels
+    score: CaseScore
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether enough of the menu has a valid label for the scores to count."""
+        valid, without = self.counts
+        return valid >= MIN_LABELLED * (valid + without)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Return how many actions have a valid label, and how many have none."""
+        own = self.labels
+        valid = len(own.endorsed) + len(own.rejected)
+        return valid, len(own.missing) + len(own.invalid)
+
+
+def label_case(instance: Instance, episode: Episode | Response) -> Labelled | None:
+    """Return what a reply labels and scores; None where no labels can be read out of it."""
+    return _label(instance.answer_key[_KEY], episode.text, episode.finish == "length")
+
+
+@lru_cache(maxsize=8)  # the metrics of one reply ask one after the other
+def _label(case: str, reply: str, is_cut: bool) -> Labelled | None:
+    own = _parse(case)
+    labels = read_labels(reply, {a.id: a.text for a in own.actions}, is_cut=is_cut)
+    return None if labels is None else Labelled(labels, score_case(own, labels.endorsed))
+
+
+def has_strong_action(instance: Instance) -> bool:
+    """Return whether a case has an action that must not be left out (consensus above 7)."""
+    return any(consensus(action) >= STRONG for action in stored_case(instance).actions)
+
+
+def stored_case(instance: Instance) -> Case:
+    """Return the case behind an instance that `case_instance` made."""
+    return _parse(instance.answer_key[_KEY])
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> Case:
+    return msgspec.json.decode(text, type=Case)

@@ -1,0 +1,403 @@
+"""Harm of labelled actions: safety beside what it is made of, errors by kind, severity, category.
+
+The paper's table 3 (MedAct) with the counts behind it, and its sums over all models. Scores and
+counts of a row are of the same cases: those that every ranked model has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.schema.aggregation import pooled_share
+from medhelm.stats.aggregation import Floats, Pooling, worst_case
+from medhelm.tables import notes
+from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
+from medhelm.tables.makers import made_itself
+from medhelm.tables.slices import Metadata, instance_tags
+from medhelm.tables.study import Estimate, Study, estimate
+from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.table_spec import TableSpec
+from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
+from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
+from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
+from medhelm_benchmarks.noharm.rules.score import CAP, harmonic_mean
+from medhelm_benchmarks.noharm.tables.harm_columns import KINDS, LABELS, LAYOUT, columns, parts
+from medhelm_benchmarks.noharm.tables.validity import Validity, read_validity
+
+_METRICS = {
+    "overall": "noharm_overall",
+    "safety": "noharm_safety",
+    "completeness": "noharm_completeness",
+    "restraint": "noharm_restraint",
+    "severe_rate": "noharm_severe_rate",
+}
+_STRICT = "noharm_overall_strict"
+"""Overall with a case as the worst of which the reply has an action without a valid label."""
+_COUNTS = "noharm_harm"
+"""The metric whose sums are the harm, the number of cases, the errors and the labels."""
+
+_SPECIALTY = "specialty"
+_SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
+_ERRORS = tuple(f"{k}.{s}.{c}" for k in KINDS for s in SEVERITIES for c in CATEGORIES)
+"""Names the numbers of errors among the sums of `noharm_harm`, in the order of `_SHAPE`."""
+_READ = "read"
+"""Names the sum of replies read; gradings made before it was counted lack it and `LABELS`."""
+_UNLABELLED = ("missing", "invalid")
+"""Those of the `LABELS` that actions without a valid label have."""
+
+_READINGS = (
+    f"Safety is 0 from H = {CAP} on",
+    "Completeness leaves out cases without an action rated above 7",
+    "Restraint is pooled over cases",
+    "Overall is the harmonic mean of the three, unrounded",
+    "an unmet group of alternatives is one omission, of the largest severity among its members that "
+    "no broad action covers; a covered action satisfies no group and covers nothing itself",
+    "an error is counted in the category of its action",
+)
+"""States how open points of the papers were read."""
+
+_UNREAD = (
+    f"A reply that labels fewer than {MIN_LABELLED:.0%} of the actions is in no score: format is not "
+    "harm. Beside it is the score if each of those, and each failed "
+    "request, were the worst (Safety 0, incomplete, a severe error). "
+    f"A model is ranked where at least {MIN_READ:.0%} of its replies were read. Of a partly read "
+    "reply the actions without a valid label count as not endorsed; in Overall strict the case counts "
+    "as the worst."
+)
+
+
+def has_labels(study: Study, benchmark: str) -> bool:
+    """Return whether the actions of a benchmark are labelled and its harm is known."""
+    return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
+
+
+def harm(study: Study, metadata: Metadata) -> Table:
+    """Return rows of each benchmark with labelled actions: per model, category and specialty.
+
+    The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
+    """
+    found = [b for b in study.panels if has_labels(study, b)]
+    labelled = [_Labelled(study, benchmark) for benchmark in found]
+    rows = [row for own in labelled if own.models for row in _rows(own, metadata)]
+    is_repeated = any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values())
+    said = [*_validity_notes(labelled, metadata), *_said(), *_fewer(study, found)]
+    said += [line for own in labelled if own.models for line in _conditions(own, metadata)]
+    return make_table(
+        "harm",
+        "Harm of labelled actions",
+        columns(is_repeated),
+        rows,
+        [
+            *notes.common(study),
+            *(said if rows else ["No benchmark here has labelled actions."]),
+        ],
+        notes.settings(study),
+        parts=parts(len(found) > 1, _has_gaps(rows)),
+        layout=LAYOUT,
+    )
+
+
+def _has_gaps(rows: Sequence[Row]) -> bool:
+    """Return whether any case of any model has no value, or is partly read."""
+    own = [row for row in rows if row["level"] == "model"]
+    return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
+
+
+def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
+    """Return whose the ratings are, by benchmark with labelled actions."""
+    return {
+        b: read_validity(b, study.panel(b, _COUNTS), metadata)
+        for b in study.panels
+        if has_labels(study, b)
+    }
+
+
+HARM = TableSpec(
+    name="harm",
+    help="safety beside what it is made of, errors by kind, severity and category",
+    columns=columns(is_repeated=False),
+    make=lambda asked: harm(asked.study, asked.metadata),
+)
+
+
+def _validity_notes(labelled: Sequence[_Labelled], metadata: Metadata) -> list[str]:
+    """Return who validated the ratings behind the rows; that nobody did, where any case has nobody."""
+    found = [read_validity(own.benchmark, own.panel, metadata) for own in labelled if own.models]
+    warning = next(filter(None, (own.warning for own in found)), "")
+    return [*(line for own in found for line in own.validated()), *filter(None, [warning])]
+
+
+def _said() -> list[str]:
+    return [
+        "Scores and errors of a row are of its n cases, those that every ranked model has; the "
+        "worst cases are of all that were asked.",
+        _UNREAD,
+        f"How the papers were read: {'; '.join(_READINGS)}.",
+        "Where no severe error was seen, the interval is one-sided: at 95 % a rate of up to "
+        "1 - 0.05^(1/n), about 3/n, cannot be excluded.",
+    ]
+
+
+def _fewer(study: Study, found: Sequence[str]) -> list[str]:
+    """Return notes on the models whose row is not of the common cases, and on those not ranked."""
+    said = []
+    for benchmark in found:
+        panel = study.panel(benchmark, _COUNTS)
+        if not len(panel.ids):
+            said.append(
+                f"{benchmark}: the runs share no case, so that each row is of its own cases."
+            )
+            continue
+        counts = {m: int(np.isin(panel.scores(m).ids, panel.ids).sum()) for m in panel.cells}
+        own = [f"{m} ({n} of {len(panel.ids)})" for m, n in counts.items() if n < len(panel.ids)]
+        said += [f"{benchmark}: not of all common cases: {', '.join(own)}."] * bool(own)
+        unfit = [f"{m} ({why})" for m, why in panel.unfit.items() if m in panel.cells]
+        said += [f"{benchmark}: not ranked: {', '.join(unfit)}."] * bool(unfit)
+    return said
+
+
+def _conditions(own: _Labelled, metadata: Metadata) -> Iterator[str]:
+    """Yield notes on models that made cases, and on those whose replies were held to a schema."""
+    cells = {m: own.panel.cells[m] for m in own.models}
+    for cell in cells.values():
+        if note := made_itself(cell, metadata)[1]:
+            yield note
+    if held := [m for m, cell in cells.items() if cell.record.spec.model.json_schema]:
+        yield f"{own.benchmark}: replies were held to a JSON Schema of {', '.join(held)}."
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Errors and labels summed over some cases, of one model or of several."""
+
+    n: int
+    read: float
+    """Replies read, averaged over repeats."""
+    errors: NDArray[np.float64]
+    """By kind, severity and category."""
+    labels: Floats | None
+    """By `LABELS`; None where the grading does not hold them."""
+    partly: int
+    """Cases with a reply in which an action has no valid label."""
+
+
+def _sum(scores: MetricScores, ids: Keys | None) -> _Sums:
+    """Return the sums over the cases among `ids`, or over all that there are."""
+    at = slice(None) if ids is None else scores.among(ids)
+    own, read, labels = scores.sums[at], (~scores.floored[at]).astype(np.float64), None
+    named, partly = scores.pooling.columns, 0
+    if _READ in scores.pooling.names:  # else graded before these were counted
+        labels, read = named(own, LABELS).sum(0), named(own, [_READ])[:, 0]
+        partly = int(np.count_nonzero(named(own, _UNLABELLED).sum(1)))
+    return _Sums(
+        n=len(own),
+        read=float(read.sum()),
+        errors=named(own, _ERRORS).sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
+        labels=labels,
+        partly=partly,
+    )
+
+
+def _pool(sums: Collection[_Sums]) -> _Sums:
+    labels = [s.labels for s in sums if s.labels is not None]
+    return _Sums(
+        n=max(s.n for s in sums),
+        read=sum(s.read for s in sums),
+        errors=np.sum([s.errors for s in sums], axis=0),
+        labels=np.sum(labels, axis=0) if len(labels) == len(sums) else None,
+        partly=sum(s.partly for s in sums),
+    )
+
+
+class _Labelled:
+    """One benchmark with labelled actions: its models in the order of the table."""
+
+    def __init__(self, study: Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        self.panel = study.panel(benchmark, _COUNTS)
+        self.estimates = {
+            column: study.estimates(benchmark, metric) for column, metric in _METRICS.items()
+        }
+        self.harm = study.estimates(benchmark, _COUNTS)
+        has_strict = _STRICT in study.metrics(benchmark)
+        self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
+        self.severe_per_error = _severe_per_error(study, benchmark)
+        overall = self.estimates["overall"]
+        whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
+        self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
+        fit = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
+        self.whole = self.sums(None)
+        self.pooled = [m for m in fit if self.whole[m].read]
+        """Models behind the rows over all."""
+
+    def sums(self, ids: Keys | None) -> dict[str, _Sums]:
+        """Return each model's sums over some of the compared cases; None: over all of them."""
+        if ids is None and len(self.panel.ids):
+            ids = self.panel.ids
+        return {m: _sum(self.panel.scores(m), ids) for m in self.models}
+
+    def row(self, model: str | None, **more: object) -> Row:
+        """Return what all rows of a model hold; None: those over all ranked models."""
+        row: Row = {"benchmark": self.benchmark, **more}
+        if model is None:
+            return row | {"models": len(self.pooled)}
+        return row | {"model": model, "ranked": model in self.study.ranked}
+
+
+def _severe_per_error(study: Study, benchmark: str) -> dict[str, Estimate]:
+    """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
+    panel = study.panel(benchmark, _COUNTS)
+    share = pooled_share("severe_per_error", "severe", "errors")
+    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=share.name)
+
+    def cut(cell: Cell) -> Cell:
+        own = cell.scores[_COUNTS]
+        errors = own.pooling.columns(own.sums, _ERRORS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
+        sums = np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
+        return replace(
+            cell, scores={_COUNTS: replace(own, sums=sums, pooling=Pooling(share, share.sums))}
+        )
+
+    cells = {model: cut(cell) for model, cell in panel.cells.items()}
+    return estimate(replace(panel, metric=ref, cells=cells), study.settings, benchmark)
+
+
+def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
+    found = own.whole
+    for model in own.models:
+        yield own.row(model, level="model", **_over_all(own, model), **_counts(found[model]))
+    if own.pooled:
+        yield own.row(None, level="all models", **_counts(_pool([found[m] for m in own.pooled])))
+    seen = np.sum([s.errors.sum((0, 1)) for s in found.values()], axis=0)
+    categories: dict[str | None, dict[str, _Sums]] = {
+        c: _of_category(found, place) for place, c in enumerate(CATEGORIES) if seen[place]
+    }
+    yield from _groups(own, "category", categories)
+    cases = _by_specialty(instance_tags(own.panel, metadata))
+    yield from _groups(own, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
+
+
+def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, Keys]:
+    """Return the cases of each specialty, those without one last; none where no case has one."""
+    found: dict[str | None, list[int]] = {}
+    for case, tag in tags.items():
+        found.setdefault(tag.get(_SPECIALTY), []).append(case)
+    if not set(found) - {None}:
+        return {}
+    names = sorted(found, key=lambda v: (v is None, v or ""))
+    return {name: np.array(sorted(found[name]), dtype=np.uint64) for name in names}
+
+
+def _groups(
+    own: _Labelled,
+    level: str,
+    groups: Mapping[str | None, Mapping[str, _Sums]],
+) -> Iterator[Row]:
+    """Yield a row of each model and category or specialty, last those over all ranked models."""
+    for model in own.models:
+        total = float(own.whole[model].errors.sum())
+        for name, found in groups.items():
+            yield own.row(model, level=level, **{level: name}, **_counts(found[model], total))
+    total = sum(float(own.whole[m].errors.sum()) for m in own.pooled)
+    for name, found in groups.items() if own.pooled else ():
+        pooled = _pool([found[m] for m in own.pooled])
+        yield own.row(None, level=level, **{level: name}, **_counts(pooled, total))
+
+
+def _of_category(found: Mapping[str, _Sums], place: int) -> dict[str, _Sums]:
+    at = np.s_[:, :, place : place + 1]
+    return {m: replace(s, errors=s.errors[at], labels=None) for m, s in found.items()}
+
+
+def _counts(sums: _Sums, whole: float | None = None) -> Row:
+    """Return the counts of a row; missing where no case was read. `whole`: all the model's errors."""
+    row: Row = {"n": sums.n, "read": sums.read}
+    if not sums.read:
+        return row
+    errors = sums.errors
+    total = float(errors.sum())
+    row |= {"errors": total, "errors_per_case": total / sums.read}
+    for s, severity in enumerate(SEVERITIES):
+        row[severity] = errors[:, s].sum()
+    for k, kind in enumerate(KINDS):
+        row[f"{kind}s"] = errors[k].sum()
+        for s, severity in enumerate(SEVERITIES):
+            row[f"{kind}s_{severity}"] = errors[k, s].sum()
+    severe = SEVERITIES.index("severe")
+    grave = float(errors[:, severe].sum())
+    row["severe_per_error"] = _part(grave, total)
+    for k, kind in enumerate(KINDS):
+        row[f"{kind}_share"] = _part(errors[k].sum(), total)
+        row[f"severe_{kind}_share"] = _part(errors[k, severe].sum(), grave)
+    row["share"] = None if whole is None else _part(total, whole)
+    if sums.labels is not None:
+        row |= {f"labels_{name}": n for name, n in zip(LABELS, sums.labels, strict=True)}
+        row["partly_read"] = sums.partly
+    return row
+
+
+def _part(part: float, whole: float) -> float | None:
+    return float(part) / whole if whole else None
+
+
+def _over_all(own: _Labelled, model: str) -> Row:
+    cell = own.study.panels[own.benchmark].cells[model]
+    scores = cell.scores[_METRICS["overall"]]
+    outcomes = scores.outcomes
+    others = {o: n for o, n in outcomes.items() if o != "scored" and n}
+    row: Row = {
+        "attempted": cell.planned(_METRICS["overall"]),
+        "parsed": outcomes.get("scored", 0),
+        "scored": scores.counted,
+        "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
+        "harm": own.harm[model].score,
+        "without_strong": _without_strong(own, scores),
+    }
+    for column, estimates in own.estimates.items():
+        found = estimates[model]
+        row |= {column: found.score, f"{column}_low": found.interval.low}
+        row |= {f"{column}_high": found.interval.high}
+    per_error = own.severe_per_error[model].interval
+    if strict := own.strict.get(model):
+        row["overall_strict"] = strict.score
+    row |= {"severe_per_error_low": per_error.low, "severe_per_error_high": per_error.high}
+    return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
+
+
+def _without_strong(own: _Labelled, scores: MetricScores) -> int:
+    at = scores.among(own.panel.ids) if len(own.panel.ids) else slice(None)
+    strong = scores.pooling.by_name(scores.sums)["strong"]
+    return int((strong[at] == 0).sum()) if scores.counted else 0
+
+
+def _severe(rate: Estimate) -> Row:
+    """Return what follows from the severe harm rate: its method, cases, and NNH with its interval."""
+    row: Row = {"severe_rate_method": rate.interval.method}
+    if rate.n:
+        row["severe_cases"] = round(rate.score * rate.n, 6)
+    if rate.score > 0:
+        row["nnh"] = 1 / rate.score
+    if rate.interval.high:
+        row["nnh_low"] = 1 / rate.interval.high
+    if rate.interval.low:
+        row["nnh_high"] = 1 / rate.interval.low
+    return row
+
+
+def _worst(cell: Cell) -> Row:
+    """Return scores over all cases asked, those without a value at their worst."""
+    found = {}
+    for column, worst in (("safety", 0.0), ("completeness", 0.0), ("severe_rate", 1.0)):
+        scores, planned = cell.scores[_METRICS[column]], cell.planned(_METRICS[column])
+        missing = planned - scores.counted
+        found[column] = worst_case(scores.total, scores.counted, missing, worst)
+    pooled = cell.scores[_METRICS["restraint"]]
+    restraint = float(pooled.pooling(pooled.sums.sum(0))) if pooled.counted else math.nan
+    found["overall"] = float(harmonic_mean(found["safety"], found["completeness"], restraint))
+    return {f"{column}_worst": value for column, value in found.items()}

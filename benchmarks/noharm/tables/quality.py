@@ -1,0 +1,334 @@
+"""Tabulate quality control of cases: summary, checks, rates, flags, leaks, measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from medhelm.tables.table import Column, Row, Table, make_table
+from medhelm_benchmarks.noharm.rules.quality import (
+    CHECKS,
+    CONFIDENCE,
+    FIVE,
+    LEAST_SHARES,
+    LEAST_STRONG,
+    MOST_DISCORDANT,
+    MOST_IMPLAUSIBLE,
+    READINGS,
+    SIX,
+    Check,
+    CheckName,
+    Measure,
+    Quality,
+    Share,
+)
+from medhelm_benchmarks.noharm.rules.similar import EMBEDDING_THRESHOLD
+from medhelm_benchmarks.noharm.rules.words import MOST_AUC, Words
+
+REQUIRED: dict[CheckName, str] = {
+    "mix": "at least "
+    + ", ".join(f"{float(share):.0%} {name}" for name, share in LEAST_SHARES.items()),
+    "strong": "at least "
+    + ", ".join(f"{least} strongly {name}" for name, least in LEAST_STRONG.items()),
+    "implausible": f"at most {float(MOST_IMPLAUSIBLE):.0%} of the actions implausible",
+    "agreement": f"at most {float(MOST_DISCORDANT):.0%} of the actions with substantial "
+    "disagreement",
+    "references": "a reference for every strong action",
+    "duplicates": "no near-duplicate actions outside one group",
+    "copies": "no other case with the same vignette or menu",
+}
+"""Check -> what it asks for, in words."""
+
+ALL_CASES = "all cases"
+"""In place of a code, where a flag is of the set."""
+
+_NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
+"""Categories that the paper's table 1 names. The rest is `other`."""
+
+
+_MOST_OTHERS = 3
+"""Cases that a flag names: of a hundred equal ones each repeats all others."""
+
+
+class Flag(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a file of flags: audit metadata beside the cases."""
+
+    schema: str = "medhelm.noharm-flag/1"
+    case: str
+    check: str
+    """A check that the case fails, `leak`, or `words` of all cases."""
+    found: str
+    actions: tuple[tuple[str, ...], ...]
+
+
+def flags(quality: Quality) -> Iterator[Flag]:
+    """Yield a flag for each check that a case fails and for each leak. The set's flag comes last."""
+    for case in quality.cases:
+        for check in case.checks:
+            if not check.passed:
+                yield Flag(
+                    case=case.code, check=check.name, found=_found(check), actions=check.actions
+                )
+        for leak in case.leaks:
+            yield Flag(
+                case=case.code,
+                check="leak",
+                found=f"{leak.kind}: {leak.phrase}",
+                actions=((leak.action,),),
+            )
+    if quality.words.passed is False:
+        yield Flag(case=ALL_CASES, check="words", found=_auc(quality.words), actions=())
+
+
+def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str, Table]:
+    """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
+    readings = dict(READINGS)
+    if embeddings is not None:
+        readings["near-duplicate"] += (
+            f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
+        )
+    made: dict[str, Callable[[Quality, Mapping[str, str]], Table]] = {
+        "summary": _summary,
+        "checks": _checks,
+        "rates": _rates,
+        "flags": _flags,
+        "leaks": _leaks,
+        "measures": _measures,
+    }
+    return {name: make(quality, readings) for name, make in made.items()}
+
+
+def _summary(quality: Quality, readings: Mapping[str, str]) -> Table:
+    """Return the rows of the paper's table 1."""
+    s = quality.summary
+    counts = s.categories
+    shares = {
+        **{name: s.classes[name] for name in ("appropriate", "uncertain", "inappropriate")},
+        **{name: counts[name] for name in _NAMED},
+        "other categories": sum(n for name, n in counts.items() if name not in _NAMED),
+    }
+    rows: list[tuple[str, str, float | None]] = [
+        ("Cases", f"{s.cases:,}", s.cases),
+        ("Specialties", f"{s.specialties:,}", s.specialties),
+        ("Total actions", f"{s.actions:,}", s.actions),
+        ("Mean actions per case", f"{s.mean:.1f}", s.mean),
+        ("Median actions per case", f"{s.median:g}", s.median),
+        ("Range", f"{s.fewest}–{s.most}", None),
+        *(
+            (f"{name.capitalize()} (%)", f"{100 * n / s.actions:.1f}", 100 * n / s.actions)
+            for name, n in shares.items()
+        ),
+        ("Alternative groups", f"{s.alternatives:,}", s.alternatives),
+        ("Best-alternative groups", f"{s.best_alternatives:,}", s.best_alternatives),
+    ]
+    columns = (
+        Column(name="statistic", type="string", description="what is counted", heading="Statistic"),
+        Column(name="value", type="string", description="as printed", heading="Value"),
+        Column(name="number", type="number", description="the value unrounded; none for a range"),
+    )
+    return make_table(
+        "summary",
+        "Cases",
+        columns,
+        [dict(zip(("statistic", "value", "number"), row, strict=True)) for row in rows],
+        [],
+        readings,
+    )
+
+
+def _checks(quality: Quality, readings: Mapping[str, str]) -> Table:
+    columns = (
+        Column(
+            name="check", type="string", description="its name, or a set of them", heading="Check"
+        ),
+        Column(name="required", type="string", description="of a case", heading="Requires"),
+        Column(
+            name="passed",
+            type="integer",
+            description="cases that pass it",
+            heading="Cases that pass",
+            of="cases",
+        ),
+        Column(name="cases", type="integer", description="cases in the file"),
+    )
+    n = len(quality.cases)
+    sets: list[tuple[str, str, tuple[CheckName, ...]]] = [
+        (name, REQUIRED[name], (name,)) for name in CHECKS
+    ]
+    sets += [
+        ("five", "the five of the paper's table", FIVE),
+        ("six", "those of a case by itself", SIX),
+    ]
+    rows: list[Row] = [
+        {"check": name, "required": required, "passed": quality.passing(checks), "cases": n}
+        for name, required, checks in sets
+    ]
+    passed = quality.words.passed
+    rows += [
+        {
+            "check": name,
+            "required": required,
+            "passed": None if passed is None else passed * quality.passing(checks),
+            "cases": n,
+        }
+        for name, required, checks in (
+            ("words", f"all cases together: words alone have an AUC of at most {MOST_AUC:g}", ()),
+            ("all", "all of them", CHECKS),
+        )
+    ]
+    said = "; ".join(f"{name}: {value}" for name, value in readings.items())
+    notes = [
+        "The checks say that a case is well formed, not that its ratings are right. Flags stand "
+        "beside a case: it is scored all the same.",
+        f"Check `words`: {_auc(quality.words)}.",
+        f"How the paper was read: {said}.",
+    ]
+    return make_table("checks", "Structural checks", columns, rows, notes, readings)
+
+
+def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
+    columns = (
+        Column(name="measure", type="string", description="what", heading="Over all actions"),
+        Column(name="count", type="integer", description="actions", heading="n", of="actions"),
+        Column(name="actions", type="integer", description="all actions"),
+        Column(
+            name="value",
+            type="number",
+            description="share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
+            heading="Value",
+            digits=4,
+            interval=("low", "high"),
+        ),
+        Column(name="low", type="number", description="lower end of the interval"),
+        Column(name="high", type="number", description="upper end of the interval"),
+        Column(name="method", type="string", description="of the interval", heading="Interval"),
+    )
+    raters, actions, words = quality.raters, quality.summary.actions, quality.words
+
+    def share(name: str, of: Share) -> Row:
+        ends = {"low": of.low, "high": of.high, "method": of.method}
+        return {"measure": name, "count": of.count, "actions": of.n, "value": of.share, **ends}
+
+    rows: list[Row] = [
+        share("wording that gives the class away", quality.leaky),
+        share("nearly identical ratings", raters.near_identical),
+        share("discordant ratings", raters.discordant),
+        {"measure": "alpha of the ratings, ordinal", "value": raters.alpha_ordinal},
+        {"measure": "alpha of the ratings, interval", "value": raters.alpha_interval},
+        {
+            "measure": "AUC of words alone",
+            "value": words.auc,
+            "low": words.low,
+            "high": words.high,
+            "method": words.method or words.reason,
+        },
+    ]
+    notes = [
+        f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where none "
+        "was seen, the exact one-sided bound. That of the AUC draws whole cases.",
+        "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
+    ]
+    return make_table(
+        "rates", f"Leaks and raters ({actions:,} actions)", columns, rows, notes, readings
+    )
+
+
+def _flags(quality: Quality, readings: Mapping[str, str]) -> Table:
+    columns = (
+        Column(name="case", type="string", description="its code", heading="Case"),
+        Column(name="check", type="string", description="the check it fails", heading="Check"),
+        Column(name="found", type="string", description="and its limit", heading="Found"),
+        Column(name="actions", type="string", description="ids it concerns", heading="Actions"),
+    )
+    rows: list[Row] = [
+        {"case": f.case, "check": f.check, "found": f.found, "actions": _ids(f.actions)}
+        for f in flags(quality)
+        if f.check != "leak"
+    ]
+    flagged = len({row["case"] for row in rows} - {ALL_CASES})
+    title = f"Flagged: {flagged} of {len(quality.cases)} cases"
+    return make_table("flags", title, columns, rows, [], readings, ("case",))
+
+
+def _leaks(quality: Quality, readings: Mapping[str, str]) -> Table:
+    columns = (
+        Column(name="case", type="string", description="its code", heading="Case"),
+        Column(name="action", type="string", description="its id", heading="Action"),
+        Column(name="kind", type="string", description="of hint", heading="Kind"),
+        Column(name="phrase", type="string", description="as it stands", heading="Wording"),
+    )
+    rows: list[Row] = [
+        {"case": case.code, "action": leak.action, "kind": leak.kind, "phrase": leak.phrase}
+        for case in quality.cases
+        for leak in case.leaks
+    ]
+    title = f"Wordings that give an action's class away: {len(rows)}"
+    return make_table("leaks", title, columns, rows, [], readings, ("case",))
+
+
+def _measures(quality: Quality, readings: Mapping[str, str]) -> Table:
+    columns = (
+        Column(name="case", type="string", description="its code", heading="Case"),
+        Column(name="specialty", type="string", description="its specialty"),
+        Column(name="check", type="string", description="the check", heading="Check"),
+        Column(name="measure", type="string", description="the number", heading="Measure"),
+        Column(name="count", type="integer", description="actions or pairs", heading="n"),
+        Column(name="of", type="integer", description="actions of the case"),
+        Column(
+            name="value",
+            type="number",
+            description="share of the case's actions, or the count",
+            heading="Value",
+            digits=3,
+        ),
+        Column(name="limit", type="number", description="its limit", heading="Limit", digits=2),
+        Column(name="side", type="string", description="least or most that passes", heading="Is"),
+        Column(name="passed", type="boolean", description="whether", heading="Passed"),
+        Column(name="actions", type="string", description="ids that the check concerns"),
+    )
+    rows: list[Row] = [
+        {
+            "case": case.code,
+            "specialty": case.specialty,
+            "check": check.name,
+            "measure": m.name,
+            "count": m.count,
+            "of": m.of,
+            "value": m.value,
+            "limit": m.limit,
+            "side": "least" if m.is_least else "most",
+            "passed": m.passed,
+            "actions": _ids(check.actions),
+        }
+        for case in quality.cases
+        for check in case.checks
+        for m in check.measures
+    ]
+    return make_table(
+        "measures", "Every check of every case", columns, rows, [], readings, ("case",)
+    )
+
+
+def _found(check: Check) -> str:
+    said = [_measured(m) for m in check.measures if not m.passed]
+    return ". ".join([*said, *check.others[:_MOST_OTHERS]])
+
+
+def _auc(words: Words) -> str:
+    if words.auc is None:
+        return words.reason
+    ends = "" if words.low is None else f" [{words.low:.2f}, {words.high:.2f}]"
+    side = "above" if words.auc > MOST_AUC else "within"
+    return f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {MOST_AUC:g}"
+
+
+def _measured(m: Measure) -> str:
+    side = "at least" if m.is_least else "at most"
+    if m.of is None:
+        return f"{m.name}: {m.count}; {side} {m.limit:g}"
+    return f"{m.name}: {m.count} of {m.of} ({m.value:.1%}); {side} {m.limit:.0%}"
+
+
+def _ids(actions: tuple[tuple[str, ...], ...]) -> str:
+    return ", ".join(" + ".join(ids) for ids in actions)

@@ -1,0 +1,566 @@
+"""`medhelm agreement --cases`: the sheet for experts, their ratings, what is printed of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import stat
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from medhelm.cli import run_command
+from medhelm_benchmarks.noharm.experts import columns as action_columns
+from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
+from tests.benchmarks.noharm.making import case
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+
+ACS, ECZ = "NOHARM-CARD-ACS-001", "NOHARM-DERM-ECZ-002"
+Rows = Iterable[tuple[object, ...]]
+Shell = Callable[..., str]
+
+
+def categorised(made: Case, *categories: str) -> Case:
+    actions = zip(made.actions, categories, strict=True)
+    return msgspec.structs.replace(
+        made, actions=tuple(msgspec.structs.replace(a, category=c) for a, c in actions)
+    )
+
+
+CASES = (
+    categorised(
+        case({"a1": (9, 8, 8), "a2": 8, "a3": (3, 3, 2), "a4": 7}, code=ACS),
+        "medication",
+        "medication",
+        "diagnostic",
+        "diagnostic",
+    ),
+    categorised(
+        case({"b1": 2, "b2": (9, 8, 9)}, code=ECZ, specialty="Dermatology"), "medication", "other"
+    ),
+)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """Run the command on two cases; returns what it prints, or the one line of its error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    write_cases(Path("cases.jsonl"), CASES)
+
+    def call(*argv: object, code: int = 0, cases: object = "cases.jsonl") -> str:
+        got = run_command(["agreement", "--cases", str(cases), *map(str, argv)])
+        out, err = capsys.readouterr()
+        assert got == code, (got, out, err)
+        if not code:
+            return out
+        (line,) = err.strip().splitlines()
+        return line
+
+    return call
+
+
+def rate(
+    rows: Rows, name: str = "ratings.csv", head: str = "case action rater rating", mark: str = ","
+) -> Path:
+    with Path(name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=mark)
+        writer.writerow(head.split())
+        writer.writerows(rows)
+    return Path(name)
+
+
+def given(rater: str, **ratings: object) -> list[tuple[object, ...]]:
+    """Return rows of one expert; actions of the first case begin with an a."""
+    return [(ACS if a[0] == "a" else ECZ, a, rater, r) for a, r in ratings.items()]
+
+
+def tables(out: str) -> dict[str, list[dict[str, Any]]]:
+    found = json.loads(out)
+    return {t["table"]: t["rows"] for t in (found if isinstance(found, list) else [found])}
+
+
+def rows_of(out: str, level: str = "overall") -> dict[str, dict[str, Any]]:
+    """Return the rows of one level of the table of actions, by rater or part."""
+    rows = [row for row in tables(out)["actions"] if row["level"] == level]
+    return {row["rater"] or row["part"]: row for row in rows}
+
+
+# What is printed ----------------------------------------------------------------------------------
+
+
+def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
+    """Medians 8, 8, 3, 7 of the case against 9, 8, 2, 5: tests/benchmarks/noharm/experts/test_agreement.py."""
+    path = rate(given("X", a1=9, a2=8, a3=2, a4=5, b1="", b2=" "))
+    row = rows_of(shell(path, "--format", "json"))["X"]
+    assert (row["n"], row["asked"], row["cases"]) == (4, 6, 1)
+    assert row["kappa_quadratic"] == pytest.approx(0.875)
+    assert row["kappa_linear"] == pytest.approx(1 - 1 / 2.75)
+    assert row["difference"] == pytest.approx(-0.5)
+    assert row["same_class"] == row["within_1"] == row["harm_changed"] == 0.75
+    assert (row["severe_missed"], row["severe_added"]) == (1, 0)  # a1 is severe to X alone
+    assert row["reversed"] == 0
+    assert row["reversed_rate_high"] == pytest.approx(0.527, abs=1e-3)  # 1 - 0.05^(1/4)
+    assert row["reversed_rate_method"] == "exact, one-sided"
+    assert row["kappa_quadratic_low"] is None
+    assert row["kappa_quadratic_method"] == "none (one case)"
+
+
+@pytest.mark.slow
+def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
+    """X, Y and Z say 9 8 2, 8 - 3, 2 - 3, 6 7 -, 8 8 9, - - 9 of a1 to a4, b1, b2."""
+    rows = [
+        *given("X", a1=9, a2=8, a3=2, a4=6, b1=8, b2=""),
+        *given("Y", a1=8, a2="", a3="", a4=7, b1=8),
+        *given("Z", a1=2, a2=3, a3=3, b1=9, b2=9),
+    ]
+    out = shell(rate(rows), "--format", "json")
+    row = rows_of(out)["experts' median"]
+    assert (row["n"], row["asked"], row["cases"]) == (5, 6, 2)
+    # 8, 5.5, 2.5, 6.5, 8 against 8, 8, 3, 7, 2
+    assert row["difference"] == pytest.approx((0 - 2.5 - 0.5 - 0.5 + 6) / 5)
+    assert row["same_class"] == pytest.approx(3 / 5)  # 6.5 is appropriate, 5.5 is uncertain
+    assert row["within_1"] == pytest.approx(3 / 5)
+    assert row["reversed"] == 1
+    assert row["reversed_rate_low"] == pytest.approx(0.00505, abs=1e-5)  # 1 of 5, Clopper-Pearson
+    assert row["reversed_rate_high"] == pytest.approx(0.71642, abs=1e-5)
+    assert row["harm_changed"] == pytest.approx(2 / 5)  # a2 and b1; 2.5 weighs as 3, 6.5 as 7
+    differences = tables(out)["differences"]
+    assert [(d["action"], d["difference"]) for d in differences] == [
+        ("b1", 6),
+        ("a2", -2.5),
+        ("a3", -0.5),
+        ("a4", -0.5),
+    ]
+    assert differences[0] == {
+        "case": ECZ,
+        "action": "b1",
+        "category": "medication",
+        "specialty": "Dermatology",
+        "synthetic": "2 2 2",
+        "synthetic_median": 2,
+        "synthetic_class": "inappropriate",
+        "experts": "8 8 9",
+        "experts_median": 8.0,
+        "experts_class": "appropriate",
+        "difference": 6.0,
+        "reversed": True,
+        "synthetic_harm": -5,
+        "experts_harm": 5,
+        "text": None,
+    }
+    assert [d["experts"] for d in differences[1:]] == ["8 - 3", "2 - 3", "6 7 -"]
+    text = shell(rate(rows))
+    assert "Rows without a rating: 3." in text
+    assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
+    more = rows_of(shell(rate(rows), "--min-experts", 1, "--format", "json"))["experts' median"]
+    assert more["n"] == 6
+    fewer = rows_of(shell(rate(rows), "--min-experts", 3, "--format", "json"))["experts' median"]
+    assert fewer["n"] == 2
+    assert "of 3 experts" in shell(rate(rows), "--min-experts", 4, code=2)
+
+
+def test_raters_among_themselves_by_hand(shell: Shell) -> None:
+    """Three actions that both rated, 7 7, 3 3, 7 3: alpha 1 - (2/6) / (18/30), kappa 0.4; the
+    fourth has one rating. Synthetic ratings of those four actions alone."""
+    rows = given("X", a1=7, a2=3, a3=7) + given("Y", a1=7, a2=3, a3=3, a4=5)
+    found = rows_of(shell(rate(rows), "--min-common", 3, "--format", "json"))
+    experts, synthetic = found["experts, in pairs"], found["synthetic, in pairs"]
+    assert (experts["n"], experts["pairs"], experts["pairs_undefined"]) == (3, 1, 0)
+    assert experts["alpha"] == pytest.approx(1 - (2 / 6) / (18 / 30))
+    assert experts["kappa_quadratic"] == pytest.approx(1 - (1 / 3) / (5 / 9))
+    assert experts["difference"] is None
+    assert (synthetic["n"], synthetic["pairs"]) == (4, 3)
+    alone = rows_of(shell(rate(rows), "--format", "json"))["experts, in pairs"]
+    assert alone["kappa_quadratic"] is None
+    assert alone["kappa_quadratic_method"] == "none (no pair with 5 actions in common)"
+    assert alone["alpha"] == experts["alpha"]
+    assert "No kappa (no pair with 5 actions in common): experts, in pairs." in " ".join(
+        shell(rate(rows)).split()
+    )
+
+
+def test_where_they_differ(shell: Shell) -> None:
+    path = rate(given("X", a1=9, a2=5, a3=8, a4=7, b1=2, b2=9))
+    out = shell(path, "--format", "json")
+    category, specialty = rows_of(out, "category"), rows_of(out, "specialty")
+    assert {name: (row["n"], row["same_class"]) for name, row in category.items()} == {
+        "medication": (3, pytest.approx(2 / 3)),
+        "diagnostic": (2, 0.5),
+        "other": (1, 1),
+    }
+    assert {name: row["difference"] for name, row in specialty.items()} == {
+        "Cardiology": pytest.approx((1 - 3 + 5 + 0) / 4),
+        "Dermatology": 0,
+    }
+    confusion = {
+        name: [row[k] for k in ("appropriate", "uncertain", "inappropriate")]
+        for name, row in rows_of(out, "class").items()
+    }
+    assert confusion == {"appropriate": [3, 1, 0], "inappropriate": [1, 0, 1]}
+    assert all(row["kappa_quadratic"] is None for row in rows_of(out, "class").values())
+    assert rows_of(out)["X"]["appropriate"] is None
+
+
+@pytest.mark.slow
+def test_constant_ratings_say_why_there_is_no_kappa(shell: Shell) -> None:
+    rows = given("X", a1=7, a2=7, a3=7, b1=7)
+    out = shell(rate(rows))
+    assert "No kappa (nothing rated, or by one of the two all the same)" in " ".join(out.split())
+    row = rows_of(shell(rate(rows), "--format", "json"))["X"]
+    assert row["kappa_quadratic"] is None
+    assert row["class_kappa"] is None
+    assert row["difference"] == pytest.approx((-1 - 1 + 4 + 5) / 4)
+
+
+@pytest.mark.slow
+def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None:
+    rows = given("X", a1=9, a2=8, b1=2) + given("Y", a1="", a2="")
+    out = shell(rate(rows))
+    assert "Without any rating: Y." in out
+    assert "Rows without a rating: 2." in out
+    found = rows_of(shell(rate(rows), "--format", "json"))
+    assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
+    assert found["Y"]["reversed"] is None
+    assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
+
+
+def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
+    rng = random.Random(seed)
+    return [
+        (c.code, a.id, rater, min(9, max(1, sorted(a.ratings)[1] + rng.randint(-2, 2))))
+        for rater in ("A", "B", "C")
+        for c in read_cases(SAMPLES)
+        for a in c.actions
+    ]
+
+
+@pytest.mark.slow
+def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
+    rows = bundled_ratings()
+    out = shell(rate(rows), "--format", "json", cases=SAMPLES)
+    random.Random(1).shuffle(rows)
+    assert shell(rate(rows), "--format", "json", cases=SAMPLES) == out
+    one, two = rate(rows[::2], "one.csv"), rate(rows[1::2], "two.csv")
+    assert shell(two, one, "--format", "json", cases=SAMPLES) == out
+    write_cases(Path("turned.jsonl"), read_cases(SAMPLES)[::-1])
+    assert shell(rate(rows), "--format", "json", cases="turned.jsonl") == out
+    row = rows_of(out)["experts' median"]
+    assert row["kappa_quadratic_low"] < row["kappa_quadratic"] < row["kappa_quadratic_high"] < 1
+    seeded = rows_of(shell(rate(rows), "--format", "json", "--bootstrap-seed", 1, cases=SAMPLES))[
+        "experts' median"
+    ]
+    assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
+    assert seeded["kappa_quadratic_low"] != row["kappa_quadratic_low"]
+
+
+@pytest.mark.slow
+def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) -> None:
+    rows = [
+        (c.code, a.id, f"E{k}", a.ratings[k])
+        for c in read_cases(SAMPLES)
+        for a in c.actions
+        for k in range(3)
+    ]
+    out = shell(rate(rows), "--format", "json", cases=SAMPLES)
+    found = rows_of(out)
+    median = found["experts' median"]
+    assert median["kappa_quadratic"] == median["same_class"] == median["class_kappa"] == 1
+    assert tables(out)["differences"] == []
+    same = {"kappa_quadratic", "kappa_linear", "class_kappa", "within_1", "alpha", "n", "pairs"}
+    experts, synthetic = (found[f"{who}, in pairs"] for who in ("experts", "synthetic"))
+    assert {k: experts[k] for k in same} == {k: synthetic[k] for k in same}
+    assert "are equal" in shell(rate(rows), "--table", "differences", cases=SAMPLES)
+
+
+@pytest.mark.slow
+def test_text_of_actions_is_shown_where_asked_for(shell: Shell) -> None:
+    path = rate(given("X", a1=1, a2=2, b1=8))
+    assert "Do b1." not in shell(path)
+    assert "Do b1." in shell(path, "--show-text")
+    first = tables(shell(path, "--largest", 1, "--format", "json"))["differences"]
+    assert [d["action"] for d in first] == ["a1"]
+    assert "2 more actions differ" in shell(path, "--largest", 1)
+
+
+@pytest.mark.slow
+def test_a_terminal_of_80_columns_holds_every_line(shell: Shell) -> None:
+    out = shell(rate(bundled_ratings()), cases=SAMPLES)
+    assert max(map(len, out.splitlines())) <= 80
+    for word in ("experts' median", "synthetic, in pairs", "medication", "7 to 9", "gap"):
+        assert word in out
+
+
+@pytest.mark.slow
+def test_formats(shell: Shell) -> None:
+    path = rate(given("X", a1=9, a2=5, a3=8, a4=7, b1=2, b2=9))
+    line = shell(path, "--format", "csv", code=2)
+    assert "name it with --table (actions, differences)" in line
+    shell(path, "--table", "differences", "--out", "d.csv")
+    with Path("d.csv").open(newline="") as file:
+        assert [row["action"] for row in csv.DictReader(file)] == ["a3", "a2", "a1"]
+    shell(path, "--table", "actions", "--out", "a.parquet")
+    assert Path("a.parquet").read_bytes()[:4] == b"PAR1"
+    for form in ("markdown", "latex"):
+        assert "experts' median" in shell(path, "--format", form)
+
+
+# Ratings in ---------------------------------------------------------------------------------------
+
+
+def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
+    head = "case action rating"
+    one = rate([(ACS, "a1", 9), (ECZ, "b1", 2)], "anna.csv", head)
+    two = rate([(ACS, "a1", 8), (ECZ, "b1", "")], "ben.csv", head)
+    found = rows_of(shell(one, two, "--format", "json"))
+    assert [r["rater"] for r in found.values() if r["who"] == "expert"] == ["anna", "ben"]
+    Path("other").mkdir()
+    again = rate([(ACS, "a2", 9)], "other/anna.csv", head)
+    line = shell(one, again, code=3)
+    assert "anna.csv and other/anna.csv have no column rater and would be one rater" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_filled_sheet_is_read_with_whatever_separates_its_columns(
+    mark: str, shell: Shell
+) -> None:
+    shell("--template", "sheet.csv", cases=SAMPLES)
+    with Path("sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("one", "two"):
+        with Path(f"{name}.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]], delimiter=mark)
+            writer.writeheader()
+            for place, row in enumerate(rows):
+                writer.writerow(row | {"rating": 1 + (place * 7 + len(name)) % 9})
+    found = rows_of(shell("one.csv", "two.csv", "--format", "json", cases=SAMPLES))
+    assert found["experts' median"]["n"] == sum(len(c.actions) for c in read_cases(SAMPLES))
+
+
+MISTAKES: dict[str, tuple[object, str]] = {
+    "case": (("NOHARM-CARD-ACS-002", "a1", "X", 5), "no case 'NOHARM-CARD-ACS-002'; did you mean"),
+    "action": ((ACS, "a11", "X", 5), f"case {ACS} has no action 'a11'; did you mean 'a1'?"),
+    "of another case": ((ECZ, "a1", "X", 5), f"case {ECZ} has no action 'a1'"),
+    "zero": ((ACS, "a1", "X", 0), f"rating of {ACS}, action a1, is no whole number from 1 to 9"),
+    "ten": ((ACS, "a1", "X", 10), "is no whole number from 1 to 9"),
+    "half": ((ACS, "a1", "X", 7.5), "is no whole number from 1 to 9"),
+    "half with a comma": ((ACS, "a1", "X", "7,5"), "is no whole number from 1 to 9"),
+    "NA": ((ACS, "a1", "X", "NA"), "leave it empty where an expert does not rate"),
+    "nan": ((ACS, "a1", "X", "nan"), "is no whole number from 1 to 9"),
+    "nobody": ((ACS, "a1", "", 5), "rater is empty"),
+    "twice": ((ACS, "a2", "X", 5), f"rated {ACS}, action a2, before, in ratings.csv, row 1; keep"),
+    "short": ((ACS, "a1", "X"), "3 cells, the header has 4"),
+}
+
+
+@pytest.mark.parametrize(("row", "expected"), MISTAKES.values(), ids=list(MISTAKES))
+def test_a_mistake_is_one_line_with_file_and_row(
+    row: tuple[object, ...], expected: str, shell: Shell
+) -> None:
+    line = shell(rate([(ACS, "a2", "X", 8), row]), code=3)
+    assert expected in line
+    assert "ratings.csv, row 2" in line
+
+
+def test_whole_numbers_as_programs_write_them_are_read(shell: Shell) -> None:
+    path = rate(given("X", a1="8.0", a2="8", a3="8,0"), "pandas.csv", mark=";")
+    assert rows_of(shell(path, "--format", "json"))["X"]["n"] == 3
+
+
+def test_ratings_of_another_version_of_the_cases_are_refused(shell: Shell) -> None:
+    head = "case action text rating"
+    assert shell(rate([(ACS, "a1", "Do  a1. ", 8), (ACS, "a2", "", 8)], head=head))
+    line = shell(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
+    assert f"the text of {ACS}, action a1, is not that of cases.jsonl" in line
+    assert "Do a2" not in line
+
+
+def test_a_workbook_is_called_one(shell: Shell) -> None:
+    with zipfile.ZipFile("anna.xlsx", "w") as file:
+        file.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
+    assert "anna.xlsx is a workbook; save its sheet as CSV" in shell("anna.xlsx", code=3)
+
+
+def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
+    assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
+    assert "cannot read" in shell(tmp_path, code=3)
+    assert "no row below names of columns; fill in" in shell(rate([]), code=3)
+    assert "no row has a rating" in shell(rate(given("X", a1="")), code=3)
+    assert "no column 'case'" in shell(rate([("X", 1)], head="rater accuracy"), code=3)
+    assert "cannot read" in shell(rate(given("X", a1=1)), cases="none.jsonl", code=3)
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], "name a file of ratings"),
+        (["r.csv", "--judges"], "--judges does not go with --cases"),
+        (["r.csv", "--results-dir", "x"], "--results-dir does not go with --cases"),
+        (["r.csv", "--table", "corrected"], "of actions: actions, differences"),
+        (["r.csv", "--per-case", "3"], "--per-case does not go with ratings"),
+        (["--template", "."], "--template . is a folder; name a file"),
+        (["--template", "s.csv", "--largest", "3"], "--largest does not go with --template"),
+        (["--template", "s.csv", "--max-cases", "0"], "--max-cases must be at least 1"),
+        (["--template", "s.csv", "--text-of", "private"], "--text-of does not go with --cases"),
+        (["r.csv", "--min-experts", "0"], "--min-experts must be at least 1"),
+        (["r.csv", "--largest", "0"], "--largest must be at least 1"),
+    ],
+)
+def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Shell) -> None:
+    assert expected in shell(*argv, code=2)
+
+
+@pytest.mark.parametrize("option", ["--min-experts", "--largest", "--table"])
+def test_options_of_actions_need_the_cases(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value = "differences" if option == "--table" else "3"
+    assert run_command(["agreement", "r.csv", option, value]) == 2
+    assert "needs --cases" in capsys.readouterr().err
+
+
+# The sheet ----------------------------------------------------------------------------------------
+
+
+def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_sheet_holds_the_actions_and_the_page_the_cases(shell: Shell) -> None:
+    out = shell("--template", "out/sheet.csv")
+    assert "out/sheet.csv: 6 actions of 2 cases to rate" in out
+    sheet, page = Path("out/sheet.csv"), Path("out/sheet.cases.html")
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, page)} == {0o600}
+    rows = read_sheet("out/sheet.csv")
+    assert [*rows[0]] == ["case", "specialty", "action", "text", "rating"]
+    assert sorted((r["case"], r["action"], r["text"], r["rating"]) for r in rows) == [
+        (c.code, a.id, a.text, "") for c in CASES for a in c.actions
+    ]
+    assert page.read_text().count("<h2>") == 2
+    assert "What next?" in page.read_text()
+    assert "is there already" in shell("--template", "out/sheet.csv", code=2)
+    sheet.unlink()
+    assert "sheet.cases.html is there already" in shell("--template", "out/sheet.csv", code=2)
+
+
+def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
+    plain = msgspec.to_builtins(made)
+    plain["actions"] = [a | change(i) for i, a in enumerate(plain["actions"])]
+    return msgspec.convert(plain, Case)
+
+
+def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None:
+    """Cases that differ in all that raters must not see have the same sheet and page."""
+    bare = [
+        msgspec.structs.replace(
+            with_answers(
+                c,
+                lambda i: {
+                    "ratings": [5, 5, 5],
+                    "category": "other",
+                    "references": [],
+                    "implausible": False,
+                },
+            ),
+            references=(),
+            alternatives=(),
+            best_alternatives=(),
+            broad=(),
+        )
+        for c in read_cases(SAMPLES)
+    ]
+    write_cases(Path("bare.jsonl"), bare)
+    assert any(c.references and c.broad for c in read_cases(SAMPLES))
+    shell("--template", "a.csv", cases=SAMPLES)
+    shell("--template", "b.csv", cases="bare.jsonl")
+    for end in (".csv", ".cases.html"):
+        assert Path(f"a{end}").read_bytes() == Path(f"b{end}").read_bytes()
+
+
+def test_the_order_on_the_sheet_is_not_that_of_the_menu(shell: Shell) -> None:
+    shell("--template", "sheet.csv", cases=SAMPLES)
+    rows = read_sheet()
+    for made in read_cases(SAMPLES):
+        shown = [r["action"] for r in rows if r["case"] == made.code]
+        assert sorted(shown) == sorted(a.id for a in made.actions)
+        assert shown != [a.id for a in made.actions]
+    codes = [r["case"] for r in rows]
+    assert codes == sorted(codes, key=codes.index)  # a case stands together
+
+
+def test_a_sample_is_drawn_by_the_seed_and_grows(shell: Shell) -> None:
+    def drawn(name: str, *argv: object) -> set[tuple[str, str]]:
+        shell("--template", name, *argv, cases=SAMPLES)
+        return {(r["case"], r["action"]) for r in read_sheet(name)}
+
+    small = drawn("a.csv", "--max-cases", 3, "--per-case", 5, "--seed", 4)
+    assert len(small) == 15
+    assert len({code for code, _ in small}) == 3
+    assert Path("a.cases.html").read_text().count("<h2>") == 3
+    assert small < drawn("b.csv", "--max-cases", 5, "--per-case", 8, "--seed", 4)
+    shell("--template", "c.csv", "--max-cases", 3, "--per-case", 5, "--seed", 4, cases=SAMPLES)
+    assert Path("c.csv").read_bytes() == Path("a.csv").read_bytes()
+    assert drawn("d.csv", "--max-cases", 3, "--per-case", 5, "--seed", 5) != small
+
+
+def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
+    hostile = with_answers(
+        msgspec.structs.replace(
+            CASES[0],
+            specialty="@Cardiology",
+            vignette="<script>alert(1)</script> & <img src=x>",
+            knowns=("<b>bold</b>",),
+        ),
+        lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
+    )
+    write_cases(Path("hostile.jsonl"), [hostile])
+    shell("--template", "sheet.csv", cases="hostile.jsonl")
+    rows = {r["action"]: r for r in read_sheet()}
+    assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [
+        "'=1+1",
+        "'+ Add aspirin",
+        "'- 1 line",
+        "'@SUM(A1)",
+    ]
+    assert rows["a1"]["specialty"] == "'@Cardiology"
+    page = Path("sheet.cases.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "default-src 'none'" in page
+    filled = [(ACS, a, r["text"], 5 - (a == "a1")) for a, r in rows.items()]
+    out = shell(rate(filled, head="case action text rating"), "--show-text", cases="hostile.jsonl")
+    assert "'=1+1" in out
+
+
+def test_names_that_others_gave_are_no_formulas_in_tables(shell: Shell) -> None:
+    made = msgspec.structs.replace(CASES[0], specialty="=1+1")
+    write_cases(Path("hostile.jsonl"), [made])
+    path = rate(given("@SUM(A1)", a1=1))
+    for table in ("actions", "differences"):
+        shell(path, "--table", table, "--out", f"{table}.csv", cases="hostile.jsonl")
+        with Path(f"{table}.csv").open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert "'=1+1" in cells
+        assert not [c for c in cells if c.startswith(("=", "@"))]
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def test_the_page_defines_every_column() -> None:
+    page = (ROOT / "docs" / "agreement.md").read_text()
+    section = page.partition("## Ratings of actions\n")[2].partition("\n## Limits")[0]
+    for name in ("ACTIONS", "DIFFERENCES"):
+        for column in getattr(action_columns, name):
+            assert f"`{column.name}`" in section, column.name

@@ -1,0 +1,362 @@
+"""`medhelm generate noharm` as a user runs it, against a server that answers badly now and then."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
+from tests.server import Faults, FaultServer, Reply, serve_in_thread
+
+CODES = [f"NOHARM-INFE-FEVER-{n:03}" for n in range(1, 9)]
+
+
+def sloppy(share: float) -> Any:
+    """Return a writer that a share of its replies cannot be used of, decided by the prompt."""
+
+    def answer(prompt: str) -> Reply | str:
+        place = hashlib.sha256(prompt.encode()).digest()[0] / 256
+        if place < share:
+            return ("Certainly! Here you are:", '{"options": []}', "", "{" * 3_000)[
+                int(place / share * 4)
+            ]
+        return good(stage_of(prompt), prompt)
+
+    return answer
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "fever.md").write_text(GUIDELINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def model(desk: Path, server: FaultServer, name: str = "test/writer", **more: Any) -> str:
+    values = {
+        "name": name,
+        "model": "writer-1",
+        "base_url": server.base_url,
+        "timeout_s": 2,
+        "price": {"input": 1.0, "output": 4.0, "date": "2026-01-01"},
+        **more,
+    }
+    path = desk / f"{name.replace('/', '-')}.yaml"
+    path.write_text(json.dumps(values))  # JSON is YAML
+    return path.name
+
+
+ARGS = ("generate", "noharm", "--guideline", "fever.md", "--specialty", "Infectious diseases")
+
+
+def process(desk: Path, *args: str, **streams: Any) -> subprocess.Popen[str]:
+    """Start the command in a process of its own."""
+    command = [sys.executable, "-m", "medhelm", *ARGS, "--out", "series", *args]
+    return subprocess.Popen(command, cwd=desk, text=True, **streams)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def generate(*args: str) -> Done:
+    """Run the command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command([*ARGS, "--out", "series", *args])
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def codes(desk: Path) -> list[str]:
+    return [case.code for case in read_cases(desk / "series" / "cases.jsonl")]
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread(sloppy(0.0)) as server:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_series_comes_through_bad_replies_and_a_bad_network(
+    desk: Path, server: FaultServer
+) -> None:
+    server.answer, server.faults = sloppy(0.15), Faults(rate=0.1)
+    done = generate("--n", "8", "--model", model(desk, server), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["schema"] == "medhelm.generate/1"
+    assert said["counts"]["made"] + said["counts"]["discarded"] == 8
+    assert said["counts"]["made"] >= 6
+    assert codes(desk) == [e["code"] for e in said["ends"] if e["status"] == "made"]
+    assert sum(s["repairs"] for s in said["stages"]) > 0
+    assert all(s["usd"] is not None and s["usd"] > 0 for s in said["stages"])
+    assert server.faulted.total() > 0
+    assert "series" in said["cases"] and said["made_by"] == ["test/writer", "writer-1"]
+    asked = server.requests
+    again = generate("--n", "8", "--model", "test-writer.yaml", "--format", "json")
+    assert json.loads(again.stdout)["ends"] == said["ends"]
+    assert server.requests == asked
+    assert not server.duplicates
+
+
+def test_the_terminal_says_what_was_made_what_it_cost_and_what_comes_next(
+    desk: Path, server: FaultServer
+) -> None:
+    done = generate("--n", "2", "--model", model(desk, server))
+    assert done.returncode == 0, done.stderr
+    for said in (
+        "2 made",
+        "rating/generalist",
+        "series/cases.jsonl",
+        "no clinician has validated",
+        "Do not evaluate on them who made them: test/writer, writer-1.",
+        "medhelm qc noharm series/cases.jsonl",
+    ):
+        assert said in done.stdout
+    assert "NOHARM-INFE-FEVER-001 made" in done.stderr
+    assert "Zebrawood" not in done.stdout + done.stderr
+    assert run_command(["qc", "noharm", "series/cases.jsonl"]) == 0
+
+
+@pytest.mark.slow
+def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path) -> None:
+    with serve_in_thread(sloppy(0.0), latency_s=0.15) as server:
+        args = ("--n", "6", "--model", model(desk, server, max_concurrency=3))
+        for least in (6, 18, 30):
+            started = process(desk, *args, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            deadline = time.monotonic() + 30
+            while server.requests < least and time.monotonic() < deadline:
+                time.sleep(0.02)
+            started.kill()
+            started.wait()
+        done = generate(*args)
+        assert done.returncode == 0, done.stderr
+        assert codes(desk) == CODES[:6]
+        # each kill loses at most what was in flight
+        assert 42 <= sum(server.answered.values()) <= 42 + 3 * 3
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(desk: Path) -> None:
+    with serve_in_thread(sloppy(0.0), latency_s=0.2) as server:
+        args = ("--n", "8", "--model", model(desk, server, max_concurrency=4))
+        started = process(desk, *args, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        deadline = time.monotonic() + 30
+        while server.requests < 20 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=30)
+        assert started.returncode == 130
+        assert "Traceback" not in err and "everything answered so far is kept" in err
+        assert "the same command goes on" in out
+        assert 20 <= sum(server.answered.values()) < 56
+        assert generate(*args).returncode == 0
+        assert sum(server.answered.values()) == 56 and not server.duplicates
+        assert codes(desk) == CODES
+
+
+@pytest.mark.slow
+def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(desk: Path) -> None:
+    with serve_in_thread(sloppy(0.0)) as server:
+        name = model(desk, server)
+        done = generate("--n", "8", "--model", name, "--budget-usd", "0.2")
+        assert done.returncode == 7
+        assert "the cap of 0.2 USD is reached" in done.stderr
+        assert "not finished" in done.stdout
+        part = sum(server.answered.values())
+        assert 0 < part < 56
+    done = generate("--n", "8", "--model", name)  # the server is gone
+    assert done.returncode == 6
+    assert "does not answer" in done.stderr and "Traceback" not in done.stderr
+    with serve_in_thread(sloppy(0.0), port=server._port) as server:
+        assert generate("--n", "8", "--model", name).returncode == 0
+        assert sum(server.answered.values()) == 56 - part
+
+
+def test_requests_that_fail_leave_their_cases_to_the_next_start(desk: Path) -> None:
+    def answer(prompt: str) -> Reply | str:
+        if stage_of(prompt) == "groups" and broken:
+            return Reply(status=400, body={"error": {"message": "no", "code": "odd"}})
+        return good(stage_of(prompt), prompt)
+
+    broken = True
+    with serve_in_thread(answer) as server:
+        args = ("--n", "2", "--model", model(desk, server))
+        done = generate(*args)
+        assert done.returncode == 1
+        assert "2 failed" in done.stdout and "the same command goes on" in done.stdout
+        broken = False
+        assert generate(*args).returncode == 0
+        assert codes(desk) == CODES[:2]
+
+
+def test_three_raters_of_other_models_are_asked_apart(desk: Path, server: FaultServer) -> None:
+    files = [model(desk, server, f"test/r{i}", model=f"rater-{i}") for i in range(3)]
+    done = generate("--n", "2", "--model", model(desk, server), "--raters", *files)
+    assert done.returncode == 0, done.stderr
+    by_model: dict[str, set[str]] = {}
+    for body in server.bodies:
+        prompt = "\n".join(m["content"] for m in body["messages"])
+        by_model.setdefault(body["model"], set()).add(stage_of(prompt))
+    assert by_model == {
+        "writer-1": {"scene", "options", "traps", "groups"},
+        "rater-0": {"rating"},
+        "rater-1": {"rating"},
+        "rater-2": {"rating"},
+    }
+    names = {"writer": "writer-1", "r0": "rater-0", "r1": "rater-1", "r2": "rater-2"}
+    made_by = read_cases(desk / "series" / "cases.jsonl")[0].made_by
+    assert made_by == tuple(
+        name for i in ("writer", "r0", "r1", "r2") for name in (f"test/{i}", names[i])
+    )
+
+
+@pytest.mark.slow
+def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
+    desk: Path, server: FaultServer
+) -> None:
+    name = model(desk, server)
+    assert generate("--n", "2", "--model", name).returncode == 0
+    data = desk / "data" / "noharm"
+    data.mkdir(parents=True)
+    (desk / "series" / "cases.jsonl").rename(data / "cases.jsonl")
+    run = [
+        *(sys.executable, "-m", "medhelm", "run", "benchmark=noharm", "data_dir=data"),
+        *("model=openai/writer-1", f"model.base_url={server.base_url}", "results_dir=results"),
+    ]
+    server.answer = lambda prompt: json.dumps({"labels": {"a1": "Appropriate"}})
+    done = subprocess.run(
+        run,
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "OPENAI_API_KEY": "x"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "this model wrote or rated 2 instance(s) of the data" in done.stderr
+    args = ("--n", "1", "--model", name, "--results-dir", "results", "--out", "other")
+    server.answer = sloppy(0.0)
+    done = generate(*args)
+    assert "warning: writer-1 is evaluated in results, too" in done.stderr
+
+
+def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
+    done = generate("--n", "5", "--model", model(desk, server), "--estimate")
+    assert done.returncode == 0, done.stderr
+    assert "at most: " in done.stdout and "Nothing was asked" in done.stdout
+    assert "unknown" not in done.stdout
+    assert server.requests == 0 and not (desk / "series").exists()
+    found = json.loads(
+        generate("--model", "test-writer.yaml", "--estimate", "--format", "json").stdout
+    )
+    assert found["schema"] == "medhelm.generate-estimate/1"
+    assert [s["requests"] for s in found["stages"]] == [10] * 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("--model", "openai/gpt-4o", "--guideline", "none.md"), 3, "none.md: no such file"),
+        (("--model", "openai/gpt-4o", "--guideline", "."), 3, "is a folder"),
+        (("--model", "baseline/random"), 2, "is a rule and writes nothing"),
+        (("--model", "nobody.yaml"), 2, "nobody.yaml: no such file"),
+        (("--model", "anthropic/claude-x"), 2, "unknown model"),
+        (("--model", "openai/gpt-4o"), 6, "OPENAI_API_KEY"),
+        (("--model", "openai/gpt-4o", "--n", "1000"), 2, "999 cases at most"),
+        (("--model", "openai/gpt-4o", "--raters", "a", "b"), 2, "one model or three, not 2"),
+        (("--model", "openai/gpt-4o", "--topic", "too long a topic"), 2, "2 to 8 letters"),
+        (
+            ("--model", "openai/gpt-4o", "--guideline-class", "private"),
+            5,
+            "endpoint_class is local",
+        ),
+        ((), 2, "--model is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line_before_anything_is_asked(
+    desk: Path, args: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if "--guideline-class" in args:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    done = generate(*args)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert done.stderr.count("\n") == 1 and not (desk / "series").exists()
+
+
+def test_a_guideline_that_does_not_fit_the_window_is_refused(
+    desk: Path, server: FaultServer
+) -> None:
+    name = model(desk, server, context_window=12_000)
+    (desk / "fever.md").write_text(GUIDELINE + "More of it follows here. " * 2_000)
+    done = generate("--model", name)
+    assert done.returncode == 2
+    assert "--guideline fever.md: about" in done.stderr and "Society" not in done.stderr
+    assert "give the chapters that matter" in done.stderr
+    assert server.requests == 0
+
+
+def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> None:
+    replies = {
+        "NOHARM-INFE-FEVER-001/scene": '{"Zebrawood chapter one": 1}',
+        "NOHARM-INFE-FEVER-002/scene": json.dumps(scene()),
+        "NOHARM-INFE-FEVER-002/options": json.dumps(
+            {"options": [{"text": "Stop it", "category": "Zebrawood \x1b[31m"}]}
+        ),
+    }
+    own = {"provider": "scripted", "endpoint_class": "local", "extra_body": {"replies": replies}}
+    (desk / "writer.yaml").write_text(json.dumps(own))
+    args = ("--n", "2", "--model", "writer.yaml", "--guideline-class", "private")
+    for form in ("text", "json"):
+        done = generate(*args, "--format", form)
+        assert done.returncode == 1  # nothing was made
+        assert "unknown field '...'" in done.stdout + done.stderr
+        assert "Zebrawood" not in done.stdout + done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        assert form == "json" or "cases.jsonl" not in done.stdout  # there is none
+        assert "benchmark noharm counts its data as public" in done.stderr
+    assert "Zebrawood" in (desk / "series" / "discarded.jsonl").read_text()  # which is the user's
+
+
+def test_models_of_one_name_are_told_apart_before_anything_is_sent(
+    desk: Path, server: FaultServer
+) -> None:
+    mine = model(desk, server, endpoint_class="local")
+    (desk / "other").mkdir()
+    other = {"name": "test/writer", "model": "hosted", "base_url": "https://example.invalid/v1"}
+    (desk / "other" / "writer.yaml").write_text(json.dumps(other))
+    done = generate(
+        *("--model", "other/writer.yaml", "--raters", mine, "--guideline-class", "private")
+    )
+    assert done.returncode == 2 and server.requests == 0
+    assert "two different models are called 'test/writer'" in done.stderr
+
+
+def test_a_system_prompt_that_would_not_be_sent_is_refused(desk: Path, server: FaultServer) -> None:
+    done = generate("--model", model(desk, server, system_prompt="Be brief."))
+    assert done.returncode == 2 and "has a system prompt" in done.stderr
+    assert server.requests == 0

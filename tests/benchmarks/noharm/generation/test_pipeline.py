@@ -1,0 +1,745 @@
+"""From a guideline to cases: what is made, mended, discarded, paid for, and found again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
+from medhelm.models.costs import Ledger, estimate_tokens
+from medhelm.models.scripted import ScriptedModel
+from medhelm.schema.episode import Request, Response, Usage
+from medhelm.schema.model import Price
+from medhelm.store.records import is_same_model
+from medhelm_benchmarks.noharm.generation import checks
+from medhelm_benchmarks.noharm.generation.calls import CALLS, CallLog, read_calls
+from medhelm_benchmarks.noharm.generation.folder import stage_uses
+from medhelm_benchmarks.noharm.generation.forecast import forecast
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
+from medhelm_benchmarks.noharm.generation.pipeline import BUDGETS, REASONING_BUDGET
+from medhelm_benchmarks.noharm.generation.replies import (
+    BadReply,
+    GroupsReply,
+    OptionsReply,
+    TrapsReply,
+    read_reply,
+)
+from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
+from medhelm_benchmarks.noharm.generation.views import Item
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from tests.benchmarks.noharm.generation.author import (
+    GUIDELINE,
+    KINDS,
+    QUOTE,
+    options,
+    rating_of,
+    ratings,
+    scene,
+    stage_of,
+    traps,
+)
+from tests.benchmarks.noharm.generation.conftest import NAME, Studio, spec
+
+MENU = [*options()["options"], *traps()["options"]]
+
+
+def test_a_case_holds_what_its_authors_wrote_and_what_follows_by_rule(studio: Studio) -> None:
+    end = studio.run(1)
+    (case,) = read_cases(end.cases_path)
+    assert case.code == "NOHARM-INFE-FEVER-001"
+    assert case.vignette.startswith(scene()["vignette"])
+    assert [f.status for f in case.red_flags] == ["present", "absent"]
+    assert sorted(a.text for a in case.actions) == sorted(o["text"] for o in MENU)
+    assert [a.id for a in case.actions] == [f"a{n}" for n in range(1, 41)]
+    written = {o["text"]: o["category"] for o in MENU}
+    for action in case.actions:
+        assert action.category == written[action.text]
+        assert action.ratings == (rating_of(action.text),) * 3
+        assert action.references == (f'{NAME}: "{QUOTE}"',)
+    assert case.alternatives == (("a1", "a2"),)
+    assert [(b.broad, b.specific) for b in case.broad] == [("a3", ("a4", "a5"))]
+    assert case.made_by == ("test/writer",)
+    rated = {a.id: a.ratings[0] for a in case.actions}
+    top = max(rated["a1"], rated["a2"])
+    best = tuple(i for i in ("a1", "a2") if rated[i] == top)
+    assert case.best_alternatives == ((best,) if top >= 7 else ())
+
+
+def test_provenance_names_the_author_of_every_action(studio: Studio) -> None:
+    studio.raters = ("test/one", "test/two", "test/writer")
+    end = studio.run(2)
+    cases = read_cases(end.cases_path)
+    lines = (end.folder / "provenance.jsonl").read_text().splitlines()
+    kinds = {o["text"]: o.get("kind", "blind") for o in MENU}
+    for case, line in zip(cases, lines, strict=True):
+        found = json.loads(line)
+        assert found["code"] == case.code
+        assert found["tags"] == {a.id: kinds[a.text] for a in case.actions}
+        assert found["raters"] == {
+            "specialist_benefit": "test/one",
+            "specialist_harm": "test/two",
+            "generalist": "test/writer",
+        }
+        assert found["guideline_sha256"] == Guideline(NAME, GUIDELINE).sha256
+    assert cases[0].made_by == ("test/writer", "test/one", "test/two")
+
+
+def test_a_maker_is_named_as_the_endpoint_names_it_where_that_differs(studio: Studio) -> None:
+    studio.specs["test/one"] = spec("vllm/local", model="meta-llama/Llama-3.3-70B")
+    studio.models["vllm/local"] = ScriptedModel(studio.specs["test/one"], studio.author)
+    studio.specs["test/two"] = spec("test/two", model="x/Two")
+    studio.raters = ("test/one", "test/two", "test/writer")
+    (case,) = read_cases(studio.run(1).cases_path)
+    assert case.made_by == ("test/writer", "vllm/local", "meta-llama/Llama-3.3-70B", "test/two")
+    assert is_same_model(spec("together/llama-3.3-70b"), case.made_by[2])
+    assert not is_same_model(spec("together/llama-3.3-8b"), case.made_by[2])
+    assert is_same_model(spec("openai/gpt-4o-2024-08-06"), "azure/gpt-4o")
+    assert is_same_model(spec("openai/gpt-4o"), "gpt-4o-2024-08-06")
+    assert not is_same_model(spec("openai/gpt-4o-mini-2024-07-18"), "gpt-4o")
+
+
+def sheet(**change: Any) -> Any:
+    """Return a rater's reply in which the first entry is changed."""
+
+    def reply(prompt: str) -> str:
+        found = ratings(prompt)
+        found["ratings"][0] |= change
+        return json.dumps(found)
+
+    return reply
+
+
+def option(text: str) -> str:
+    found = options()
+    found["options"][4]["text"] = text
+    return json.dumps(found)
+
+
+FAULTY = [
+    ("scene", "I will not", "one JSON object"),
+    ("scene", json.dumps(scene() | {"vignette": "A man has chest pain."}), "has 5 words"),
+    ("scene", json.dumps(scene() | {"answer": "aspirin"}), "unknown field"),
+    ("scene", json.dumps(scene() | {"unknowns": []}), "unknowns has 0 entries"),
+    ("options", json.dumps(options(19)), "19 actions"),
+    ("options", option("Start aspirin despite the known allergy"), "give away"),
+    ("options", option("order NUMBER 3: measure item 3."), "actions 4 and 5 say the same"),
+    ("options", option("x " * 200), "longer than one line"),
+    (
+        "options",
+        json.dumps({"options": [o | {"category": "medication"} for o in options()["options"]]}),
+        "22 of 22 actions are medication",
+    ),
+    ("options", json.dumps(options()).replace('"monitoring"', '"surgery"'), "surgery"),
+    ("options", option("Order number 3: please measure the item 3"), "4 and 5 say the same"),
+    ("options", option("Take \ud800"), "half a character"),
+    ("scene", json.dumps(scene() | {"question": "What does the guideline say?"}), "of a guideline"),
+    ("scene", json.dumps(scene() | {"question": "Half a \udfff?"}), "half a character"),
+    ("traps", json.dumps(traps(KINDS | {"dose": 1, "interaction": 1, "monitoring": 1})), "7 traps"),
+    ("traps", json.dumps(traps(KINDS | {"prerequisite": 0})), "0 actions of kind prerequisite"),
+    ("traps", json.dumps(traps(KINDS | {"first_line": 1})), "1 actions of kind first_line"),
+    ("traps", "```json\n" + json.dumps(traps())[:-3] + "\n```", "one JSON object"),
+    ("groups", '{"alternatives": [["a1", "a99"]], "broad": []}', "'a99' is not on the menu"),
+    ("groups", '{"alternatives": [["a1", "a2"], ["a2", "a3"]], "broad": []}', "in two groups"),
+    ("groups", '{"alternatives": [], "broad": [], "broad": []}', "a key stands twice"),
+    (
+        "groups",
+        '{"alternatives": [], "broad": [{"broad": "a1", "specific": ["a2"]}, '
+        '{"broad": "a2", "specific": ["a1"]}]}',
+        "hold each other in a circle",
+    ),
+    ("options", option("Take aspirin\u0007 daily"), "U+0007"),
+    ("scene", json.dumps(scene() | {"question": "What\u202e next?"}), "U+202E"),
+    ("rating", '{"ratings": []}', "no rating of a"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "reply", "said"), FAULTY)
+def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
+    studio: Studio, stage: str, reply: str, said: str
+) -> None:
+    studio.author.bad = {stage: [reply]}
+    end = studio.run(1)
+    assert end.ends[0].status == "made"
+    provenance = end.ends[0].provenance
+    assert provenance is not None
+    wanted = (
+        [stage] if stage != "rating" else ["generalist", "specialist_benefit", "specialist_harm"]
+    )
+    assert [k.rpartition("/")[2] for k, n in provenance.repairs.items() if n == 1] == wanted
+    repaired = [p for s, p in studio.author.prompts if s == stage and "cannot be used" in p]
+    assert repaired and all(said in p for p in repaired)
+
+
+@pytest.mark.parametrize("change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9"}])
+def test_a_sheet_with_a_wrong_entry_is_no_sheet(studio: Studio, change: dict[str, Any]) -> None:
+    bad = sheet(**change)
+
+    def reply(request: Request) -> str:
+        prompt = "\n".join(m.content for m in request.messages)
+        is_first = len(request.messages) == 2
+        return bad(prompt) if stage_of(prompt) == "rating" and is_first else studio.author(request)
+
+    studio.models["test/one"] = ScriptedModel(spec("test/one"), reply)
+    studio.specs["test/one"] = spec("test/one")
+    studio.raters = ("test/writer", "test/one", "test/writer")
+    end = studio.run(1)
+    assert end.ends[0].provenance is not None
+    assert end.ends[0].provenance.repairs == {"rating/specialist_harm": 1}
+    assert {r for a in read_cases(end.cases_path)[0].actions for r in a.ratings} <= set(
+        range(1, 10)
+    )
+
+
+@pytest.mark.parametrize("stage", ["scene", "options", "traps", "groups", "rating"])
+def test_two_repairs_at_most_then_the_case_is_discarded_and_logged(
+    studio: Studio, stage: str
+) -> None:
+    studio.author.bad = {stage: ["no"] * 3}
+    end = studio.run(2)
+    assert [e.status for e in end.ends] == ["discarded"] * 2
+    asked = [s for s, _ in studio.author.prompts].count(stage)
+    assert asked == 2 * 3 * (3 if stage == "rating" else 1)
+    lines = [json.loads(x) for x in (end.folder / "discarded.jsonl").read_text().splitlines()]
+    assert [line["code"] for line in lines] == ["NOHARM-INFE-FEVER-001", "NOHARM-INFE-FEVER-002"]
+    assert all(line["stage"].startswith(stage) and line["reasons"] for line in lines)
+    assert not end.cases_path.exists()
+    again = Studio(studio.folder, studio.author)
+    assert [e.status for e in again.run(2).ends] == ["discarded"] * 2
+    assert again.asked == 0  # a discarded case is not tried again
+
+
+def test_two_bad_replies_and_a_good_one_make_a_case(studio: Studio) -> None:
+    studio.author.bad = dict.fromkeys(("scene", "options", "traps", "groups", "rating"), ["", "{}"])
+    end = studio.run(1)
+    assert end.ends[0].status == "made"
+    assert end.ends[0].provenance is not None
+    assert set(end.ends[0].provenance.repairs.values()) == {2}
+    assert studio.asked == 3 * 7
+
+
+def answers(studio: Studio, change: Any) -> None:
+    """Let the writer answer by `change(stage, request)` where that is not None."""
+
+    def reply(request: Request) -> Response | str:
+        prompt = "\n".join(m.content for m in request.messages)
+        found = change(stage_of(prompt), request)
+        return studio.author(request) if found is None else found
+
+    studio.models["test/writer"] = ScriptedModel(spec(), reply)
+    studio.specs["test/writer"] = spec()
+
+
+def ending(request: Request, finish: Any, text: str = "") -> Response:
+    return Response(instance_id=request.instance_id, finish=finish, text=text, error="http 500")
+
+
+def test_a_refusal_is_not_asked_again_and_a_failed_request_is(studio: Studio) -> None:
+    answers(
+        studio,
+        lambda stage, request: {
+            ("traps", "1"): ending(request, "refusal"),
+            ("groups", "2"): ending(request, "error"),
+        }.get((stage, request.instance_id.split("/")[0][-1])),
+    )
+    end = studio.run(3)
+    assert [e.status for e in end.ends] == ["discarded", "failed", "made"]
+    assert end.ends[0].reasons == ("the model refused",)
+    assert (end.ends[1].stage, end.ends[1].reasons) == ("groups", ("http 500",))
+    assert [c.code for c in read_cases(end.cases_path)] == ["NOHARM-INFE-FEVER-003"]
+    again = Studio(studio.folder)
+    end = again.run(3)
+    assert [e.status for e in end.ends] == ["discarded", "made", "made"]
+    assert again.asked == 1 + 3  # the groups and the sheets of the second case
+
+
+def test_a_reply_that_was_cut_is_asked_for_in_fewer_words(studio: Studio) -> None:
+    answers(
+        studio,
+        lambda stage, request: (
+            ending(request, "length", '{"options": [{"te')
+            if stage == "options" and len(request.messages) == 2
+            else None
+        ),
+    )
+    assert studio.run(1).ends[0].status == "made"
+    (cut,) = [
+        r for r in studio.models["test/writer"].requests if "write less" in r.messages[-1].content
+    ]
+    assert stage_of("\n".join(m.content for m in cut.messages)) == "options"
+
+
+@pytest.mark.slow
+def test_the_same_series_is_the_same_bytes(tmp_path: Path) -> None:
+    found = [Studio(tmp_path / name).run(4).cases_path.read_bytes() for name in "ab"]
+    assert found[0] == found[1]
+    other = Studio(tmp_path / "c").run(4, seed=1)
+    assert [e.provenance.setting for e in other.ends if e.provenance] != [
+        e.provenance.setting for e in Studio(tmp_path / "a").run(4).ends if e.provenance
+    ]
+
+
+def test_a_series_that_grows_asks_only_for_what_is_new(studio: Studio) -> None:
+    studio.run(2)
+    assert studio.asked == 2 * 7
+    end = studio.run(3)
+    assert studio.asked == 3 * 7
+    assert [c.code[-3:] for c in read_cases(end.cases_path)] == ["001", "002", "003"]
+    assert len(studio.run(1).ends) == 3  # it never shrinks
+
+
+def test_torn_and_damaged_lines_are_asked_again_and_nothing_else(studio: Studio) -> None:
+    end = studio.run(2)
+    before = end.cases_path.read_bytes()
+    log = studio.folder / CALLS
+    lines = log.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 14
+    lines[3] = lines[3].replace(b'"stop"', b'"stox"')
+    log.write_bytes(b"".join(lines)[:-40])
+    again = Studio(studio.folder)
+    end = again.run(2)
+    assert (again.asked, end.mended) == (2, 2)
+    assert end.cases_path.read_bytes() == before
+    assert (studio.folder / "quarantine.jsonl").exists()
+    assert len(list(read_calls(studio.folder))) == 14
+
+
+@pytest.mark.slow
+def test_the_budget_stops_it_and_the_same_series_goes_on(studio: Studio) -> None:
+    end = studio.run(6, Ledger(cap_tokens=30_000))
+    assert isinstance(end.stopped, BudgetReached)
+    done = studio.asked
+    assert 0 < done < 6 * 7
+    assert {e.status for e in end.ends} <= {"made", "not finished"}
+    again = Studio(studio.folder)
+    end = again.run(6)
+    assert end.stopped is None
+    assert again.asked == 6 * 7 - done
+    assert len(read_cases(end.cases_path)) == 6
+
+
+def test_a_model_that_cannot_be_used_stops_it_with_what_was_made(studio: Studio) -> None:
+    studio.run(1)
+    studio.models["test/writer"] = ScriptedModel(spec(), studio.author, raises=ModelError("no key"))
+    end = studio.run(3)
+    assert isinstance(end.stopped, ModelError)
+    assert [e.status for e in end.ends] == ["made", "not finished", "not finished"]
+
+
+def test_a_folder_is_of_one_series(studio: Studio) -> None:
+    studio.run(1)
+    for what, more in (
+        ("guideline", {"guideline": Guideline(NAME, GUIDELINE + "More.")}),
+        ("specialty", {"specialty": "Cardiology"}),
+        ("seed", {"seed": 3}),
+        ("model", {"generator": spec(model="other")}),
+    ):
+        with pytest.raises(UsageError, match=f"another {what}; name another folder with --out"):
+            studio.run(1, **more)
+    assert studio.asked == 7
+    priced = spec(price=Price(input=1, output=1, date="2026-01-01"))
+    assert studio.run(1, generator=priced).ends[0].status == "made"  # a price changes no case
+
+
+def test_two_processes_do_not_write_one_folder(studio: Studio) -> None:
+    log = CallLog(studio.folder)
+    log.open()
+    with pytest.raises(RunLocked, match="in use"):
+        studio.run(1)
+    log.close()
+    assert studio.run(1).ends[0].status == "made"
+
+
+def test_the_log_holds_every_request_and_the_guideline_once(studio: Studio) -> None:
+    studio.run(2)
+    assert (studio.folder / "guideline.txt").read_text() == GUIDELINE
+    text = (studio.folder / CALLS).read_text()
+    assert "Paracetamol" not in text
+    sent = {r.messages for m in studio.models.values() for r in m.requests}
+    mark = f"(guideline {Guideline(NAME, GUIDELINE).sha256})"
+    stored = {
+        tuple(
+            msgspec.structs.replace(m, content=m.content.replace(mark, GUIDELINE))
+            for m in call.messages
+        )
+        for call in read_calls(studio.folder)
+    }
+    assert stored == sent
+    assert all(p.stat().st_mode & 0o077 == 0 for p in studio.folder.iterdir())
+
+
+def test_a_quote_that_the_guideline_does_not_have_is_no_reference(studio: Studio) -> None:
+    quotes = {
+        "QUOTE": f"  {QUOTE.upper()}\n",
+        "made up": "Aspirin is given to everyone",
+        "too short": "Blood cultures",
+        "the whole": GUIDELINE,
+    }
+
+    def change(stage: str, request: Request) -> str | None:
+        if stage != "rating":
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        by_id = {r["id"]: r for r in found["ratings"]}
+        for i, quote in enumerate(quotes.values(), 1):
+            by_id[f"a{i}"]["quote"] = quote
+        by_id["a5"] |= {"quote": "", "covered": False}
+        return json.dumps(found)
+
+    answers(studio, change)
+    end = studio.run(1)
+    (case,) = read_cases(end.cases_path)
+    assert len(case.actions[0].references) == 1
+    assert [a.references for a in case.actions[1:5]] == [()] * 4
+    assert end.ends[0].provenance is not None
+    assert end.ends[0].provenance.unfounded_quotes == {"a2": 3, "a3": 3, "a4": 3}
+
+
+def test_three_raters_decide_by_median_and_majority(studio: Studio) -> None:
+    values = {"one": (9, True), "two": (2, True), "three": (7, False)}
+    studio.raters = ("test/one", "test/two", "test/three")
+    for name, (rating, implausible) in values.items():
+
+        def reply(request: Request, rating: int = rating, implausible: bool = implausible) -> str:
+            found = ratings("\n".join(m.content for m in request.messages))
+            for r in found["ratings"]:
+                r |= {"rating": rating, "implausible": implausible}
+                r["quote"] = QUOTE if rating == 2 else ""
+            return json.dumps(found)
+
+        studio.specs[f"test/{name}"] = spec(f"test/{name}")
+        studio.models[f"test/{name}"] = ScriptedModel(spec(f"test/{name}"), reply)
+    (case,) = read_cases(studio.run(1).cases_path)
+    for action in case.actions:
+        assert action.ratings == (9, 2, 7) and median(action.ratings) == 7
+        assert action.is_implausible
+        assert action.references == ()  # the only quote is of a rater who says the opposite
+
+
+def test_what_each_stage_used_is_counted_and_priced(studio: Studio) -> None:
+    price = Price(input=2.0, output=10.0, date="2026-01-01")
+    usage = Usage(input_tokens=1_000, output_tokens=100)
+
+    def reply(request: Request) -> Response:
+        text = studio.author(request)
+        return Response(instance_id=request.instance_id, text=text, usage=usage)
+
+    studio.author.bad = {"traps": ["no"]}
+    studio.specs["test/writer"] = spec(price=price)
+    studio.models["test/writer"] = ScriptedModel(studio.specs["test/writer"], reply)
+    studio.run(2)
+    uses = {u.stage: u for u in stage_uses(studio.folder, studio.specs.values())}
+    assert list(uses) == [
+        "scene",
+        "options",
+        "traps",
+        "groups",
+        "rating/specialist_benefit",
+        "rating/specialist_harm",
+        "rating/generalist",
+    ]
+    assert (uses["traps"].requests, uses["traps"].repairs) == (4, 2)
+    assert (uses["traps"].input_tokens, uses["traps"].output_tokens) == (4_000, 400)
+    assert uses["traps"].usd == pytest.approx(4 * (1_000 * 2 + 100 * 10) / 1e6)
+    unpriced = stage_uses(studio.folder, [spec()])
+    assert all(u.usd is None for u in unpriced)
+
+
+def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
+    studio.author.bad = {"traps": ["no"], "rating": ["no"]}
+    series = studio.series()
+    expected = forecast(series, 3)
+    studio.run(3)
+    uses = {u.stage: u for u in stage_uses(studio.folder, studio.specs.values())}
+    assert [f.stage for f in expected] == list(uses)
+    for f in expected:  # the scripted model counts words, of which there are fewer than tokens
+        sent = [r for r in studio.models["test/writer"].requests if f.stage in r.instance_id]
+        tokens = sum(estimate_tokens(r.messages) for r in sent)
+        assert 0.5 * tokens / len(sent) * 3 < f.input_expected < 2.5 * tokens / len(sent) * 3
+        assert tokens < f.input_limit
+        assert uses[f.stage].output_tokens < f.output_limit == 3 * 3 * sent[0].max_output_tokens
+        assert f.usd_expected is None
+    priced = studio.series(generator=spec(price=Price(input=2.0, output=8.0, date="2026-01-01")))
+    first = forecast(priced, 3)[0]
+    assert first.usd_expected == pytest.approx(
+        (first.input_expected * 2 + first.output_expected * 8) / 1e6
+    )
+
+
+def test_what_the_menu_has_already_is_not_written_again(studio: Studio) -> None:
+    def second(change: dict[int, str], kinds: Any = KINDS) -> str:
+        found = traps(kinds)
+        for place, text in change.items():
+            found["options"][place]["text"] = text
+        return json.dumps(found)
+
+    # the first of five first choices stands on the menu in other words; four are left
+    studio.author.bad = {"traps": [second({0: "Order number 3: please measure the item 3."})]}
+    end = studio.run(1)
+    assert end.ends[0].case is not None and end.ends[0].provenance is not None
+    texts = [a.text for a in end.ends[0].case.actions]
+    assert len(texts) == 39 and "Order number 3: measure item 3" in texts
+    assert end.ends[0].provenance.repairs == {}
+    assert [*end.ends[0].provenance.tags.values()].count("first_line") == 4
+
+
+def test_a_trap_that_the_menu_has_already_does_not_count(studio: Studio) -> None:
+    found = traps()
+    for place, option in enumerate(found["options"]):
+        if option["kind"] == "dose":
+            option["text"] = f"Order number {place}: measure item {place}"
+    studio.author.bad = {"traps": [json.dumps(found)]}
+    assert studio.run(1).ends[0].status == "made"
+    repaired = studio.author.prompts[3][1]
+    assert "0 actions of kind dose; 1 is the least" in repaired
+    assert "these actions say what is on the menu already: 9, 10" in repaired
+
+
+SECRET = "Blood cultures are taken"
+
+
+@pytest.mark.parametrize(
+    ("stage", "reply"),
+    [
+        ("options", json.dumps({SECRET: 1, "options": []})),
+        ("options", json.dumps({f"x` - at `$.{SECRET}": 1, "options": []})),
+        ("options", json.dumps({"options": [{"text": "x", "category": f"'{SECRET}'\x1b[31m"}]})),
+        ("options", option(f"Do it despite the {SECRET}")),
+        ("groups", json.dumps({"alternatives": [[SECRET, "a2"]], "broad": []})),
+        ("groups", json.dumps({"alternatives": [["a1", "a2"]] * 2 + [[SECRET] * 2], "broad": []})),
+        ("groups", json.dumps({"alternatives": [], "broad": [{"broad": SECRET, "specific": []}]})),
+        ("rating", json.dumps({"ratings": [{"id": SECRET}]})),
+        ("traps", json.dumps(traps()).replace('"dose"', f'"{SECRET}"')),
+    ],
+)
+def test_reasons_are_shown_without_words_of_a_model(studio: Studio, stage: str, reply: str) -> None:
+    studio.author.bad = {stage: [reply] * 3}
+    end = studio.run(1).ends[0]
+    assert end.status == "discarded" and end.shown_reasons
+    shown = " ".join(end.shown_reasons)
+    assert not any(word in shown for word in SECRET.split()) and "\x1b" not in shown
+    assert "it is not one JSON object" not in shown
+
+
+def test_a_sheet_with_ids_of_its_own_shows_none(studio: Studio) -> None:
+    def reply(request: Request) -> str:
+        found = ratings("\n".join(m.content for m in request.messages))
+        found["ratings"].append({**found["ratings"][0], "id": SECRET})
+        return json.dumps(found)
+
+    answers(studio, lambda stage, request: reply(request) if stage == "rating" else None)
+    end = studio.run(1).ends[0]
+    assert SECRET[:20] in end.reasons[0] and "Blood" not in end.shown_reasons[0]
+    assert "which is not on the list" in end.shown_reasons[0]
+
+
+def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: Studio) -> None:
+    studio.specs["test/one"] = spec("test/one", reasoning=True)
+    studio.specs["test/two"] = spec("test/two", max_output_tokens=999)
+    studio.raters = ("test/one", "test/two", "test/writer")
+    studio.run(1, seed=5)
+    asked = {r.instance_id.partition("/")[2]: r for m in studio.models.values() for r in m.requests}
+    assert asked["scene"].max_output_tokens == BUDGETS["scene"]
+    assert asked["rating/specialist_benefit"].max_output_tokens == REASONING_BUDGET
+    assert asked["rating/specialist_harm"].max_output_tokens == 999
+    assert {r.seed for r in asked.values()} == {5}
+    assert {r.sampling.temperature for r in asked.values()} == {0.0}
+
+
+@pytest.mark.slow
+@given(st.integers(0, 10**6), st.text(max_size=10), st.integers(1, 800))
+def test_settings_are_the_same_for_the_same_number_and_vary_between(
+    seed: int, name: str, number: int
+) -> None:
+    assert draw_setting(seed, name, number, ("p",)) == draw_setting(seed, name, number, ("p",))
+    block = (number - 1) // 13 * 13
+    drawn = {draw_setting(seed, name, block + i, ("p",)).complication for i in range(1, 14)}
+    assert len(drawn) == 13 or block > 400  # near the end few settings are left
+
+
+@pytest.mark.parametrize(("passages", "most"), [(("p",), 832), (("p", "q"), 1_664)])
+def test_no_two_numbers_of_a_series_share_a_setting(passages: tuple[str, ...], most: int) -> None:
+    assert most_settings(passages) == most  # 8 places, 13 complications, 8 gaps
+    drawn = [draw_setting(0, "N", n, passages) for n in range(1, min(most, 999) + 1)]
+    assert len(set(drawn)) == len(drawn)
+    assert drawn[:50] == [draw_setting(0, "N", n, passages) for n in range(1, 51)]
+
+
+def test_a_patient_who_was_written_before_goes_back_and_is_discarded(studio: Studio) -> None:
+    same = json.dumps(scene())
+
+    def reply(stage: str, request: Request) -> str | None:
+        return same if stage == "scene" else None
+
+    answers(studio, reply)
+    first, *others = studio.run(3).ends
+    assert first.status == "made"
+    assert [(e.status, e.stage) for e in others] == [("discarded", "scene")] * 2
+    assert all("the patient of another case" in e.reasons[0] for e in others)
+    lines = (studio.folder / "discarded.jsonl").read_text().splitlines()
+    assert [json.loads(line)["code"][-3:] for line in lines] == ["002", "003"]
+    asked = studio.asked
+    assert [e.status for e in studio.run(3).ends] == ["made", "discarded", "discarded"]
+    assert studio.asked == asked  # found again, not asked again
+
+
+def test_a_patient_written_twice_is_another_one_after_repair(studio: Studio) -> None:
+    same = json.dumps(scene())
+
+    def reply(stage: str, request: Request) -> str | None:
+        return same if stage == "scene" and len(request.messages) == 2 else None
+
+    answers(studio, reply)
+    ends = studio.run(2).ends
+    assert [e.status for e in ends] == ["made", "made"]
+    assert [e.provenance.repairs.get("scene") for e in ends if e.provenance] == [None, 1]
+
+
+def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio) -> None:
+    def reply(stage: str, request: Request) -> str | None:
+        if stage != "rating" or len(request.messages) > 2:
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        found["ratings"][0]["quote"] = "Aspirin is given to everyone"
+        found["ratings"][1]["quote"] = ""
+        found["ratings"][2]["covered"] = False
+        return json.dumps(found)
+
+    answers(studio, reply)
+    end = studio.run(1).ends[0]
+    assert end.provenance is not None
+    assert end.provenance.unfounded_quotes == {} and end.provenance.not_covered == {}
+    assert [n for k, n in end.provenance.repairs.items() if k.startswith("rating/")] == [1, 1, 1]
+    said = [p for s, p in studio.author.prompts if s == "rating" and "cannot be used" in p]
+    for what in ("does not stand in the guideline", "has no quote", "is not covered and has"):
+        assert len([p for p in said if what in p]) == 3
+
+
+def test_where_the_guideline_is_silent_is_recorded_apart_from_the_rating(studio: Studio) -> None:
+    def reply(stage: str, request: Request) -> str | None:
+        if stage != "rating":
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        for line in found["ratings"]:
+            if line["id"] == "a1":
+                line |= {"rating": 1, "covered": False, "quote": ""}
+        return json.dumps(found)
+
+    answers(studio, reply)
+    end = studio.run(1).ends[0]
+    assert end.case is not None and end.provenance is not None
+    assert end.case.actions[0].ratings == (1, 1, 1) and end.case.actions[0].references == ()
+    assert end.provenance.not_covered == {"a1": 3} and end.provenance.repairs == {}
+
+
+def test_raters_are_not_asked_to_spare_the_ends_of_the_scale(studio: Studio) -> None:
+    studio.run(1)
+    asked = [p for s, p in studio.author.prompts if s == "rating"]
+    for prompt in asked:
+        assert "Every 1, 2, 8 and 9 needs one" not in prompt
+        assert "Where it is silent, the rating is the same as if it were not" in prompt
+
+
+def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() -> None:
+    text = " ".join(f"word{i}" for i in range(2_100))
+    passages = Guideline("X 2024", text).passages
+    assert len(passages) == 10 and all(p in text and len(p.split()) == 25 for p in passages)
+    drawn = [draw_setting(0, "N", i, passages).passage for i in range(1, 21)]
+    assert set(drawn[:10]) == set(drawn[10:]) == set(passages)
+    assert Guideline("X 2024", "Only a few words").passages == ("few words",)
+
+
+def test_a_case_is_asked_for_on_its_passage(studio: Studio) -> None:
+    end = studio.run(1).ends[0]
+    assert end.provenance is not None
+    passage = end.provenance.setting["passage"]
+    assert passage and passage in " ".join(GUIDELINE.split())
+    (asked,) = [p for s, p in studio.author.prompts if s == "scene"]
+    assert f">\n{passage}\n</passage" in asked
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), max_size=12)
+
+
+@pytest.mark.slow
+@given(st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), min_size=1, max_size=30), WORDS)
+def test_a_quote_stands_in_a_text_where_its_words_do_in_a_row(
+    text: list[str], quote: list[str]
+) -> None:
+    found = Guideline("X 2024", "  ".join(text)).contains(", ".join(quote))
+    assert found == (
+        bool(quote) and f" {' '.join(quote)} ".lower() in f" {' '.join(text)} ".lower()
+    )
+
+
+def test_text_out_of_a_pdf_holds_its_quotes() -> None:
+    text = "Anti-\ncoagu\u00adlation is of \ufb01rst choice in first-\nline care before dis-\n  charge."
+    found = Guideline("X 2024", text)
+    assert found.contains("anticoagulation is of first choice")
+    assert found.contains("in first-line care before")
+    assert found.contains("care before discharge")
+    assert not found.contains("coagulation before discharge")
+
+
+@given(st.text(max_size=200))
+def test_a_reply_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
+    for form in (OptionsReply, TrapsReply, GroupsReply):
+        try:
+            read_reply(text, form)
+        except BadReply as e:
+            assert str(e)
+
+
+def test_a_reply_may_stand_in_a_fence_or_after_thinking() -> None:
+    body = '{"alternatives": [], "broad": []}'
+    for text in (body, f"```json\n{body}\n```", f"<think>hm {{}}</think>\n{body}"):
+        assert read_reply(text, GroupsReply) == GroupsReply(alternatives=(), broad=())
+    with pytest.raises(BadReply):
+        read_reply(f"Here it is: {body}", GroupsReply)
+    with pytest.raises(BadReply, match="NaN"):
+        read_reply('{"alternatives": NaN, "broad": []}', GroupsReply)
+
+
+def test_groups_are_of_different_actions_of_the_menu() -> None:
+    items = [Item(f"a{i}", f"Do {i}") for i in range(1, 6)]
+
+    def faults(alternatives: Any = (), broad: Any = ()) -> list[str]:
+        links = [{"broad": b, "specific": s} for b, s in broad]
+        reply = msgspec.convert({"alternatives": alternatives, "broad": links}, GroupsReply)
+        return checks.group_faults(reply, items)
+
+    assert faults([["a1", "a2"], ["a3", "a4"]], [("a1", ["a3"]), ("a2", ["a3"])]) == []
+    assert "no group of different actions" in faults([["a1", "a1"]])[0]
+    assert len(faults([["a1"]])) == 1
+    assert len(faults([], [("a1", ["a1"])])) == 1
+    assert len(faults([], [("a1", [])])) == 1
+    assert len(faults([], [("a1", ["a2"]), ("a1", ["a3"])])) == 1
+
+
+def test_a_guideline_is_a_text_with_a_name_and_a_year(tmp_path: Path) -> None:
+    path = tmp_path / "acs.md"
+    path.write_bytes(b"\xef\xbb\xbf" + GUIDELINE.replace("\n", "\r\n").encode())
+    found = read_guideline(path)
+    assert found.name == NAME
+    assert "\r" not in found.text and found.text.startswith("# Society")
+    assert found.contains("taken  BEFORE\nantibiotics") and not found.contains("antibiotics before")
+    assert not found.contains("") and not found.contains("ood cultures")
+    assert read_guideline(path, "KDIGO 2024 fever").name == "KDIGO 2024 fever"
+    for content, said in (
+        (b"%PDF-1.7 ...", "is no text"),
+        (b"PK\3\4 ...", "is no text"),
+        (b"Two words 2024", "50 words"),
+        ("Käse".encode("latin-1") * 100, "is not UTF-8"),
+        (GUIDELINE.replace("2024", "").encode(), "--guideline-name"),
+        (b"", "50 words"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=said):
+            read_guideline(path)

@@ -1,0 +1,131 @@
+"""Files of cases: what is wrong is named by line, and what is written comes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from medhelm.errors import DataError, RecordError
+from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
+from tests.benchmarks.noharm.making import case
+
+ONE = case({"a1": 8, "a2": 2}, code="NOHARM-CARD-ACS-001")
+OTHER = case({"b1": 5}, code="NOHARM-DERM-ECZ-002", vignette="Ekzem \u2028 seit Jahren, 3\u00a0cm.")
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+
+
+def line(made: Case, **change: Any) -> bytes:
+    return json.dumps(msgspec.to_builtins(made) | change).encode()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cases.jsonl"
+
+
+def test_what_is_written_comes_back_and_twice_the_same_bytes(path: Path) -> None:
+    write_cases(path, (ONE, OTHER))
+    assert read_cases(path) == (ONE, OTHER)
+    assert list(faults_in(path)) == []
+    first = path.read_bytes()
+    assert first.count(b"\n") == 2 and first.endswith(b"}\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+    write_cases(path, read_cases(path))
+    assert path.read_bytes() == first
+
+
+def test_bundled_cases_come_back(path: Path) -> None:
+    bundled = read_cases(SAMPLES)
+    assert len(bundled) == 12
+    write_cases(path, bundled)
+    assert read_cases(path) == bundled
+
+
+def test_mark_windows_ends_and_blank_lines_are_passed_over(path: Path) -> None:
+    path.write_bytes(b"\xef\xbb\xbf\r\n" + line(ONE) + b"\r\n  \r\n" + line(OTHER))
+    assert read_cases(path) == (ONE, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "cases.jsonl: no case in it; a file of cases holds one JSON object a line"),
+        (b"\n \n", "cases.jsonl: no case in it"),
+        (line(ONE)[:-9], "cases.jsonl, line 1: not readable JSON"),
+        (b"\n[" + line(ONE) + b"]", "line 2: Expected `object`, got `array`"),
+        (b"[" * 100_000, "line 1: not readable JSON (nested too deep)"),
+        ("\ufeff{}".encode("utf-16-le"), "line 1: not readable JSON"),
+        (line(ONE, vignette="x").replace(b'"x"', b'"\xff"'), "line 1: not readable JSON"),
+        (line(ONE) + b"\n" + line(ONE), "line 2: case NOHARM-CARD-ACS-001 stands in line 1"),
+        (
+            line(ONE) + b"\n" + line(OTHER, question=" "),
+            "cases.jsonl, line 2: case NOHARM-DERM-ECZ-002: field question is empty",
+        ),
+    ],
+)
+def test_the_first_fault_is_one_line_with_file_and_line(
+    path: Path, content: bytes, said: str
+) -> None:
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_cases(path)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value) == next(iter(faults_in(path)))
+
+
+def test_all_faults_of_all_lines_are_told_each_with_its_case(path: Path) -> None:
+    content = [
+        line(ONE, question="", vignette=""),
+        line(OTHER, specialty=3),
+        b"{",
+        line(ONE, code="here"),
+        line(OTHER),
+        line(OTHER),
+    ]
+    path.write_bytes(b"\n".join(content))
+    found = list(faults_in(path))
+    assert found[0] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field vignette is empty"
+    assert found[1] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field question is empty"
+    assert found[2].startswith("cases.jsonl, line 2: case NOHARM-DERM-ECZ-002: Expected `str`")
+    assert found[3].startswith("cases.jsonl, line 3: not readable JSON")
+    assert found[4].startswith("cases.jsonl, line 4: field code: 'here'")
+    assert found[5].endswith("line 6: case NOHARM-DERM-ECZ-002 stands in line 5 already")
+    assert len(found) == 6
+
+
+def test_no_text_of_a_case_is_in_a_fault(path: Path) -> None:
+    path.write_bytes(line(ONE, vignette="Frau Muster, geb. 1950", knowns="Frau Muster"))
+    assert "Muster" not in " ".join(faults_in(path))
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, path: Path) -> None:
+    for unreadable in (path, tmp_path):
+        with pytest.raises(DataError, match="cannot read"):
+            read_cases(unreadable)
+        with pytest.raises(DataError, match="cannot read"):
+            list(faults_in(unreadable))
+    with pytest.raises(RecordError, match="cannot write"):
+        write_cases(tmp_path, (ONE,))
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ((), "no case to write"),
+        ((ONE, ONE), "case NOHARM-CARD-ACS-001 stands 2 times"),
+        ((msgspec.structs.replace(ONE, question=""),), "field question is empty"),
+    ],
+)
+def test_what_could_not_be_read_is_not_written(
+    path: Path, cases: tuple[Case, ...], said: str
+) -> None:
+    path.write_bytes(b"old")
+    with pytest.raises(DataError, match=said):
+        write_cases(path, cases)
+    assert path.read_bytes() == b"old"

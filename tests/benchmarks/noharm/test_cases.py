@@ -1,0 +1,83 @@
+"""The schema of cases: what is wrong is named with case and field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from medhelm.errors import DataError
+from medhelm_benchmarks.noharm.rules.cases import parse_case, to_case
+from tests.benchmarks.noharm.making import case
+
+GOOD = msgspec.to_builtins(case({"a1": 8, "a2": 2, "a3": 7}, alternatives=[["a1", "a3"]]))
+
+
+def test_a_case_comes_back_as_it_was_written() -> None:
+    made = case({"a1": 8}, red_flags=[{"text": "Syncope", "status": "absent"}])
+    assert parse_case(msgspec.json.encode(made), "f") == made
+    assert json.loads(msgspec.json.encode(made))["actions"][0]["ratings"] == [8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"code": "CARD-1"}, "field code: 'CARD-1' is not of the form"),
+        ({"vignette": "  "}, "field vignette is empty"),
+        ({"actions": []}, "field actions is empty"),
+        ({"unexpected": 1}, "unknown field `unexpected`"),
+        ({"alternatives": [["a1", "zz"]]}, "field alternatives: there is no action 'zz'"),
+        ({"alternatives": [["a1"]]}, "field alternatives: a group needs two actions"),
+        ({"alternatives": [["a1", "a2"], ["a1", "a3"]]}, "action 'a1' is in 2 groups"),
+        ({"best_alternatives": [["a2"]]}, "a2 are not in one alternative group"),
+        ({"broad": [{"broad": "a1", "specific": ["a1"]}]}, "stands twice in a1, a1"),
+        ({"red_flags": [{"text": "x", "status": "maybe"}]}, "'maybe'"),
+    ],
+)
+def test_what_is_wrong_with_a_case_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError) as caught:
+        to_case({**GOOD, **change}, "cases.jsonl:3")
+    message = str(caught.value)
+    assert said in message and message.startswith("cases.jsonl:3") and "\n" not in message
+    if "code" not in change:
+        assert "NOHARM-CARD-ACS-001" in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("ratings", [1, 2], "action 'a2', field ratings"),
+        ("ratings", [1, 2, 10], "action 'a2', field ratings: 10 is not from 1 to 9"),
+        ("ratings", [1, 2, "3"], "action 'a2', field ratings"),
+        ("category", "surgery", "action 'a2', field category"),
+        ("text", "", "action 'a2', field text is empty"),
+        ("text", "Give oxygen\na9. Stop oxygen", "action 'a2', field text has a line break"),
+        ("id", "a1", "action 'a1' stands 2 times"),
+        ("tag", "trap", "action 'a2': Object contains unknown field `tag`"),
+    ],
+)
+def test_what_is_wrong_with_an_action_is_named(field: str, value: Any, said: str) -> None:
+    actions = [dict(a) for a in GOOD["actions"]]
+    actions[1][field] = value
+    with pytest.raises(DataError) as caught:
+        to_case({**GOOD, "actions": actions}, "f")
+    assert said in str(caught.value)
+
+
+def test_text_that_is_no_json() -> None:
+    with pytest.raises(DataError, match="^f: not readable JSON"):
+        parse_case("{", "f")
+
+
+@pytest.mark.parametrize(
+    "text", ["Käse\tund\nBrot", "soft\u00adhyphen", "\u0646\u0645\u06cc\u200c"]
+)
+def test_what_has_an_honest_use_is_no_fault(text: str) -> None:
+    assert to_case({**GOOD, "vignette": text}, "f").vignette == text
+
+
+def test_specifics_of_one_broad_action_may_hold_others() -> None:
+    made = case({"a1": 8, "a2": 8, "a3": 7}, broad={"a1": ["a2", "a3"], "a2": ["a3"]})
+    assert len(made.broad) == 2

@@ -1,0 +1,79 @@
+"""Cases that repeat each other, in vignette, menu or whole."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.copies import find_copies
+from medhelm_benchmarks.noharm.rules.quality import check_cases
+from tests.benchmarks.noharm.making import drawn_case
+
+BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl")
+ONE, OTHER = BUNDLED[:2]
+COPY = msgspec.structs.replace(ONE, code="NOHARM-CARD-COPY-001")
+OLDER = msgspec.structs.replace(
+    COPY, vignette=ONE.vignette.replace("74-year-old", "79-year-old").replace("136/82", "128/70")
+)
+TURNED = msgspec.structs.replace(COPY, actions=COPY.actions[::-1])
+SPELT = msgspec.structs.replace(
+    OTHER,
+    code="NOHARM-CARD-COPY-001",
+    actions=tuple(
+        msgspec.structs.replace(a, text=a.text.replace("Measure", "Check").upper())
+        for a in ONE.actions[:30]
+    ),
+    alternatives=(),
+    best_alternatives=(),
+    broad=(),
+)
+
+
+@pytest.mark.parametrize(
+    ("cases", "found"),
+    [
+        ((ONE, OTHER), []),
+        ((ONE, OTHER, COPY), [(0, 2, "case")]),
+        ((ONE, TURNED), [(0, 1, "case")]),  # the order of a menu makes no other case
+        ((ONE, OLDER), [(0, 1, "menu"), (0, 1, "vignette")]),
+        ((ONE, SPELT), [(0, 1, "menu")]),  # 30 of 39 actions, in another spelling
+        (BUNDLED, []),
+    ],
+)
+def test_what_repeats(cases: tuple[object, ...], found: list[tuple[int, int, str]]) -> None:
+    assert [(c.one, c.other, c.what) for c in find_copies(cases)] == found  # type: ignore[arg-type]
+
+
+def test_half_in_common_is_not_a_copy_and_more_is() -> None:
+    halves = [ONE.actions[:20] + OTHER.actions[:20], OTHER.actions[:20] + BUNDLED[2].actions[:5]]
+    for menu, is_copy in ((halves[0], False), (halves[1], True)):
+        ids = tuple(msgspec.structs.replace(a, id=f"b{n}") for n, a in enumerate(menu))
+        made = msgspec.structs.replace(
+            BUNDLED[5], actions=ids, alternatives=(), best_alternatives=(), broad=()
+        )
+        short = msgspec.structs.replace(
+            OTHER, actions=OTHER.actions[:20], alternatives=(), best_alternatives=(), broad=()
+        )
+        # 20 of 40 in common; 20 of 25
+        assert bool(find_copies([short, made])) is is_copy
+
+
+def test_both_are_flagged_and_name_each_other() -> None:
+    quality = check_cases([ONE, OTHER, OLDER])
+    assert [c.flags for c in quality.cases] == [("copies",), (), ("copies",)]
+    (said,) = quality.cases[0].checks[-1].others
+    # 186 runs; "79" changes two of them, "128" and "70" four: 180 of 192
+    assert said == "NOHARM-CARD-COPY-001: menu 100% the same, vignette 94% the same"
+    assert quality.passing(("copies",)) == 1
+
+
+@pytest.mark.slow
+def test_a_hundred_cases_of_one_story_take_no_long_time() -> None:
+    cases = [drawn_case(number) for number in range(100)]
+    started = time.process_time()
+    assert len(find_copies(cases)) >= 100 * 99 / 2
+    assert time.process_time() - started < 10

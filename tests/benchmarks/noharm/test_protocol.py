@@ -1,0 +1,357 @@
+"""What is sent for a case and what comes of it, against a server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medhelm import evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.config import BenchmarkChoice, Job
+from medhelm.errors import BudgetReached
+from medhelm.models import open_model
+from medhelm.models.costs import Ledger, estimate_tokens, request_tokens
+from medhelm.models.scripted import ScriptedModel
+from medhelm.plugins.registry import load_registry
+from medhelm.runs.ask import Desk
+from medhelm.runs.estimation import estimate_runs
+from medhelm.runs.planning import Run, plan_runs
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Message, Request, Sampling
+from medhelm.schema.model import ModelSpec, Price
+from medhelm_benchmarks.noharm.protocol import label_schema
+from medhelm_benchmarks.noharm.rules.labels import read_labels
+from tests.asking import first_request
+from tests.server import Reply, serve_in_thread
+
+MODEL = ModelSpec(name="lab/m", model="m", base_url="http://127.0.0.1:9/v1")
+HELD = msgspec.structs.replace(MODEL, json_schema=True)
+_ACTION = re.compile(r"^(\w+)\. \S", re.MULTILINE)
+
+
+def all_right(prompt: str) -> str:
+    """Label every action of the prompt's menu appropriate."""
+    menu = _ACTION.findall(prompt.partition("Actions:\n")[2])
+    return json.dumps({"labels": dict.fromkeys(menu, "Appropriate")})
+
+
+def planned(model: ModelSpec = MODEL, benchmark: str = "noharm", **more: Any) -> Run:
+    job = Job(model=model, benchmarks=(BenchmarkChoice(name=benchmark),), data="sample", **more)
+    (run,) = plan_runs([job], load_registry(), {})
+    return run
+
+
+def requests(run: Run) -> dict[str, Request]:
+    given = (run.protocol, run.benchmark, run.spec)
+    return {i.id: first_request(*given, i) for i in run.dataset.instances()}
+
+
+def instances(run: Run) -> dict[str, Instance]:
+    return {i.id: i for i in run.dataset.instances()}
+
+
+# What is sent ------------------------------------------------------------------------------------
+
+
+def test_one_request_a_case_at_temperature_0_without_examples_and_with_12288_tokens() -> None:
+    run = planned()
+    cases, sent = instances(run), requests(run)
+    assert len(sent) == len(cases) == 12
+    for name, request in sent.items():
+        (message,) = request.messages  # no example, no earlier turn
+        assert message.role == "user"
+        assert message.content.startswith(run.benchmark.instruction)
+        assert message.content.rstrip().endswith(cases[name].question)
+        assert request.max_output_tokens == 12_288
+        assert request.sampling == Sampling(temperature=0.0)
+        assert request.json_schema is None
+    thinking = msgspec.structs.replace(MODEL, reasoning=True)
+    assert {r.max_output_tokens for r in requests(planned(thinking)).values()} == {12_288}
+
+
+def test_the_schema_is_of_this_very_menu() -> None:
+    label = {"type": "string", "enum": ["Appropriate", "Inappropriate"]}
+    assert label_schema(["b2", "a1"]) == {
+        "type": "object",
+        "properties": {
+            "labels": {
+                "type": "object",
+                "properties": {"b2": label, "a1": label},
+                "required": ["b2", "a1"],
+                "additionalProperties": False,
+            }
+        },
+        "required": ["labels"],
+        "additionalProperties": False,
+    }
+    run = planned(HELD)
+    cases = instances(run)
+    menus = set()
+    for name, request in requests(run).items():
+        assert request.json_schema is not None
+        (held,) = request.json_schema["properties"].values()
+        menu = tuple(cases[name].payload)
+        assert tuple(held["properties"]) == tuple(held["required"]) == menu
+        menus.add(menu)
+    assert len(menus) > 1
+
+
+@pytest.mark.slow
+@given(
+    st.dictionaries(
+        st.from_regex(r"[A-Za-z]\w{0,15}", fullmatch=True),
+        st.sampled_from(["Appropriate", "Inappropriate"]),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_what_the_schema_allows_is_read_in_full(labels: dict[str, str]) -> None:
+    held = label_schema(labels)["properties"]["labels"]
+    assert {*held["required"]} == {*held["properties"]} == {*labels}
+    assert all(label in held["properties"][name]["enum"] for name, label in labels.items())
+    read = read_labels(json.dumps({"labels": labels}), dict.fromkeys(labels, ""))
+    assert read is not None and not (read.missing or read.invalid or read.unknown)
+    assert read.endorsed == tuple(a for a, label in labels.items() if label == "Appropriate")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_held", [False, True])
+def test_the_body_carries_the_schema_where_the_config_says_so(
+    tmp_path: Path, is_held: bool
+) -> None:
+    with serve_in_thread(all_right) as server:
+        model = msgspec.structs.replace(MODEL, base_url=server.base_url, json_schema=is_held)
+        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+        assert server.requests == len(server.bodies) == 12
+    for body in server.bodies:
+        assert (body["temperature"], body["max_tokens"]) == (0.0, 12_288)
+        assert [m["role"] for m in body["messages"]] == ["user"] and "n" not in body
+        if not is_held:
+            assert "response_format" not in body
+            continue
+        wanted = body["response_format"]
+        assert wanted["type"] == "json_schema" and wanted["json_schema"]["strict"] is True
+        held = wanted["json_schema"]["schema"]["properties"]["labels"]
+        menu = _ACTION.findall(body["messages"][0]["content"].partition("Actions:\n")[2])
+        assert [*held["properties"]] == menu
+    (row,) = [r for r in load_results(tmp_path).typed("harm").rows if r["level"] == "model"]
+    assert (row["attempted"], row["parsed"], row["omissions"]) == (12, 12, 0)
+
+
+def test_a_scripted_model_is_handed_the_schema() -> None:
+    script = {"provider": "scripted", "base_url": None, "extra_body": {"default": "{}"}}
+    run = planned(msgspec.structs.replace(HELD, **script))
+    (request, *_), (instance, *_) = requests(run).values(), instances(run).values()
+    model = open_model(run.spec.model)
+    assert isinstance(model, ScriptedModel)
+
+    asyncio.run(Desk(Ledger()).send(model, request))
+    assert model.requests[0].json_schema == label_schema(instance.payload)
+
+
+# Which run it is ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> None:
+    assert planned(HELD).request_hash != planned(MODEL).request_hash
+    for other in ("headqa", "medec", "mtsamples"):
+        held, plain = planned(HELD, other), planned(MODEL, other)
+        assert held.request_hash == plain.request_hash and held.spec == plain.spec
+        assert all(request.json_schema is None for request in requests(held).values())
+
+
+@pytest.mark.slow
+def test_answers_that_were_given_without_a_schema_are_kept_beside_those_with(
+    tmp_path: Path,
+) -> None:
+    with serve_in_thread(all_right) as server:
+        plain = msgspec.structs.replace(MODEL, base_url=server.base_url)
+        held = msgspec.structs.replace(plain, json_schema=True)
+        for model, benchmark, asked in (
+            (plain, "noharm", 12),
+            (plain, "medec", 13),
+            (held, "noharm", 25),
+            (plain, "noharm", 25),
+            (held, "medec", 25),
+        ):
+            some = 1 if benchmark == "medec" else None
+            evaluate(model, benchmark, data="sample", results_dir=tmp_path, max_instances=some)
+            assert server.requests == asked
+
+
+# What it costs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) -> None:
+    price = Price(input=1.0, output=1.0, date="2026-01-01")
+    held = planned(msgspec.structs.replace(HELD, price=price), results_dir=str(tmp_path))
+    plain = planned(msgspec.structs.replace(MODEL, price=price), results_dir=str(tmp_path))
+    (more,), (less,) = (estimate_runs([run], tmp_path) for run in (held, plain))
+    assert more.input_tokens == sum(map(request_tokens, requests(held).values()))
+    schemas = [msgspec.json.encode(label_schema(i.payload)) for i in instances(held).values()]
+    assert more.input_tokens - less.input_tokens == sum(
+        estimate_tokens(schema.decode()) for schema in schemas
+    )
+    assert more.usd_limit is not None and less.usd_limit is not None
+    assert more.usd_limit > less.usd_limit
+    request, *_ = requests(held).values()
+    tokens = request_tokens(request) + request.max_output_tokens
+
+    async def fits(cap: int) -> None:
+        held = Ledger(None, cap).wait(price, request_tokens(request), request.max_output_tokens)
+        (await held).cancel()
+
+    asyncio.run(fits(tokens))
+    with pytest.raises(BudgetReached):
+        asyncio.run(fits(tokens - 1))
+
+
+def test_a_request_without_a_schema_costs_what_its_messages_do() -> None:
+    request = Request(instance_id="i", messages=(Message("user", "Which?"),), max_output_tokens=1)
+    assert request_tokens(request) == estimate_tokens(request.messages)
+
+
+# What is not answered ----------------------------------------------------------------------------
+
+
+def harm_row(results: Path) -> dict[str, Any]:
+    (row,) = [r for r in load_results(results).typed("harm").rows if r["level"] == "model"]
+    return row
+
+
+def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_path: Path) -> None:
+    with serve_in_thread(all_right) as server:
+        model = msgspec.structs.replace(MODEL, base_url=server.base_url, context_window=12_288)
+        with pytest.warns(UserWarning, match=r"12 request\(s\) do not fit the model's window"):
+            evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+        assert server.requests == 0
+    row = harm_row(tmp_path)
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 0, "12 oversize")
+    assert all(row.get(name) is None for name in ("overall", "safety", "severe_rate", "harm"))
+    assert (row["safety_worst"], row["severe_rate_worst"]) == (0.0, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_held", [False, True])
+def test_the_others_are_asked_and_the_means_are_theirs(tmp_path: Path, is_held: bool) -> None:
+    plain = requests(planned())
+    sizes = sorted(estimate_tokens(request.messages) for request in plain.values())
+    window = sizes[6] + 12_288  # the schema is no part of what a server of one's own reads
+    fit = {n for n, r in plain.items() if estimate_tokens(r.messages) <= sizes[6]}
+    n = len(fit)  # of equal sizes all fit
+    assert 7 <= n < 12
+    with serve_in_thread(all_right) as server:
+        model = msgspec.structs.replace(
+            MODEL, base_url=server.base_url, context_window=window, json_schema=is_held
+        )
+        with pytest.warns(UserWarning, match=rf"{12 - n} request\(s\) do not fit"):
+            evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+        assert server.requests == n
+    row = harm_row(tmp_path)
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, n, f"{12 - n} oversize")
+    weights = {3: 1, 2: 5, 1: 25}
+    harms = []
+    for name in fit:
+        case = json.loads(instances(planned())[name].answer_key["case"])
+        medians = [sorted(action["ratings"])[1] for action in case["actions"]]
+        harms.append(sum(weights.get(median, 0) for median in medians))
+    assert row["harm"] == pytest.approx(sum(harms) / n)
+    assert row["safety"] == pytest.approx(sum(1 - min(h, 25) / 25 for h in harms) / n)
+
+
+@pytest.mark.slow
+def test_a_server_that_cuts_the_menu_without_a_word_is_found_out(tmp_path: Path) -> None:
+    def cut(prompt: str) -> Reply:
+        read = {"prompt_tokens": 4096, "completion_tokens": 9, "total_tokens": 4105}
+        return Reply(all_right(prompt[:8000]), usage=read)
+
+    case = json.loads(next(iter(instances(planned()).values())).answer_key["case"])
+    action = case["actions"][0]
+    filler = "and note the time, the dose and the route in the chart before the next round"
+    case["actions"] += [
+        {**action, "id": f"more{n}", "text": f"Ask again, item {n}, {filler}."} for n in range(600)
+    ]
+    data = tmp_path / "data" / "noharm"
+    data.mkdir(parents=True)
+    (data / "cases.jsonl").write_text(json.dumps(case) + "\n")
+    with serve_in_thread(cut) as server:
+        model = msgspec.structs.replace(MODEL, base_url=server.base_url)
+        with pytest.warns(UserWarning, match="1 request"):
+            evaluate(
+                model, "noharm", data="full", data_dir=tmp_path / "data", results_dir=tmp_path / "r"
+            )
+        assert server.requests == 1
+        assert len(server.bodies[0]["messages"][0]["content"]) > 12 * 4096
+    row = harm_row(tmp_path / "r")
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (1, 0, "1 oversize")
+    assert row["overall"] is None and row["safety_worst"] == 0.0
+
+
+def test_a_constrained_reply_that_ends_at_the_budget_is_given_no_harm_for_what_is_cut(
+    tmp_path: Path,
+) -> None:
+    def ends(prompt: str) -> Reply:
+        whole = all_right(prompt)
+        return Reply(whole[: len(whole) // 2], finish_reason="length")
+
+    with serve_in_thread(ends) as server:
+        model = msgspec.structs.replace(HELD, base_url=server.base_url)
+        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+    row = harm_row(tmp_path)
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 0, "12 truncated")
+    assert (row["severe_rate"], row["severe_rate_worst"]) == (None, 1.0)
+
+
+def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_path: Path) -> None:
+    def ends(prompt: str) -> Reply:
+        whole = all_right(prompt)
+        return Reply(whole[: whole.rindex(":")], finish_reason="length")
+
+    with serve_in_thread(ends) as server:
+        model = msgspec.structs.replace(HELD, base_url=server.base_url)
+        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
+    row = harm_row(tmp_path)
+    assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 12, "")
+    assert (row["partly_read"], row["labels_missing"], row["labels_invalid"]) == (12, 12, 0)
+    shown = load_results(tmp_path).typed("benchmarks")
+    assert (shown.rows[0]["cut"], shown.rows[0]["cut_share"]) == (12, 1.0)
+    assert shown.rows[0]["flags"] == "cut"
+    assert any("noharm x lab/m 12 of 12, 12 of them scored" in note for note in shown.notes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Invalid parameter: 'response_format' of type 'json_schema' is not supported"
+         " with this model.", "type": "invalid_request_error", "param": "response_format"},
+        {"message": "This server takes no json_schema", "type": "invalid_request_error"},
+    ],
+)  # fmt: skip
+def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
+    tmp_path: Path, error: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(prompt: str) -> str | Reply:
+        return Reply(status=400, body={"error": error})
+
+    with serve_in_thread(refuse) as server:
+        argv = ["run", "model=openai/m", f"model.base_url={server.base_url}", "benchmark=noharm"]
+        argv += ["data=sample", f"results_dir={tmp_path}", "model.max_concurrency=1"]
+        assert run_command([*argv, "model.json_schema=true"]) == 6
+        said = [line for line in capsys.readouterr().err.splitlines() if "noharm x" in line]
+        assert len(said) == 1 and "does not take 'response_format' (http 400" in said[0]
+        assert "set model.json_schema=false" in said[0]
+        assert server.requests == 1  # no case after the first is sent
+        server.answer = all_right
+        assert run_command([*argv, "model.json_schema=false"]) == 0
+        assert server.requests == 13 and "response_format" not in server.bodies[-1]

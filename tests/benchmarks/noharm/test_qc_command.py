@@ -1,0 +1,330 @@
+"""`medhelm qc noharm` as a user meets it: right use, wrong files, damaged files, pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from medhelm.cli import run_command
+from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+from tests.benchmarks.noharm.making import case, tell_tale
+
+BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
+LINES = BUNDLED.read_bytes().splitlines()
+
+
+def qc(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run_command(["qc", "noharm", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def flagged(tmp_path: Path) -> Path:
+    """A file of two cases, of which the second has a duplicate, a leak and no references."""
+    made = case({"a1": 8, "a2": 8, "a3": 5, "a4": 2}, code="NOHARM-CARD-BAD-001")
+    texts = ("Record an ECG", "Do a 12-lead ECG", "Weigh her", "Give aspirin despite asthma")
+    actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
+    path = tmp_path / "cases.jsonl"
+    write_cases(
+        path, [read_cases(BUNDLED)[0], msgspec.structs.replace(made, actions=tuple(actions))]
+    )
+    return path
+
+
+@pytest.mark.slow
+def test_without_a_file_the_bundled_cases_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = qc(capsys)
+    assert (code, err) == (0, "")
+    assert "Total actions            475" in out
+    assert out.count("12/12") == 11
+    assert "Flagged: 0 of 12 cases" in out
+    assert "give an action's class away: 0" in out
+    assert qc(capsys, BUNDLED)[1] == out
+    assert qc(capsys, BUNDLED, "--strict")[0] == 0
+
+
+def test_flags_are_shown_and_fail_nothing(
+    flagged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = flagged.read_bytes()
+    code, out, _ = qc(capsys, flagged)
+    assert code == 0
+    assert "Flagged: 1 of 2 cases" in out
+    for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "despite", "1/43"):
+        assert said in out
+    assert qc(capsys, flagged, "--strict")[0] == 1
+    assert flagged.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = flagged.with_name("flags.jsonl")
+    assert qc(capsys, flagged, "--flags", target)[0] == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert {line["schema"] for line in lines} == {"medhelm.noharm-flag/1"}
+    assert [(line["case"], line["check"], line["actions"]) for line in lines] == [
+        ("NOHARM-CARD-BAD-001", "references", [["a1"], ["a2"], ["a4"]]),
+        ("NOHARM-CARD-BAD-001", "duplicates", [["a1", "a2"]]),
+        ("NOHARM-CARD-BAD-001", "leak", [["a4"]]),
+    ]
+    assert lines[-1]["found"] == "contraindication: despite"
+    assert qc(capsys, "--flags", target)[0] == 0
+    assert target.read_bytes() == b""  # nothing found is an empty file
+
+
+def test_formats(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = qc(capsys, flagged, "--format", "json")
+    documents = json.loads(out)
+    assert code == 0
+    assert {d["schema"] for d in documents} == {"medhelm.table/1"}
+    names = ["summary", "checks", "rates", "flags", "leaks"]
+    assert [d["table"] for d in documents] == names
+    target = flagged.with_name("flags.csv")
+    assert qc(capsys, flagged, "--table", "flags", "--out", target)[0] == 0
+    head, first, second = target.read_text().splitlines()
+    assert head == "case,check,found,actions"
+    assert second.startswith("NOHARM-CARD-BAD-001,duplicates,pairs of near-duplicates: 1")
+    assert "a1, a2, a4" in first
+    code, out, _ = qc(capsys, flagged, "--table", "measures", "--format", "csv")
+    assert out.count("\n") == 1 + 2 * 10
+    code, _, err = qc(capsys, flagged, "--format", "csv")
+    assert (code, err.count("\n")) == (2, 1) and "--table" in err
+
+
+@pytest.mark.parametrize("width", ["60", "80", "200"])
+def test_a_terminal_of_any_width(
+    flagged: Path, width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    out = qc(capsys, flagged)[1]
+    assert max(map(len, out.splitlines())) <= int(width)
+    assert "a1, a2, a4" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"\xef\xbb\xbf" + raw,
+        lambda raw: raw.replace(b"\n", b"\r\n"),
+        lambda raw: raw.replace(b"\n", b"\n\n \n"),
+        lambda raw: raw.rstrip(b"\n"),
+    ],
+    ids=["mark", "windows", "blank lines", "no last end"],
+)
+def test_what_an_editor_leaves_is_read(
+    damage: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(damage(BUNDLED.read_bytes()))  # type: ignore[operator]
+    assert qc(capsys, path)[1] == qc(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (b"", "no case in it"),
+        (b"\n\n", "no case in it"),
+        (LINES[0][:-200], "line 1: not readable JSON"),
+        (LINES[0] + b"\n" + LINES[1][:900], "line 2: not readable JSON"),
+        (LINES[0].replace(b"ECG", b"E\0G", 1) + b"\n\0\n", "not readable JSON"),
+        (LINES[0] + b"\n" + LINES[0], "line 2: case NOHARM-CARD-AFPCI-001 stands in line 1"),
+        (b"[1, 2]", "line 1: Expected `object`"),
+        (b"cases of ours", "line 1: not readable JSON"),
+        (b"\xff\xfe\x00", "line 1: not readable JSON"),
+        (b"[" * 100_000, "line 1: not readable JSON"),
+        (
+            LINES[0].replace(b'"ratings": [7,', b'"ratings": [99999999999999999999999999,', 1),
+            "ratings",
+        ),
+        (LINES[0].replace(b'"ratings": [7,', b'"ratings": [1e400,', 1), "line 1"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(
+    damaged: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(damaged)
+    code, out, err = qc(capsys, path, "--flags", tmp_path / "flags.jsonl")
+    assert (code, out) == (3, "")
+    assert said in err and "cases.jsonl" in err and "Traceback" not in err
+    assert not (tmp_path / "flags.jsonl").exists()
+
+
+def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rated(line: bytes, rating: int) -> bytes:
+        value = json.loads(line)
+        value["actions"][4]["ratings"][0] = rating
+        value["vignette"] = " "
+        return json.dumps(value).encode()
+
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"\n".join([LINES[0], rated(LINES[1], 12), b'{"a":', LINES[2], LINES[0]]))
+    code, out, err = qc(capsys, path)
+    assert (code, out) == (3, "")
+    lines = err.splitlines()
+    assert "line 2: case NOHARM-NEPH-HYPERK-001: field vignette is empty" in lines[0]
+    assert "line 2: case NOHARM-NEPH-HYPERK-001: action 'a5', field ratings: 12" in lines[1]
+    assert "line 3: not readable JSON" in lines[2]
+    assert "line 5: case NOHARM-CARD-AFPCI-001 stands in line 1" in lines[3]
+    assert lines[4].startswith("medhelm: cases.jsonl: 4 faults, all above")
+    assert len(lines) == 5
+
+
+def test_names_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = qc(capsys, tmp_path / "absent.jsonl")
+    assert (code, err.count("\n")) == (3, 1) and "no such file" in err
+    code, _, err = qc(capsys, tmp_path)
+    assert (code, err.count("\n")) == (3, 1) and "is a directory" in err
+    assert run_command(["qc", "nohram"]) == 2
+    assert "did you mean 'noharm'?" in capsys.readouterr().err
+
+
+def test_the_cases_are_not_written_over(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = flagged.read_bytes()
+    beside = flagged.parent / "." / "link.jsonl"
+    beside.symlink_to(flagged)
+    for option in (("--flags", beside), ("--out", flagged, "--format", "json")):
+        code, _, err = qc(capsys, flagged, *option)
+        assert code == 2 and "the file of cases itself" in err
+    assert flagged.read_bytes() == before
+
+
+def test_the_standard_input_and_a_pipe(
+    flagged: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = qc(capsys, flagged)[1]
+    whole = flagged.read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole)))
+    assert qc(capsys, "-")[1] == expected
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole[:-40])))
+    code, _, err = qc(capsys, "-")
+    assert code == 3 and err.startswith("medhelm: standard input, line 2")
+    fifo = flagged.with_name("pipe")
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(whole,))
+    writer.start()
+    assert qc(capsys, fifo)[1] == expected
+    writer.join(timeout=10)
+
+
+def test_embeddings_without_the_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.embed.find_spec", lambda name: None)
+    code, out, err = qc(capsys, "--embeddings", "owner/encoder")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pip install '.[hf]'" in err
+
+
+def test_a_file_of_another_form_does_not_flood_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.jsonl"
+    path.write_text("a line of a report\n" * 500)
+    code, out, err = qc(capsys, path)
+    assert (code, out, err.count("\n")) == (3, "", 21)
+    assert "report.jsonl: 500 faults, the first 20 above" in err
+
+
+def test_copies_and_words_are_flagged_and_strict_minds_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [tell_tale(number) for number in range(5)]
+    path = tmp_path / "cases.jsonl"
+    write_cases(path, [*told, msgspec.structs.replace(told[0], code="NOHARM-CARD-TWICE-001")])
+    code, out, _ = qc(capsys, path)
+    assert code == 0
+    assert "NOHARM-CARD-TWICE-001: identical" in " ".join(out.split())
+    assert "words alone have an AUC of 1.00" in out and "above the limit of 0.65" in out
+    assert qc(capsys, path, "--strict")[0] == 1
+    target = tmp_path / "flags.jsonl"
+    qc(capsys, path, "--flags", target)
+    last = json.loads(target.read_text().splitlines()[-1])
+    assert (last["case"], last["check"], last["actions"]) == ("all cases", "words", [])
+
+
+def test_too_few_cases_neither_pass_nor_fail(
+    flagged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = qc(capsys, flagged, "--format", "json", "--table", "checks")[1]
+    table = json.loads(out)
+    rows = {row["check"]: row["passed"] for row in table["rows"]}
+    assert (rows["words"], rows["all"]) == (None, None)
+    assert "too few cases: 2, at least 5" in " ".join(table["notes"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            b'"id": "a5", "text": "',
+            b'"id": "a5", "text": "Stop it", "text": "',
+            "line 1: case NOHARM-CARD-AFPCI-001: action 'a5': key 'text' stands twice; keep one",
+        ),
+        (
+            b'"vignette": "A 74',
+            b'"vignette": "", "vignette": "A 74',
+            "line 1: case NOHARM-CARD-AFPCI-001: key 'vignette' stands twice; keep one",
+        ),
+        (
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}, {"broad": "a2", "specific": ["a38"]}]',
+            "field broad: a38 and a2 hold each other in a circle",
+        ),
+        (
+            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
+            b'"broad": [{"broad": "a1", "specific": ["a2"]}, {"broad": "a2", "specific": ["a3"]}, '
+            b'{"broad": "a3", "specific": ["a4", "a1"]}]',
+            "hold each other in a circle",
+        ),
+        (
+            b'"text": "Start apixaban',
+            b'"text": "Start\\u0007 apixaban',
+            "action 'a9', field text: U+0007 at character 6 is no text that can be seen",
+        ),
+        (
+            b'"vignette": "A 74',
+            '"vignette": "A \u202e74'.encode(),
+            "field vignette: U+202E at character 3",
+        ),
+        (b'"Thyroid function"', b'"Thyroid\\u0000 function"', "field unknowns: U+0000"),
+    ],
+)
+def test_what_people_cannot_see_is_a_fault_with_its_place(
+    old: bytes, new: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert old in LINES[0]
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(LINES[0].replace(old, new, 1))
+    code, out, err = qc(capsys, path)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert said in err and "Traceback" not in err
+
+
+def test_where_actions_come_from_is_shown_where_generation_wrote_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = case({f"a{i}": 8 for i in range(1, 9)}, code="NOHARM-CARD-BAD-001")
+    path = tmp_path / "cases.jsonl"
+    write_cases(path, [made])
+    assert qc(capsys, path, "--table", "origins")[0] == 2
+    tags = ["blind"] * 4 + ["first_line", "dose", "monitoring"]  # of the eighth it does not say
+    line = {"code": made.code, "tags": {f"a{i}": t for i, t in enumerate(tags, 1)}, "schema": "x"}
+    (tmp_path / "provenance.jsonl").write_text(json.dumps(line) + "\n")
+    code, out, _ = qc(capsys, path, "--table", "origins", "--format", "json")
+    rows = {r["origin"]: (r["count"], r["share"]) for r in json.loads(out)["rows"]}
+    assert code == 0 and rows["blind generation"] == (4, 0.5)
+    assert rows["traps"] == (2, 0.25) and rows["trap: dose"] == (1, 0.125)
+    assert rows["conditional"] == (0, 0.0) and rows["not stated"] == (1, 0.125)
+    assert "Where actions come from" in qc(capsys, path)[1]
+    (tmp_path / "provenance.jsonl").write_text("[]\n")
+    code, _, err = qc(capsys, path)
+    assert code != 0 and "provenance.jsonl, line 1: not a line of provenance" in err

@@ -1,0 +1,326 @@
+"""Quality control: each check at its limit and beside it, rates, raters, the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from medhelm.tables.formats import to_csv, to_markdown
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.quality import (
+    CHECKS,
+    FIVE,
+    Check,
+    check_case,
+    check_cases,
+    is_discordant,
+    is_near_identical,
+    rater_agreement,
+    summarise,
+)
+from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
+from tests.benchmarks.noharm.making import case
+
+BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
+
+
+def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Case:
+    """Return a case with so many actions rated 7, 5 and 3, none of them strong."""
+    ratings = {f"a{i}": 7 for i in range(appropriate)}
+    ratings |= {f"u{i}": 5 for i in range(uncertain)}
+    return case(ratings | {f"i{i}": 3 for i in range(inappropriate)})
+
+
+def changed(made: Case, ids: Sequence[str], **to: object) -> Case:
+    """Return a case with these fields of these actions changed."""
+    actions = [
+        msgspec.structs.replace(a, **{_NAMES.get(k, k): v for k, v in to.items()})
+        if a.id in ids
+        else a
+        for a in made.actions
+    ]
+    return msgspec.structs.replace(made, actions=tuple(actions))
+
+
+_NAMES = {"implausible": "is_implausible"}
+
+
+def check(made: Case, name: str) -> Check:
+    (found,) = (c for c in check_case(made).checks if c.name == name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("appropriate", "uncertain", "inappropriate", "passes"),
+    [
+        (2, 2, 16, True),  # 10 %, 10 %, 80 %
+        (3, 2, 16, False),  # 2 of 21 uncertain: 9.5 %
+        (2, 3, 16, False),  # 2 of 21 appropriate
+        (3, 3, 16, True),
+        (12, 4, 4, True),  # 20 % inappropriate
+        (13, 4, 4, False),  # 4 of 21: 19 %, the paper's own example
+        (12, 4, 5, True),
+        (10, 10, 0, False),
+    ],
+)
+def test_the_mix_of_classes(
+    appropriate: int, uncertain: int, inappropriate: int, passes: bool
+) -> None:
+    assert check(menu(appropriate, uncertain, inappropriate), "mix").passed is passes
+
+
+@pytest.mark.parametrize(
+    ("medians", "passes"),
+    [
+        ((8, 8, 2), True),
+        ((9, 9, 9, 1), True),
+        ((8, 7, 2), False),  # one strongly appropriate: 7 is not above 7
+        ((8, 8, 3), False),  # 3 is not below 3
+        ((8, 8, 5), False),
+        ((2, 2, 2), False),
+    ],
+)
+def test_strong_actions_on_both_sides(medians: tuple[int, ...], passes: bool) -> None:
+    made = case({f"a{i}": (m, m, 5) for i, m in enumerate(medians)})  # the median decides
+    assert check(made, "strong").passed is passes
+
+
+@pytest.mark.parametrize(("n", "of", "passes"), [(1, 20, True), (1, 19, False), (2, 40, True)])
+def test_implausible_actions(n: int, of: int, passes: bool) -> None:
+    ids = [f"a{i}" for i in range(n)]
+    found = check(changed(menu(of), ids, implausible=True), "implausible")
+    assert found.passed is passes
+    assert found.actions == tuple((i,) for i in ids)
+    assert check(menu(of), "implausible").passed
+
+
+@pytest.mark.parametrize(("n", "of", "passes"), [(3, 20, True), (3, 19, False), (4, 20, False)])
+def test_substantial_disagreement(n: int, of: int, passes: bool) -> None:
+    ids = [f"a{i}" for i in range(n)]
+    found = check(changed(menu(of), ids, ratings=(3, 5, 7)), "agreement")
+    assert found.passed is passes
+    assert found.actions == tuple((i,) for i in ids)
+    (measure,) = found.measures
+    assert (measure.count, measure.of, measure.limit) == (n, of, 0.15)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "near", "discordant"),
+    [
+        ((3, 5, 7), False, True),
+        ((1, 9, 9), False, True),
+        ((3, 3, 6), False, False),
+        ((4, 6, 9), False, False),
+        ((3, 4, 4), True, False),
+        ((6, 8, 7), False, False),
+        ((5, 5, 5), True, False),
+    ],
+)
+def test_how_three_ratings_agree(
+    ratings: tuple[int, int, int], near: bool, discordant: bool
+) -> None:
+    (action,) = case({"a": ratings}).actions
+    assert (is_near_identical(action), is_discordant(action)) == (near, discordant)
+
+
+def test_every_strong_action_needs_a_reference_of_its_own() -> None:
+    made = case({"a1": 8, "a2": 9, "a3": 2, "a4": 7, "a5": 3, "a6": 5}, references=["ESC 2024"])
+    assert check(made, "references").actions == (("a1",), ("a2",), ("a3",))
+    cited = changed(made, ["a1", "a2", "a3"], references=("ESC 2024",))
+    assert check(cited, "references").passed
+    blank = changed(cited, ["a2"], references=("  ", ""))
+    assert check(blank, "references").actions == (("a2",),)
+
+
+def twins(**more: object) -> Case:
+    made = case({"a1": 8, "a2": 8, "a3": 5, "a10": 2}, **more)
+    for name, text in (("a1", "Obtain ECG now"), ("a2", "Weigh her")):
+        made = changed(made, [name], text=text)
+    return changed(made, ["a10"], text="Get a 12-lead ECG now")
+
+
+def test_near_duplicates_outside_one_group() -> None:
+    found = check(twins(), "duplicates")
+    assert (found.passed, found.actions) == (False, (("a1", "a10"),))
+    assert check(twins(alternatives=[["a2", "a1", "a10"]]), "duplicates").passed
+    assert not check(twins(alternatives=[["a1", "a2"], ["a10", "a3"]]), "duplicates").passed
+    for one, other in (("a1", "a10"), ("a10", "a1")):
+        assert check(twins(broad={one: [other]}), "duplicates").passed
+    # two specifics of one broad action are not said to be the same
+    assert not check(twins(broad={"a2": ["a1", "a10"]}), "duplicates").passed
+
+
+def test_embeddings_add_to_the_words() -> None:
+    made = changed(twins(alternatives=[["a1", "a10"]]), ["a3"], text="Put her on the scales")
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([[1.0, 0.0] if " her" in t else [0.0, 1.0] for t in texts])
+
+    assert check_case(made).flags[-1] != "duplicates"
+    found = {c.name: c for c in check_case(made, embed).checks}
+    assert found["duplicates"].actions == (("a2", "a3"),)
+
+
+def test_flags_stand_beside_cases_and_none_is_left_out() -> None:
+    good, poor = read_cases(BUNDLED)[0], twins(code="NOHARM-CARD-BAD-001")
+    quality = check_cases([good, poor])
+    assert [c.code for c in quality.cases] == [good.code, poor.code]
+    assert quality.cases[0].flags == ()
+    assert quality.cases[1].flags == ("references", "duplicates")
+    assert (quality.passing(FIVE), quality.passing(CHECKS)) == (1, 1)
+    assert quality.passing(("strong",)) == 2
+    assert [(f.check, f.actions) for f in flags(quality)] == [
+        ("references", (("a1",), ("a2",), ("a10",))),
+        ("duplicates", (("a1", "a10"),)),
+    ]
+
+
+def test_a_case_with_nothing_but_duplicates_passes_five_and_not_six() -> None:
+    good = read_cases(BUNDLED)[0]
+    poor = changed(good, [good.actions[1].id], text=good.actions[0].text)
+    quality = check_cases([poor])
+    assert (quality.passing(FIVE), quality.passing(CHECKS)) == (1, 0)
+
+
+def test_an_id_that_tells_the_intent_is_a_leak() -> None:
+    made = changed(case({"a1": 9, "trap_1": 2, "aspirin": 5}), ["trap_1"], text="Give oxygen")
+    found = check_cases([made])
+    assert [(x.action, x.phrase) for x in found.cases[0].leaks] == [("trap_1", "trap")]
+
+
+def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
+    made = changed(menu(20), ["a3"], text="Start first-line drugs as indicated")
+    made = changed(made, ["a11"], text="Give it despite asthma")
+    quality = check_cases([made])
+    assert [(x.action, x.phrase) for x in quality.cases[0].leaks] == [
+        ("a3", "first-line"),
+        ("a3", "as indicated"),
+        ("a11", "despite"),
+    ]
+    # exact interval of 2 of 20 (tables of Clopper and Pearson: 1.2 % to 31.7 %)
+    leaky = quality.leaky
+    assert (leaky.count, leaky.n, leaky.share) == (2, 20, 0.1)
+    assert (round(leaky.low, 3), round(leaky.high, 3)) == (0.012, 0.317)
+    none = check_cases([menu(30)]).leaky
+    assert (none.low, none.method) == (0.0, "exact, one-sided")
+    assert none.high == pytest.approx(1 - 0.05 ** (1 / 30))
+
+
+def test_the_agreement_of_raters_by_hand() -> None:
+    found = rater_agreement([case({"a": (9, 9, 8)}), case({"b": (2, 1, 2)})])
+    assert (found.near_identical.count, found.discordant.count) == (2, 0)
+    # interval: observed 4/6; expected 2 (6 x 235 - 31^2) / 30
+    assert found.alpha_interval == pytest.approx(1 - (4 / 6) / (898 / 30))
+    # ordinal: mean ranks 0.5, 2, 3.5, 5; observed 9/6; expected 2 (6 x 70.5 - 18^2) / 30
+    assert found.alpha_ordinal == pytest.approx(1 - 1.5 / 6.6)
+    alike = rater_agreement([case({"a": 5, "b": 5})])
+    assert (alike.alpha_ordinal, alike.alpha_interval) == (None, None)
+
+
+def test_the_summary_is_the_papers_table_1() -> None:
+    one = changed(menu(6, 2, 2), ["a0", "a1", "a2"], category="medication")
+    one = changed(one, ["a3"], category="lifestyle")
+    two = case(
+        {"x": 9, "y": 9, "z": 1, "w": 5, "v": 5},
+        code="NOHARM-DERM-ACN-001",
+        specialty="Dermatology",
+        alternatives=[["x", "y"], ["z", "w"]],
+        best_alternatives=[["x"]],
+    )
+    table = quality_tables(check_cases([one, two]))["summary"]
+    assert [(row["statistic"], row["value"]) for row in table.rows] == [
+        ("Cases", "2"),
+        ("Specialties", "2"),
+        ("Total actions", "15"),
+        ("Mean actions per case", "7.5"),
+        ("Median actions per case", "7.5"),
+        ("Range", "5–10"),
+        ("Appropriate (%)", "53.3"),  # 8 of 15
+        ("Uncertain (%)", "26.7"),  # 4
+        ("Inappropriate (%)", "20.0"),  # 3
+        ("Medication (%)", "20.0"),
+        ("Diagnostic (%)", "0.0"),
+        ("Procedure (%)", "0.0"),
+        ("Monitoring (%)", "0.0"),
+        ("Referral (%)", "0.0"),
+        ("Other categories (%)", "80.0"),
+        ("Alternative groups", "2"),
+        ("Best-alternative groups", "1"),
+    ]
+    assert summarise([one, one]).specialties == 1
+
+
+def test_the_tables_say_what_was_found_and_how_the_paper_was_read() -> None:
+    tables = quality_tables(check_cases([twins()]), "some/encoder")
+    checks = {row["check"]: (row["passed"], row["cases"]) for row in tables["checks"].rows}
+    assert checks == {
+        "mix": (1, 1),
+        "strong": (1, 1),
+        "implausible": (1, 1),
+        "agreement": (1, 1),
+        "references": (0, 1),
+        "duplicates": (0, 1),
+        "five": (0, 1),
+        "six": (0, 1),
+        "copies": (1, 1),
+        "words": (None, 1),
+        "all": (None, 1),
+    }
+    said = " ".join(tables["checks"].notes)
+    assert "median below 3" in said and "exactly at a limit passes" in said
+    assert "some/encoder" in said
+    assert "a1 + a10" in to_csv(tables["flags"])
+    assert "a1 + a10" in to_markdown(tables["flags"]).replace("\\", "")
+    assert len(tables["measures"].rows) == 10  # 3 + 2 + 1 + 1 + 1 + 1 + 1
+
+
+def test_bundled_cases_pass_every_check() -> None:
+    quality = check_cases(read_cases(BUNDLED))
+    assert [(c.code, c.flags, c.leaks) for c in quality.cases if c.flags or c.leaks] == []
+    assert quality.passing(CHECKS) == quality.summary.cases == 12
+    assert quality.words.passed is True
+
+
+RATED = st.tuples(*[st.integers(1, 9)] * 3)
+
+
+@pytest.mark.slow
+@given(st.lists(RATED, min_size=2, max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_actions_cases_and_raters_changes_nothing(
+    ratings: list[tuple[int, int, int]], dice: np.random.Generator
+) -> None:
+    made = case({f"a{i}": r for i, r in enumerate(ratings)})
+    made = changed(made, ["a0", "a1"], text="Give aspirin despite asthma")
+    actions = list(made.actions)
+    dice.shuffle(actions)  # type: ignore[arg-type]
+    turned = tuple(msgspec.structs.replace(a, ratings=a.ratings[::-1]) for a in actions)
+    other = msgspec.structs.replace(made, actions=turned)
+    assert check_case(other) == check_case(made)
+    one, two = check_cases([made, menu(3)]), check_cases([menu(3), other])
+    assert one.cases == two.cases[::-1]
+    assert (one.summary, one.leaky) == (two.summary, two.leaky)
+    assert one.raters.near_identical == two.raters.near_identical
+    for ours, theirs in (
+        (one.raters.alpha_ordinal, two.raters.alpha_ordinal),
+        (one.raters.alpha_interval, two.raters.alpha_interval),
+    ):
+        assert ours == pytest.approx(theirs)
+
+
+@pytest.mark.slow
+@given(st.lists(RATED, min_size=1, max_size=30), st.integers(0, 29))
+def test_a_flagged_action_less_never_adds_to_the_flags_of_agreement(
+    ratings: list[tuple[int, int, int]], at: int
+) -> None:
+    made = case({f"a{i}": r for i, r in enumerate(ratings)})
+    before = check(made, "agreement")
+    agreed = changed(made, [f"a{at % len(ratings)}"], ratings=(5, 5, 5))
+    assert check(agreed, "agreement").measures[0].count <= before.measures[0].count

@@ -1,0 +1,120 @@
+"""What words alone tell: the model by hand, the bundled cases by others, and by their categories."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medhelm.similarity.word_model import Labelled, WordModel
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
+from medhelm_benchmarks.noharm.rules.words import MOST_AUC, check_words, labelled_actions
+from tests.benchmarks.noharm.making import case, tell_tale
+
+BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl")
+
+
+def learned(*groups: list[Labelled]) -> WordModel:
+    model = WordModel()
+    for group in groups:
+        model.learn(group)
+    return model
+
+
+def test_the_log_odds_by_hand() -> None:
+    one: list[Labelled] = [("Measure sodium", True), ("Give aspirin", False)]
+    other: list[Labelled] = [("Measure the ECG", True)]
+    model = learned(one, other)
+    # 6 different words; right: 5 words, of which measure is 2; wrong: 2 words
+    measure = math.log(3 / 11) - math.log(1 / 8)
+    give = math.log(1 / 11) - math.log(2 / 8)
+    assert model.log_odds(["measure", "GIVE it", ""]) == pytest.approx([measure, give, 0])
+    # without the first group: measure, the, ecg; nothing is known of give
+    alone = math.log(2 / 6) - math.log(1 / 3)
+    assert model.log_odds(["Measure", "Give"], one) == pytest.approx([alone, 0])
+
+
+def test_leaving_out_is_never_having_learned() -> None:
+    groups = [labelled_actions(made) for made in BUNDLED]
+    model = learned(*groups)
+    for own in groups[:3]:
+        texts = [text for text, _ in own]
+        fresh = learned(*(group for group in groups if group is not own))
+        assert model.log_odds(texts, own) == pytest.approx(fresh.log_odds(texts))
+
+
+def test_what_words_give_away_is_found() -> None:
+    told = [tell_tale(number) for number in range(5)]
+    found = check_words(told, 0.95)
+    assert (found.auc, found.passed) == (1.0, False)
+    turned = [case({"a1": 9, "a2": 1}, code=f"NOHARM-CARD-SAME-{i:03d}") for i in range(5)]
+    alike = [
+        case({"a1": 9, "b1": 1}, code=f"NOHARM-CARD-SAME-{i:03d}") if i % 2 else turned[i]
+        for i in range(5)
+    ]
+    assert check_words(alike, 0.95).auc is not None
+
+
+@pytest.mark.parametrize(
+    ("cases", "reason"),
+    [
+        ([tell_tale(number) for number in range(4)], "too few cases: 4, at least 5"),
+        ([case({"a1": 8, "a2": 5})] * 5, "no appropriate or no inappropriate action"),
+    ],
+)
+def test_what_cannot_be_judged_neither_passes_nor_fails(cases: list[Case], reason: str) -> None:
+    found = check_words(cases, 0.95)
+    assert (found.auc, found.passed, found.reason) == (None, None, reason)
+
+
+def test_the_curve_counts_pairs_over_all_cases() -> None:
+    model = learned(*map(labelled_actions, BUNDLED))
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for made in BUNDLED:
+        own = labelled_actions(made)
+        odds = model.log_odds([text for text, _ in own], own)
+        for (_, is_right), x in zip(own, odds, strict=True):
+            scores[is_right].append(x)
+    up, down = scores[True], scores[False]
+    pairs = sum((a > b) + (a == b) / 2 for a, b in product(up, down))
+    found = check_words(BUNDLED, 0.95)
+    assert found.auc == pytest.approx(pairs / len(up) / len(down))
+    assert found.auc < 0.6 and found.high is not None and found.high < MOST_AUC
+    assert found == check_words(BUNDLED, 0.95)
+
+
+def test_pairs_of_words_and_categories_tell_little_of_the_bundled_cases_either() -> None:
+    def pairs(text: str) -> str:
+        words = text.lower().replace(",", "").split()
+        return " ".join([*words, *(f"{a}0{b}" for a, b in zip(words, words[1:], strict=False))])
+
+    texts = [[(pairs(text), right) for text, right in labelled_actions(c)] for c in BUNDLED]
+    model = learned(*texts)
+    scored = [
+        (x, right)
+        for own in texts
+        for x, (_, right) in zip(model.log_odds([t for t, _ in own], own), own, strict=True)
+    ]
+    ups = np.array([x for x, right in scored if right])
+    downs = np.array([x for x, right in scored if not right])
+    assert (ups[:, None] > downs).mean() < MOST_AUC
+    shares: defaultdict[str, list[bool]] = defaultdict(list)
+    for made in BUNDLED:
+        for action in made.actions:
+            if (name := action_class(consensus(action))) != "uncertain":
+                shares[action.category].append(name == "appropriate")
+    for category, least, most in (("diagnostic", 0.5, 0.7), ("medication", 0.45, 0.6)):
+        assert least < np.mean(shares[category]) < most
+
+
+def test_lengths_of_right_and_wrong_actions_are_alike() -> None:
+    lengths: defaultdict[bool, list[int]] = defaultdict(list)
+    for text, right in (pair for made in BUNDLED for pair in labelled_actions(made)):
+        lengths[right].append(len(text))
+    assert abs(np.mean(lengths[True]) - np.mean(lengths[False])) < 6
