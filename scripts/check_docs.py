@@ -29,12 +29,11 @@ import msgspec
 import yaml
 
 import medhelm
-from medhelm.cli import known_commands
+from medhelm.cli import command_parser, known_commands
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines, provider
 from medhelm.models.catalogue import load_models
-from medhelm.plugins.commands import command_module
 from medhelm.schema import data, episode, model, run, score
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
@@ -165,10 +164,10 @@ def _name(path: Path) -> str:
 def options() -> dict[str, set[str]]:
     """Return the options of each command."""
     found = {"run": set(_HYDRA)}
-    for command in known_commands().commands.values():
+    known = known_commands()
+    for command in known.commands.values():
         if command.name != "run":
-            parser = argparse.ArgumentParser()
-            command_module(command).add_arguments(parser)
+            parser = command_parser(command, known.forms_of(command))
             found.setdefault(command.words[0], set()).update({*_options_of(parser)} - {"-h"})
     return found
 

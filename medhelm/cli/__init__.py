@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
@@ -84,19 +84,29 @@ def _dispatch(argv: list[str]) -> int:
     if argv and not argv[0].startswith("-"):
         core = KnownCommands({c.words: c for c in core_commands()})
         is_core = (argv[0],) in core.commands
-        command, rest = (core if is_core else known_commands(argv)).chosen(argv)
+        known = core if is_core else known_commands(argv)
+        command, rest = known.chosen(argv)
         if command is not None:
-            return _run(command, rest)
+            own = known_commands(argv) if command.takes_forms else known
+            return _run(command, rest, own.forms_of(command))
         return _print_help(argv[0], rest)
     return _print_all(argv)
 
 
-def _run(command: Command, argv: list[str]) -> int:
+def _run(command: Command, argv: list[str], forms: Sequence[Command]) -> int:
     """Run a command; its module is imported here, and by nothing before."""
+    with _boundary(command):
+        return _run_module(command, argv, forms)
+
+
+@contextmanager
+def _boundary(command: Command) -> Iterator[None]:
+    """Name the plugin of a command in what its code raises."""
     if not command.owner:
-        return _run_module(command, argv)
+        yield
+        return
     try:
-        return _run_module(command, argv)
+        yield
     except (MedhelmError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as e:  # the boundary to plugins
@@ -109,13 +119,12 @@ def _run(command: Command, argv: list[str]) -> int:
         ) from None
 
 
-def _run_module(command: Command, argv: list[str]) -> int:
+def _run_module(command: Command, argv: list[str], forms: Sequence[Command]) -> int:
     module = command_module(command)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)
         return code
-    parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
-    module.add_arguments(parser)
+    parser = command_parser(command, forms)
     if command.owner:
         with suppress(argparse.ArgumentError):  # it has the option of its own
             parser.add_argument(
@@ -124,8 +133,28 @@ def _run_module(command: Command, argv: list[str]) -> int:
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    code = module.run(parsed)
+    chosen = (f for f in forms if getattr(parsed, _destination(f.words[-1]), None) is not None)
+    with _boundary(next(chosen, command)):
+        code = module.run(parsed)
     return code
+
+
+def command_parser(command: Command, forms: Sequence[Command] = ()) -> argparse.ArgumentParser:
+    """Return the parser of a command, which finds what plugins add to it as its default of `forms`."""
+    parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
+    if command.takes_forms:
+        parser.set_defaults(forms=[_form(form) for form in forms])
+    command_module(command).add_arguments(parser)
+    return parser
+
+
+def _form(command: Command) -> object:
+    with _boundary(command):
+        return command_module(command).FORM
+
+
+def _destination(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _print_help(word: str, argv: Sequence[str]) -> int:

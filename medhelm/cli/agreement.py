@@ -1,5 +1,5 @@
-"""`medhelm agreement`: ratings of answers against the jury, ratings of actions against the ratings
-of their cases, and the sheets to rate on."""
+"""`medhelm agreement`: ratings of answers against the jury, those of the forms that plugins add, and
+the sheets to rate on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli import agreement_actions
+from medhelm.cli.rating_forms import MIN_COMMON, RATINGS, SHEET, RatingForm, least_of
 from medhelm.cli.tables import add_common, chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.schema.data import DataClass
-from medhelm_benchmarks.noharm.commands.agreement import MIN_COMMON, OF_REPLIES, least_of
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.agreement import ZScores
@@ -23,37 +22,20 @@ _PER_BENCHMARK = 30
 _MANY = 3
 _SHEET = "rating_sheet.csv"
 _TABLES = ("agreement", "corrected", "shares")
-_ACTION_TABLES = ("actions", "differences", "rubrics", "sensitivity")
 _CHOOSE_RUNS = ("benchmark", "model", "data", "latest", "results_dir")
 
-_RATED, _SHEET_OF = "ratings", "--template"
-_OPTIONS = {
-    "key": ("answers", _RATED),
-    "judges": ("answers", _RATED),
-    "metric": ("answers", _RATED),
-    "threshold": ("answers", _RATED),
-    "per_benchmark": ("answers", _SHEET_OF),
-    "text_of": ("answers", _SHEET_OF),
-    "benchmark": ("answers", ""),
-    "model": ("answers", ""),
-    "data": ("answers", ""),
-    "latest": ("answers", ""),
-    "scoring": ("answers", ""),
-    "results_dir": ("answers", ""),
-    "min_experts": ("actions", _RATED),
-    "largest": ("actions", _RATED),
-    "show_text": ("actions", _RATED),
-    "write": ("actions", _RATED),
-    "validated_by": ("actions", _RATED),
-    "date": ("actions", _RATED),
-    "max_cases": ("actions", _SHEET_OF),
-    "per_case": ("actions", _SHEET_OF),
-    "table": ("", _RATED),
-    "min_common": ("", _RATED),
-    "z_scores": ("answers", _RATED),
-    "seed": ("", _SHEET_OF),
+_OF_ANSWERS = {
+    "key": RATINGS,
+    "judges": RATINGS,
+    "metric": RATINGS,
+    "threshold": RATINGS,
+    "per_benchmark": SHEET,
+    "text_of": SHEET,
+    **dict.fromkeys((*_CHOOSE_RUNS, "scoring"), ""),
+    "z_scores": RATINGS,
 }
-"""Map each option to its kind: answers or actions, ratings or a sheet. Nothing means both."""
+_OF_ALL = {"table": RATINGS, "min_common": RATINGS, "seed": SHEET}
+"""Map each option to what it goes with: ratings or a sheet. Nothing means both."""
 
 _ABSENT = (None, False, "fixed", DEFAULT_RESULTS)
 """Lists the values of options that were not given."""
@@ -61,22 +43,29 @@ _ABSENT = (None, False, "fixed", DEFAULT_RESULTS)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.description = (
-        "Clinicians' ratings of answers against the jury; with --cases, experts' ratings of actions "
-        "against the ratings that the cases hold; with --taxonomy, the survey on the taxonomy. And "
-        "the sheets to rate on."
+    forms: list[RatingForm] = parser.get_default("forms") or []
+    parser.description = "; ".join(
+        (
+            "Clinicians' ratings of answers against the jury",
+            *(f"with {form.option}, {form.help}" for form in forms),
+            "with --taxonomy, the survey on the taxonomy. And the sheets to rate on.",
+        )
     )
+    rated = ("answers", *(form.about for form in forms))
+    of_runs = [name for form in forms for name in form.tables_of_runs]
     parser.add_argument("ratings", nargs="*", metavar="RATINGS.csv", help="files of ratings")
     parser.add_argument(
         "--table",
-        choices=(*_TABLES, *_ACTION_TABLES),
-        help="one table (default: all of them, but those that need runs: rubrics, sensitivity)",
+        choices=[*_TABLES, *(name for form in forms for name in form.tables)],
+        help="one table (default: all of them"
+        + f", but those that need runs: {', '.join(of_runs)}" * bool(of_runs)
+        + ")",
     )
     parser.add_argument(
         "--min-common",
         type=int,
         metavar="N",
-        help="answers or actions that a pair of raters must have in common "
+        help=f"{' or '.join(rated)} that a pair of raters must have in common "
         f"(default: {MIN_COMMON}; 2 with --z-scores after)",
     )
     parser.add_argument(
@@ -92,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ratings, and the sheet, are of the survey on the taxonomy",
     )
-    agreement_actions.add_options(parser)
+    for form in forms:
+        form.add_options(parser)
     _add_of_answers(parser)
     add_common(parser)
 
@@ -146,47 +136,55 @@ def run(args: argparse.Namespace) -> int:
             if args.ratings
             else "name a file of ratings, or write a sheet to rate on with --template FILE"
         )
-    _check_options(args)
+    forms: list[RatingForm] = args.forms
+    chosen = [form for form in forms if form.is_chosen(args)]
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[1].option} does not go with {chosen[0].option}")
+    form = chosen[0] if chosen else None
+    _check_options(args, form)
     if args.template and Path(args.template).is_dir():
         raise UsageError(f"--template {args.template} is a folder; name a file, as in sheet.csv")
     if args.taxonomy:
         return _print_survey(args) if args.ratings else _write_survey(args)
-    if args.cases is not None:
-        return (
-            agreement_actions.print_actions(args)
-            if args.ratings
-            else agreement_actions.write_actions(args)
-        )
+    if form is not None:
+        return form.print_tables(args) if args.ratings else form.write_sheet(args)
     return _print(args) if args.ratings else _write(args)
 
 
-def _check_options(args: argparse.Namespace) -> None:
+def _check_options(args: argparse.Namespace, form: RatingForm | None) -> None:
     """Raise UsageError for an option that would change nothing."""
-    kind = _RATED if args.ratings else _SHEET_OF
-    about = "answers" if args.cases is None else "actions"
+    own = {} if form is None else {**form.options}
+    others = {name: other for other in args.forms if other is not form for name in other.options}
     if args.taxonomy:
-        given = [n for n in (*_OPTIONS, "cases") if n != "seed" and getattr(args, n) not in _ABSENT]
+        own_names = [f.option.removeprefix("--").replace("-", "_") for f in args.forms]
+        names = (*_OF_ANSWERS, *own, *others, *_OF_ALL, *own_names)
+        given = [n for n in names if n != "seed" and getattr(args, n) not in _ABSENT]
         if given:
-            raise UsageError(f"--{given[0].replace('_', '-')} does not go with --taxonomy")
-    for name, (of, where) in _OPTIONS.items():
-        if getattr(args, name) in _ABSENT:
+            raise UsageError(f"{_option(given[0])} does not go with --taxonomy")
+    takes_runs = form is not None and args.table in form.tables_of_runs
+    for name, where in (_OF_ANSWERS | own | dict.fromkeys(others, "") | _OF_ALL).items():
+        is_of_runs = name in _CHOOSE_RUNS
+        if getattr(args, name) in _ABSENT or (is_of_runs and takes_runs):
             continue
-        option = f"--{name.replace('_', '-')}"
-        if name in _CHOOSE_RUNS and about == "actions" and args.table in OF_REPLIES:
-            continue
-        if of not in ("", about):
-            raise UsageError(
-                f"{option} needs --cases FILE: it is of ratings of actions"
-                if of == "actions"
-                else f"{option} does not go with --cases"
-                + f" (but with --table {' or '.join(OF_REPLIES)})" * (name in _CHOOSE_RUNS)
-            )
+        if other := others.get(name):
+            does = f"needs {other.option} FILE: it is of ratings of {other.about}"
+            raise UsageError(f"{_option(name)} {does}")
+        if form is not None and name in _OF_ANSWERS:
+            but = f" (but with --table {' or '.join(form.tables_of_runs)})"
+            but *= is_of_runs and bool(form.tables_of_runs)
+            raise UsageError(f"{_option(name)} does not go with {form.option}{but}")
+        kind = RATINGS if args.ratings else SHEET
         if where not in ("", kind):
-            raise UsageError(f"{option} does not go with {kind}")
-    known = _TABLES if about == "answers" else _ACTION_TABLES
+            raise UsageError(f"{_option(name)} does not go with {kind}")
+    known, about = (_TABLES, "answers") if form is None else (form.tables, form.about)
     if args.table is not None and args.table not in known:
-        does = "needs" if about == "answers" else "does not go with"
-        raise UsageError(f"--table {args.table} {does} --cases; of {about}: {', '.join(known)}")
+        whose = (f"needs {f.option}" for f in args.forms if args.table in f.tables)
+        does = f"does not go with {form.option}" if form is not None else next(whose)
+        raise UsageError(f"--table {args.table} {does}; of {about}: {', '.join(known)}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _print_survey(args: argparse.Namespace) -> int:

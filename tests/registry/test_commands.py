@@ -196,9 +196,14 @@ def test_words_that_are_taken_are_refused_and_the_rest_works(
     [
         ("[ward\n", "cannot be read"),
         ('["a b c"]\nhelp = "x"\n', "'a b c': a command is one word or two"),
-        ('["ward --x"]\nhelp = "x"\n', "a command is one word or two"),
+        ('["ward -x"]\nhelp = "x"\n', "a command is one word or two"),
+        ('["--x"]\nhelp = "x"\n', "a command is one word or two"),
+        ('["ward a --x"]\nhelp = "x"\n', "a command is one word or two"),
         ("[ward]\n", "'ward' has no line of help"),
-        ('[ward]\nhelp = "x"\nhlep = "y"\n', "unknown key 'hlep'; keys are help, module, also"),
+        (
+            '[ward]\nhelp = "x"\nhlep = "y"\n',
+            "unknown key 'hlep'; keys are help, module, also, forms",
+        ),
         ('[ward]\nhelp = "x"\nmodule = 3\n', "module is a text"),
     ],
 )
@@ -257,3 +262,95 @@ def test_words_of_other_tools_are_known(capsys: pytest.CaptureFixture[str]) -> N
         assert call(capsys, word)[2] == (
             f"medhelm: there is no command {word!r}: it is `medhelm {own}`\n"
         )
+
+
+# Forms of a command ----------------------------------------------------------------------------
+
+FORM = """
+from medhelm.cli.rating_forms import RATINGS, RatingForm
+
+
+def add_options(parser):
+    of_wards = parser.add_argument_group("ratings of wards")
+    of_wards.add_argument("--wards", metavar="FILE", help="the wards that are rated")
+    of_wards.add_argument("--beds", type=int, metavar="N", help="of a ward")
+
+
+def print_wards(args):
+    print(args.wards, args.beds, args.table, *args.ratings)
+    return 7 // args.beds
+
+
+FORM = RatingForm(
+    option="--wards",
+    about="wards",
+    help="ratings of wards against their audits",
+    add_options=add_options,
+    options={"beds": RATINGS},
+    tables=("wards", "audited"),
+    tables_of_runs=("audited",),
+    print_tables=print_wards,
+    write_sheet=lambda args: 5,
+)
+"""
+
+
+@pytest.fixture
+def wards(site: Path) -> Path:
+    """A distribution that adds a form of `agreement`."""
+    data = '["agreement --wards"]\nhelp = "of wards against their audits"\nmodule = "own"\n'
+    install(site, "ward-form", {"commands.toml": data, "own.py": FORM})
+    return site
+
+
+def test_a_plugin_adds_a_form_of_a_command(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("agreement", "--wards", "w.csv", "--beds", 2, "r.csv", "--table", "audited")
+    assert call(capsys, *asked)[:2] == (3, "w.csv 2 audited r.csv\n")
+    assert call(capsys, *asked, "--model", "lab/a")[0] == 3  # this table reads runs
+    assert call(capsys, "agreement", "--wards", "w.csv", "--template", "s.csv")[0] == 5
+    code, _, err = call(capsys, *asked[:4], 0, "r.csv")
+    assert code == 2 and err.count("\n") == 1
+    assert "'agreement --wards' of plugin ward-form (ward_form): ZeroDivisionError" in err
+    shown = call(capsys, "agreement", "--help")[1]
+    assert "with --wards, ratings of wards against" in " ".join(shown.split())
+    assert "ratings of wards:\n  --wards FILE" in shown
+    summary = "clinicians' ratings against the jury, or of actions against their cases, or of wards"
+    assert summary in call(capsys, "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--beds", 2, "r.csv"], "--beds needs --wards FILE: it is of ratings of wards"),
+        (
+            ["--wards", "w", "--beds", 2, "--template", "s.csv"],
+            "--beds does not go with --template",
+        ),
+        (["--wards", "w", "--judges", "r.csv"], "--judges does not go with --wards"),
+        (
+            ["r.csv", "--wards", "w", "--model", "lab/a"],
+            "--model does not go with --wards (but with --table audited)",
+        ),
+        (["--table", "audited", "r.csv"], "--table audited needs --wards; of answers: agreement"),
+        (
+            ["--wards", "w", "--table", "corrected", "r.csv"],
+            "--table corrected does not go with --wards; of wards: wards, audited",
+        ),
+        (["--wards", "w", "--taxonomy", "r.csv"], "--wards does not go with --taxonomy"),
+        (["--cases", "c", "--wards", "w", "r.csv"], "--wards does not go with --cases"),
+    ],
+)
+def test_an_option_of_another_form_is_refused(
+    wards: Path, capsys: pytest.CaptureFixture[str], argv: list[object], said: str
+) -> None:
+    code, out, err = call(capsys, "agreement", *argv)
+    assert (code, out) == (2, "") and said in err and err.count("\n") == 1
+
+
+def test_a_form_of_a_command_that_takes_none_leaves_its_plugin_out(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(site, "ward-bad", {"commands.toml": '["gate --wards"]\nhelp = "x"\n'})
+    code, _, err = call(capsys, "--help")
+    assert code == 0 and "'gate --wards': `medhelm gate` takes no further forms" in err
+    assert call(capsys, "generate", "words")[0] == 0

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medhelm.cli.rating_forms import MIN_COMMON, RATINGS, SHEET, RatingForm, least_of
 from medhelm.cli.tables import chosen_format, emit, settings
 from medhelm.errors import UsageError
 
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
     from medhelm_benchmarks.noharm.experts.ratings import RatedActions
     from medhelm_benchmarks.noharm.rules.cases import Case
 
-MIN_COMMON = 5
-OF_REPLIES = ("rubrics", "sensitivity")
-"""Tables of actions that score stored replies, and so take the options that choose runs."""
+_OF_REPLIES = ("rubrics", "sensitivity")
+"""Tables that score stored replies."""
 _LARGEST = 20
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ratings of actions."""
     of_actions = parser.add_argument_group("ratings of actions")
     of_actions.add_argument(
@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def print_actions(args: argparse.Namespace) -> int:
+def _print_actions(args: argparse.Namespace) -> int:
     """Print agreement on actions, or write the cases with the experts' ratings."""
     from medhelm_benchmarks.noharm.experts.agreement import actions_table, differences_table
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
@@ -90,7 +90,7 @@ def print_actions(args: argparse.Namespace) -> int:
         tables.append(
             differences_table(rated, least=least, largest=largest, with_text=args.show_text)
         )
-    if args.table in OF_REPLIES:
+    if args.table in _OF_REPLIES:
         tables.append(_of_replies(args, cases, rated, least))
     emit(tables, form, args.out)
     return 0
@@ -153,7 +153,7 @@ def _write_rerated(args: argparse.Namespace, cases: Sequence[Case], rated: Rated
     return 0
 
 
-def write_actions(args: argparse.Namespace) -> int:
+def _write_actions(args: argparse.Namespace) -> int:
     """Write the sheet of actions and return the exit code."""
     from medhelm_benchmarks.noharm.experts.sheet import SCALE, write_action_sheet
     from medhelm_benchmarks.noharm.rules.casefile import read_cases
@@ -178,9 +178,23 @@ def _at_least_one(option: str, given: int | None) -> int | None:
     return None if given is None else least_of(option, given, given, 1)
 
 
-def least_of(option: str, given: int | None, default: int, least: int) -> int:
-    """Return what an option was given, or its default; raises UsageError below `least`."""
-    value = default if given is None else given
-    if value < least:
-        raise UsageError(f"{option} must be at least {least}, not {value}")
-    return value
+FORM = RatingForm(
+    option="--cases",
+    about="actions",
+    help="experts' ratings of actions against the ratings that the cases hold",
+    add_options=_add_options,
+    options={
+        "min_experts": RATINGS,
+        "largest": RATINGS,
+        "show_text": RATINGS,
+        "write": RATINGS,
+        "validated_by": RATINGS,
+        "date": RATINGS,
+        "max_cases": SHEET,
+        "per_case": SHEET,
+    },
+    tables=("actions", "differences", *_OF_REPLIES),
+    tables_of_runs=_OF_REPLIES,
+    print_tables=_print_actions,
+    write_sheet=_write_actions,
+)

@@ -8,7 +8,7 @@ from pathlib import Path
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.derive import consensus
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CASES = {
     c.code.split("-")[2]: c for c in read_cases(ROOT / "benchmarks/noharm/samples/noharm.jsonl")
 }

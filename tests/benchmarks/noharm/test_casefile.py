@@ -16,7 +16,7 @@ from tests.benchmarks.noharm.making import case
 
 ONE = case({"a1": 8, "a2": 2}, code="NOHARM-CARD-ACS-001")
 OTHER = case({"b1": 5}, code="NOHARM-DERM-ECZ-002", vignette="Ekzem \u2028 seit Jahren, 3\u00a0cm.")
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+SAMPLES = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 
 def line(made: Case, **change: Any) -> bytes:

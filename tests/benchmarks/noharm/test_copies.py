@@ -13,7 +13,7 @@ from medhelm_benchmarks.noharm.rules.copies import find_copies
 from medhelm_benchmarks.noharm.rules.quality import check_cases
 from tests.benchmarks.noharm.making import drawn_case
 
-BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl")
+BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")
 ONE, OTHER = BUNDLED[:2]
 COPY = msgspec.structs.replace(ONE, code="NOHARM-CARD-COPY-001")
 OLDER = msgspec.structs.replace(

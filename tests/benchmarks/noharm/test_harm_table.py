@@ -375,7 +375,7 @@ def test_the_command_prints_it_in_every_format(
 
 @pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
-    samples = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+    samples = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
     cases = [parse_case(line, "samples") for line in samples.read_text().splitlines()]
     evaluate([f"baseline/{b}" for b in BASELINES], "noharm", data="sample", results_dir=tmp_path)
     loaded = load_results(tmp_path)

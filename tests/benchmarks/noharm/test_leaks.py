@@ -13,7 +13,7 @@ from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.leaks import LEAKS, find_leaks, leak_phrases
 from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
 
-BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
+BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
 def test_the_labelled_texts_are_told_apart() -> None:

@@ -70,7 +70,7 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
 def bundled() -> list[Any]:
     from medhelm_benchmarks.noharm.rules.cases import parse_case
 
-    path = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+    path = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
     return [parse_case(line, "samples") for line in path.read_text().splitlines()]
 
 
@@ -307,7 +307,7 @@ def test_an_instance_without_a_menu_has_no_labels() -> None:
 
 def test_the_samples_pass_and_are_as_the_manifest_says() -> None:
     registry = load_registry()
-    samples = Path(__file__).parents[2] / "benchmarks" / "samples"
+    samples = Path(__file__).parents[3] / "benchmarks" / "samples"
     report = validate(registry.benchmark("noharm"), "sample", registry, samples)
     assert [f for f in report.findings if f.level == "failure"] == []
     assert (report.state, report.manifest) == ("passed", "agrees")

@@ -15,7 +15,7 @@ from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
 from tests.benchmarks.noharm.making import case, tell_tale
 
-BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
+BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 LINES = BUNDLED.read_bytes().splitlines()
 
 

@@ -29,7 +29,7 @@ from medhelm_benchmarks.noharm.rules.quality import (
 from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
 from tests.benchmarks.noharm.making import case
 
-BUNDLED = Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl"
+BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
 def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Case:

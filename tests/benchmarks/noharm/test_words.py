@@ -17,7 +17,7 @@ from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.words import MOST_AUC, check_words, labelled_actions
 from tests.benchmarks.noharm.making import case, tell_tale
 
-BUNDLED = read_cases(Path(__file__).parents[2] / "benchmarks/noharm/samples/noharm.jsonl")
+BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")
 
 
 def learned(*groups: list[Labelled]) -> WordModel:

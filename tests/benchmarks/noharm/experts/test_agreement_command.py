@@ -20,7 +20,7 @@ from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from tests.benchmarks.noharm.making import case
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 ACS, ECZ = "NOHARM-CARD-ACS-001", "NOHARM-DERM-ECZ-002"

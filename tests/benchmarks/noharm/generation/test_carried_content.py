@@ -11,7 +11,7 @@ from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from tests.benchmarks.noharm.generation.carrying import GUIDELINES, HONEST, LEAKS
 
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+SAMPLES = Path(__file__).parents[4] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 KNOWN = {name: Guideline(text.split("\n")[0], text) for name, text in GUIDELINES.items()}
 
 
