@@ -102,7 +102,7 @@ _FINAL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Matches a mark of the final list, which is the line behind it."""
-_MENU = re.compile(
+_ALLOWED = re.compile(
     r"^[^\w\n]{0,12}(?:(?:the|your|all|of|list)[ \t]{1,3}){0,3}(?:allowed|available|possible|valid|candidate|permitted|potential|given)"
     r"[ \t]{1,3}(?:\w+[ \t]{1,3})?(?:labels?|codes?|categor(?:y|ies)|specialt(?:y|ies)|options?|tags?)"
     r"(?:[ \t]{1,3}(?:are|include))?[ \t*_`]{0,6}:[^\n]{0,20000}(?:\n(?=[ \t]{0,9}[-*\u2022\d])[^\n]{0,1000}){0,500}",
@@ -226,7 +226,7 @@ def _settled(
     run_on = _NEXT_NOTE.search(own)
     if run_on and own[: run_on.start()].strip():
         own, is_cut = own[: run_on.start()].rstrip(), False
-    own = _MENU.sub("", own).strip()
+    own = _ALLOWED.sub("", own).strip()
     bodies = [
         own[m.end() :].split("\n\n", 1)[0] for m in deque(_FINAL.finditer(own), maxlen=_FINALS)
     ]
