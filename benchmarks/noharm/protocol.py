@@ -11,6 +11,7 @@ from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protoc
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request
 from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
+from medhelm_benchmarks.noharm.rules.menu import menu_of
 
 
 def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
@@ -19,7 +20,7 @@ def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Requ
     It carries the JSON Schema of this very menu where the model's endpoint holds answers to one.
     """
     messages = render_prompt(benchmark, instance)
-    return terms.request(instance, MODEL, messages, label_schema(instance.payload))
+    return terms.request(instance, MODEL, messages, label_schema(menu_of(instance)))
 
 
 async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:

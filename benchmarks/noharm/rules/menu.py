@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from medhelm.errors import DataError
 from medhelm.schema.data import MADE_BY, VALIDATION, Instance, Items
 from medhelm.schema.episode import Episode, Response
 from medhelm_benchmarks.noharm.rules.cases import Case, to_case
@@ -42,18 +43,29 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
     )
 
 
+def menu_of(instance: Instance) -> dict[str, str]:
+    """Return the actions of an instance, id -> text: its payload; raises DataError for another."""
+    try:
+        return msgspec.convert(instance.payload, dict[str, str])
+    except msgspec.ValidationError:
+        raise DataError(
+            f"instance {instance.id!r}: its payload is not a menu; labelled actions need the text of "
+            "each by its id"
+        ) from None
+
+
 def _texts(instance: Instance) -> list[str]:
-    return list(instance.payload.values())
+    return [*menu_of(instance).values()]
 
 
 def _golds(instance: Instance) -> list[bool]:
     labels = json.loads(instance.references[0])["labels"]
-    return [labels[name] == APPROPRIATE for name in instance.payload]
+    return [labels[name] == APPROPRIATE for name in menu_of(instance)]
 
 
 def _write(instance: Instance, right: Sequence[bool]) -> str:
     words = (APPROPRIATE if is_right else INAPPROPRIATE for is_right in right)
-    return json.dumps({"labels": dict(zip(instance.payload, words, strict=True))})
+    return json.dumps({"labels": dict(zip(menu_of(instance), words, strict=True))})
 
 
 ACTION_ITEMS = Items(_texts, _golds, _write)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
-from medhelm.errors import BudgetReached
+from medhelm.errors import BudgetReached, DataError
 from medhelm.models import open_model
 from medhelm.models.costs import Ledger, estimate_tokens, request_tokens
 from medhelm.models.scripted import ScriptedModel
@@ -29,6 +29,7 @@ from medhelm.schema.episode import Message, Request, Sampling
 from medhelm.schema.model import ModelSpec, Price
 from medhelm_benchmarks.noharm.protocol import label_schema
 from medhelm_benchmarks.noharm.rules.labels import read_labels
+from medhelm_benchmarks.noharm.rules.menu import menu_of
 from tests.asking import first_request
 from tests.server import Reply, serve_in_thread
 
@@ -355,3 +356,10 @@ def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
         server.answer = all_right
         assert run_command([*argv, "model.json_schema=false"]) == 0
         assert server.requests == 13 and "response_format" not in server.bodies[-1]
+
+
+def test_a_payload_of_another_kind_is_named() -> None:
+    other = Instance(id="x", payload={"turns": 3})
+    with pytest.raises(DataError, match="instance 'x': its payload is not a menu"):
+        menu_of(other)
+    assert menu_of(Instance(id="y", payload={"a1": "Wait"})) == {"a1": "Wait"}
