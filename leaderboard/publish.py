@@ -167,10 +167,6 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
-    judges = [
-        change(j, judge=_stripped_model(j.judge), served_models=_served(j.served_models))
-        for j in record.judges
-    ]
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -186,6 +182,10 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
             repeats=spec.repeats,
             seed=spec.seed,
             max_instances=spec.max_instances,
+            protocol=spec.protocol,
+            protocol_version=spec.protocol_version,
+            cast={role: _stripped_model(model) for role, model in spec.cast.items()},
+            settings={k: v for k, v in spec.settings.items() if isinstance(v, bool | int | float)},
         ),
         request_hash=record.request_hash,
         grading=grading if has_text(card) else change(grading, parts=()),
@@ -194,10 +194,11 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         state=record.state,
         instances=record.instances,
         results=record.results,
-        usage=record.usage,
-        served_models=_served(record.served_models),
+        parties=tuple(
+            change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))
+            for p in record.parties
+        ),
         provenance=dict(provenance(record)),
-        judges=tuple(judges),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
     if places is None:
@@ -352,7 +353,7 @@ def run_line(record: RunRecord) -> RunLine:
 
 def served(record: RunRecord) -> list[tuple[str, int]]:
     """Return model ids and fingerprints as served, with counts."""
-    return [(plain_name(name), n) for name, n in sorted(record.served_models.items())]
+    return [(plain_name(name), n) for name, n in sorted(record.own.served_models.items())]
 
 
 def _served(found: Mapping[str, int]) -> dict[str, int]:

@@ -173,15 +173,15 @@ def _page(
         settings=tuple(publish.settings(record)),
         provenance=tuple(publish.provenance(record)),
         served=tuple(publish.served(record)),
-        usage=tuple(publish.usage(record.usage)),
+        usage=tuple(publish.usage(record.own.usage)),
         judges=tuple(
             JudgeLine(
-                name=judge.judge.name,
-                judgements=tuple(sorted(judge.judgements.items())),
+                name=judge.model.name,
+                judgements=tuple(sorted(judge.ends.items())),
                 input_tokens=judge.usage.input_tokens,
                 output_tokens=judge.usage.output_tokens,
             )
-            for judge in record.judges
+            for judge in record.graders
         ),
         metrics=tuple(m.name for m in record.grading.metrics),
         results=tuple((r.metric, r.value, r.counted, r.scored) for r in record.results),

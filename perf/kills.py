@@ -81,7 +81,7 @@ def results_of(results: Path) -> list[Any]:
         record = read_record(grading)
         rows = pq.read_table(grading / "scores.parquet").to_pylist()
         rows.sort(key=lambda r: (r["instance_id"], r["repeat"], r["metric"]))
-        ended = [(j.judge.name, j.judgements) for j in record.judges]
+        ended = [(j.model.name, j.ends) for j in record.graders]
         found.append((record.results, ended, rows))
     return found
 

@@ -34,7 +34,7 @@ from medhelm.models.costs import upper_bound  # noqa: E402
 from medhelm.plugins.registry import load_registry  # noqa: E402
 from medhelm.schema.data import Criterion, Rubric  # noqa: E402
 from medhelm.schema.model import ModelSpec, Price  # noqa: E402
-from medhelm.schema.run import JudgeTotals, JurySpec, JuryTerms, UsageTotals  # noqa: E402
+from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, Party, UsageTotals  # noqa: E402
 from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.store.records import read_record  # noqa: E402
 from medhelm.tables.clinicians.agreement import ZScores, agreement_table  # noqa: E402
@@ -152,9 +152,11 @@ def _tokens(line: Line, given: str, limit: str) -> UsageTotals:
 def _add_judges(grading: Path, judges: Sequence[ModelSpec], usage: UsageTotals) -> None:
     """Give a run's record its judges: the published tokens are those of each."""
     totals = tuple(
-        JudgeTotals(judge=judge, judgements={}, usage=usage, served_models={}) for judge in judges
+        Party(role=JUDGE, model=judge, usage=usage, served_models={}, is_grader=True)
+        for judge in judges
     )
-    record = msgspec.structs.replace(read_record(grading), judges=totals)
+    record = read_record(grading)
+    record = msgspec.structs.replace(record, parties=(record.own, *totals))
     (grading / "summary.json").write_bytes(msgspec.json.encode(record))
 
 

@@ -24,6 +24,7 @@ from medhelm.schema.run import (
     GradingSpec,
     MetricRef,
     MetricResult,
+    Party,
     RunRecord,
     RunSpec,
     UsageTotals,
@@ -153,8 +154,14 @@ def write_run(
         state="complete" if len({r.id for r in rows}) >= count else "partial",
         instances=count,
         results=tuple(_result(m, rows, metrics[0].name) for m in metrics),
-        usage=usage or UsageTotals(),
-        served_models=dict(served or {"served-1": len(rows)}),
+        parties=(
+            Party(
+                role="model",
+                model=run_spec.model,
+                usage=usage or UsageTotals(),
+                served_models=dict(served or {"served-1": len(rows)}),
+            ),
+        ),
         provenance=dict(provenance or {}),
     )
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))

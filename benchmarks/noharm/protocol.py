@@ -7,9 +7,9 @@ from typing import Any
 
 from medhelm.models.costs import request_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Request
+from medhelm.schema.episode import MODEL, Request
 from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
 from medhelm_benchmarks.noharm.rules.menu import menu_of
 

@@ -24,7 +24,8 @@ from medhelm.grading.jury.metric import bind_panel
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.grading.slow_metrics import score_all
 from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
-from medhelm.schema.episode import Episode, Response
+from medhelm.models.identity import reads_prompt
+from medhelm.schema.episode import MODEL, Episode, Response
 from medhelm.schema.run import (
     BenchmarkCard,
     GradingSpec,
@@ -101,11 +102,8 @@ def score_run(
         state="complete" if finished else "partial",
         instances=plan.instances,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
-        usage=usage.own.totals(),
-        served_models=usage.own.served_models(),
-        parties=usage.parties(),
+        parties=(*usage.parties(), *(panel.parties() if panel is not None else ())),
         provenance=_provenance(started, size, usage) | _judged(panel) | marks,
-        judges=panel.totals() if panel is not None else (),
     )
     write_struct(folder / "summary.json", record)
     return record
@@ -262,11 +260,11 @@ class _UsageSum:
     """Sums the usage of all roles of a run, and the times of its answers."""
 
     def __init__(self, spec: RunSpec) -> None:
-        self._cast = spec.cast
-        self.own = _RoleUsage(spec.max_output_tokens)
-        self._others = {
-            role: _RoleUsage(model.max_output_tokens or 0) for role, model in spec.cast.items()
-        }
+        self._models = {MODEL: spec.model, **spec.cast}
+        self._own = _RoleUsage(spec.max_output_tokens)
+        others = {r: _RoleUsage(model.max_output_tokens or 0) for r, model in spec.cast.items()}
+        self._roles = {MODEL: self._own, **others}
+        self._rules = {role for role, model in self._models.items() if not reads_prompt(model)}
         self.episodes = self.errors = 0
         self.waited_s = ExactSum()
         self.ended_at: list[float] = []
@@ -282,20 +280,21 @@ class _UsageSum:
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
         self.errors += not _is_counted(response)
         for call in episode.calls:
-            self._others.get(call.role, self.own).add(call.response, is_sent=True)
+            role = call.role if call.role in self._roles else MODEL
+            self._roles[role].add(call.response, is_sent=role not in self._rules)
         if not episode.calls:
-            self.own.add(response, is_sent=bool(episode.messages))
+            self._own.add(response, is_sent=bool(episode.messages))
 
     def parties(self) -> tuple[Party, ...]:
-        """Return the sums of the other roles of the cast."""
+        """Return the sums of each role, those of the model under test first."""
         return tuple(
             Party(
                 role=role,
-                model=self._cast[role],
+                model=self._models[role],
                 usage=usage.totals(),
                 served_models=usage.served_models(),
             )
-            for role, usage in self._others.items()
+            for role, usage in self._roles.items()
         )
 
 

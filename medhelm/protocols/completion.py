@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from medhelm.models.costs import request_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import MODEL, Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Request
+from medhelm.schema.episode import MODEL, Request
 
 
 def prompt_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:

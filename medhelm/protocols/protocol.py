@@ -16,12 +16,9 @@ import msgspec
 
 from medhelm.models.identity import without_unused
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Episode, Finish, Message, Request, Response, Sampling
+from medhelm.schema.episode import MODEL, Episode, Finish, Message, Request, Response, Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
-
-MODEL = "model"
-"""The role of the model under test, where a protocol gives it no other name."""
 
 
 class Ask(TypingProtocol):

@@ -247,16 +247,16 @@ class _Observed:
             except RecordError:
                 continue  # an estimate can do without it; `medhelm tables` names it
             seen.add(run)
-            spec, known = record.spec, record.usage.requests - record.usage.unknown
+            spec, own = record.spec, record.own.usage
             for kind in (spec.model.name, spec.model.reasoning):
                 sums = self._sums[spec.benchmark, kind]
-                sums[0] += record.usage.output_tokens
-                sums[1] += known
-                sums[2] += record.usage.reasoning_tokens
-            for totals in record.judges:
-                replies = self._judges[totals.judge.name]
-                replies[0] += totals.usage.output_tokens
-                replies[1] += totals.usage.requests - totals.usage.unknown
+                sums[0] += own.output_tokens
+                sums[1] += own.requests - own.unknown
+                sums[2] += own.reasoning_tokens
+            for grader in record.graders:
+                replies = self._judges[grader.model.name]
+                replies[0] += grader.usage.output_tokens
+                replies[1] += grader.usage.requests - grader.usage.unknown
 
     def reply(self, judge: str) -> float | None:
         """Return the mean output tokens of a judge's replies; None where none is stored."""

@@ -172,11 +172,11 @@ def _missing_judges(
     if record is None or record.state == "partial":
         return {}
     found = {}
-    for totals in record.judges:
-        if missing := sum(totals.judgements.get(end, 0) for end in MISSING):
-            name = totals.judge.name
+    for grader in record.graders:
+        if missing := sum(grader.ends.get(end, 0) for end in MISSING):
+            name = grader.model.name
             why = f": {broken[name]}" if name in broken else ""
-            found[name] = f"{missing:,} of {sum(totals.judgements.values()):,} answers{why}"
+            found[name] = f"{missing:,} of {sum(grader.ends.values()):,} answers{why}"
     return found
 
 

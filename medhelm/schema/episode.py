@@ -14,6 +14,9 @@ from medhelm.schema.data import Instance
 
 SCHEMA = 1
 
+MODEL = "model"
+"""The role of the model under test, where a protocol gives it no other name."""
+
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
 """Names the end of a response: by itself, at the budget, by a refusal, or it never came."""
 

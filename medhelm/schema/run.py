@@ -124,23 +124,24 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
 
 
-class Party(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sums the usage of the model of one role of the cast over a run."""
+JUDGE = "judge"
+"""The role of the models of a jury."""
+
+
+class Party(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """Sums the usage of one model that was asked in a run, repairs and repeated tries included."""
 
     role: str
     model: ModelSpec
     usage: UsageTotals
     served_models: dict[str, int]
-
-
-class JudgeTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sums the usage of one judge over a run, repairs and repeated tries included."""
-
-    judge: ModelSpec
-    judgements: dict[str, int]
-    """Counts its judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
-    usage: UsageTotals
-    served_models: dict[str, int]
+    """Model ids and fingerprints as served, with counts; more than one means drift."""
+    is_grader: bool = False
+    """Whether it graded answers, and took no part in the episodes."""
+    ends: dict[str, int] = {}
+    """Counts a grader's judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
 
 
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,11 +180,22 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     instances: int
     """Planned instances (each asked `spec.repeats` times)."""
     results: tuple[MetricResult, ...]
-    usage: UsageTotals
-    served_models: dict[str, int]
-    """Model ids and fingerprints as served, with counts; more than one means drift."""
+    parties: tuple[Party, ...]
+    """All models that were asked: the one under test first, the rest of the cast, the graders."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
-    parties: tuple[Party, ...] = ()
-    """The other roles of the cast; `usage` is of the model under test."""
-    judges: tuple[JudgeTotals, ...] = ()
+
+    @property
+    def own(self) -> Party:
+        """Return the model under test."""
+        return self.parties[0]
+
+    @property
+    def others(self) -> tuple[Party, ...]:
+        """Return the models of the other roles of the cast."""
+        return tuple(p for p in self.parties[1:] if not p.is_grader)
+
+    @property
+    def graders(self) -> tuple[Party, ...]:
+        """Return the models that graded the answers."""
+        return tuple(p for p in self.parties if p.is_grader)

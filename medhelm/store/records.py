@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -32,6 +32,7 @@ from medhelm.models.identity import as_spelt, identity, reads_prompt, without_un
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GradingSpec, JurySpec, JuryTerms, RunRecord, RunSpec
+from medhelm.store.older_records import with_parties
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
@@ -286,10 +287,12 @@ def read_plan(run: Path) -> Plan:
 
 def read_record(grading: Path) -> RunRecord:
     """Return `summary.json` of a grading folder; raises RecordError."""
-    return _read_struct(grading / "summary.json", RunRecord)
+    return _read_struct(grading / "summary.json", RunRecord, with_parties)
 
 
-def _read_struct(path: Path, kind: type[_T]) -> _T:
+def _read_struct(
+    path: Path, kind: type[_T], upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+) -> _T:
     try:
         raw = path.read_bytes()
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
@@ -314,7 +317,9 @@ def _read_struct(path: Path, kind: type[_T]) -> _T:
             f"{SCHEMA}; {fix}"
         )
     try:
-        return msgspec.json.decode(unsealed(raw), type=kind)
+        if upgrade is None:
+            return msgspec.json.decode(unsealed(raw), type=kind)
+        return msgspec.convert(upgrade(msgspec.json.decode(unsealed(raw))), kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise RecordError(f"{path} is not a record of medhelm: {unknown_key(e) or e}") from None
 

@@ -211,9 +211,9 @@ def _ends(own: Jury, judge: str) -> Counter[str]:
     """Return how the judgements of a judge ended, over all models."""
     ends: Counter[str] = Counter()
     for cell in own.panel.cells.values():
-        for totals in cell.record.judges:
-            if totals.judge.name == judge:
-                ends.update(totals.judgements)
+        for grader in cell.record.graders:
+            if grader.model.name == judge:
+                ends.update(grader.ends)
     return ends
 
 

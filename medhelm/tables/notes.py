@@ -45,8 +45,9 @@ FLAGS = {
 def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
     record = cell.record
-    served = [record.served_models, *(j.served_models for j in record.judges * is_jury(metric))]
-    unknown = [record.usage.unknown, *(j.usage.unknown for j in record.judges)]
+    served = [record.own.served_models]
+    served += [j.served_models for j in record.graders if is_jury(metric)]
+    unknown = [record.own.usage.unknown, *(j.usage.unknown for j in record.graders)]
     found = {
         "coverage": cell.shortfall(metric).startswith("coverage"),
         "unread": cell.shortfall(metric).startswith("read"),
@@ -57,7 +58,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
         "judges": is_jury(metric)
-        and any(totals.judgements.get(end) for totals in record.judges for end in MISSING),
+        and any(grader.ends.get(end) for grader in record.graders for end in MISSING),
         "self": is_jury(metric) and bool(cell.own_judges),
     }
     return [flag for flag, is_raised in found.items() if is_raised]

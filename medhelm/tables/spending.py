@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from medhelm.models.costs import upper_bound, usd
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JudgeTotals, RunRecord, UsageTotals
+from medhelm.schema.run import Party, RunRecord, UsageTotals
 from medhelm.tables import notes
 from medhelm.tables.column_kinds import count, number
 from medhelm.tables.columns import COST
@@ -56,12 +56,12 @@ def spend(record: RunRecord) -> Spend:
     Requests whose usage is unknown are not in it (tables count them). Where no usage is known at
     all there is no cost.
     """
-    return _spend(record.spec.model, record.usage)
+    return _spend(record.spec.model, record.own.usage)
 
 
-def _asked(record: RunRecord) -> list[JudgeTotals]:
+def _asked(record: RunRecord) -> list[Party]:
     """Return the judges of a run that were sent anything."""
-    return [t for t in record.judges if _is_sent(t.usage)]
+    return [p for p in record.graders if _is_sent(p.usage)]
 
 
 def _is_sent(usage: UsageTotals) -> bool:
@@ -116,7 +116,7 @@ def jury_usage(records: Sequence[RunRecord]) -> Row:
 
 def roles_of(records: Sequence[RunRecord]) -> list[str]:
     """Return the roles of casts that occur, in their order."""
-    return list(dict.fromkeys(party.role for r in records for party in r.parties))
+    return list(dict.fromkeys(party.role for r in records for party in r.others))
 
 
 def role_columns(roles: Sequence[str]) -> list[Column]:
@@ -138,7 +138,7 @@ def role_columns(roles: Sequence[str]) -> list[Column]:
 def _role_sums(records: Sequence[RunRecord]) -> Row:
     row: Row = {}
     for role in roles_of(records):
-        parties = [p for r in records for p in r.parties if p.role == role]
+        parties = [p for r in records for p in r.others if p.role == role]
         usage = add_usage([p.usage for p in parties])
         paid = add_spends([_spend(p.model, p.usage) for p in parties])
         row |= {
@@ -157,10 +157,10 @@ def cost_columns(records: Sequence[RunRecord]) -> Row:
 
     A baseline, which is sent nothing and has no price, costs nothing beside what was sent.
     """
-    sent = [spend(r) for r in records if _is_sent(r.usage)]
-    judges = [_spend(t.judge, t.usage) for r in records for t in _asked(r)]
+    sent = [spend(r) for r in records if _is_sent(r.own.usage)]
+    judges = [_spend(p.model, p.usage) for r in records for p in _asked(r)]
     nothing = [spend(r) for r in records]
-    cast = [_spend(p.model, p.usage) for r in records for p in r.parties if _is_sent(p.usage)]
+    cast = [_spend(p.model, p.usage) for r in records for p in r.others if _is_sent(p.usage)]
     own, judged = add_spends(sent or nothing), add_spends(judges)
     total = add_spends([*sent, *cast, *judges] or nothing)
     return {
@@ -176,7 +176,7 @@ def cost_columns(records: Sequence[RunRecord]) -> Row:
 def _sums(records: Sequence[RunRecord]) -> Row:
     return {
         "runs": len(records),
-        **usage_columns(add_usage([r.usage for r in records])),
+        **usage_columns(add_usage([r.own.usage for r in records])),
         **_role_sums(records),
         **jury_usage(records),
         **cost_columns(records),
@@ -228,7 +228,7 @@ def _layout(rows: Sequence[Row]) -> Layout:
 
 def _unpriced(records: Sequence[RunRecord]) -> list[str]:
     """Return notes on judges and other roles that were asked and whose price is unknown."""
-    judges = {t.judge.name for r in records for t in _asked(r) if t.judge.price is None}
-    cast = {p.model.name for r in records for p in r.parties if p.model.price is None}
+    judges = {p.model.name for r in records for p in _asked(r) if p.model.price is None}
+    cast = {p.model.name for r in records for p in r.others if p.model.price is None}
     named = (("Judges", judges), ("Models of other roles", cast))
     return [f"{who} of unknown price: {', '.join(sorted(names))}." for who, names in named if names]

@@ -304,7 +304,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "request_hash": record.request_hash,
         "grading_hash": record.grading_hash,
         "run": cell.run.folder,
-        **usage_columns(record.usage),
+        **usage_columns(record.own.usage),
         **jury_usage([record]),
     }
     if scores.counted:

@@ -211,8 +211,8 @@ def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path)
     record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
     assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
     assert value(record, "jury.accuracy") == 3.0
-    a, b, c = record.judges
-    assert (a.judgements, c.judgements) == ({"scored": 12}, {"unreadable": 12})
+    a, b, c = record.graders
+    assert (a.ends, c.ends) == ({"scored": 12}, {"unreadable": 12})
     assert (a.usage.requests, c.usage.requests) == (12, 36)
     assert a.usage.output_limit_tokens == 12 * 1024
     assert record.provenance["not_judged"] == "0"
@@ -385,7 +385,7 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     (grading,) = records.find_gradings(tmp_path)
     record = records.read_record(grading)
     assert (value(record), record.state) == (4.0, "complete")
-    missing = record.judges[2].judgements
+    missing = record.graders[2].ends
     assert set(missing) <= {"error", "not asked"} and sum(missing.values()) == 12
     assert value(record, "rouge_l") is not None
     assert {n: len(log) for n, log in logs(tmp_path).items() if n != "j/gone"} == {
@@ -425,9 +425,9 @@ def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) ->
 def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path) -> None:
     who = jury(judge("j/a"), judge("j/b"))
     whole, few = run(tmp_path, who), run(tmp_path, who, max_instances=3)
-    assert [j.usage.requests for j in whole.judges] == [12, 12]
-    assert [j.usage.requests for j in few.judges] == [3, 3]
-    assert [j.judgements for j in few.judges] == [{"scored": 3}] * 2
+    assert [j.usage.requests for j in whole.graders] == [12, 12]
+    assert [j.usage.requests for j in few.graders] == [3, 3]
+    assert [j.ends for j in few.graders] == [{"scored": 3}] * 2
 
 
 @pytest.mark.slow
@@ -453,7 +453,7 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
     record = run(tmp_path, None)
     assert record.grading.jury is not None and record.grading.jury.jury.name == "offline"
     assert value(record, "jury[offline/rouge_l]") is not None
-    assert record.judges == ()
+    assert record.graders == ()
 
 
 @pytest.mark.slow

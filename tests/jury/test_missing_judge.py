@@ -77,7 +77,7 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     record = world.record()
     assert record.state == "complete" and record.provenance["not_judged"] == "12"
     assert record.results[0].value == 4.0 and record.results[0].outcomes == {"scored": 12}
-    assert [j.judgements for j in record.judges] == [{"scored": 12}] * 2 + [{"not asked": 12}]
+    assert [j.ends for j in record.graders] == [{"scored": 12}] * 2 + [{"not asked": 12}]
     results = ("--results-dir", str(world.folder / "results"))
     table = world.ask("tables", "--table", "jury", *results).stdout
     assert "judge j/gone is missing on some answers (12 not asked)" in " ".join(table.split())
@@ -87,7 +87,7 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     again = world.run("a", "b", "gone")
     assert again.returncode == 0 and "missing" not in again.stderr
     assert world.there.requests == before  # what was judged is not judged again
-    assert [j.judgements for j in world.record().judges] == [{"scored": 12}] * 3
+    assert [j.ends for j in world.record().graders] == [{"scored": 12}] * 3
     assert "judges" not in _flags(world)
 
 

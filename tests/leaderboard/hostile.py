@@ -309,7 +309,7 @@ def _renamed(record: RunRecord, text: str, place: int) -> RunRecord:
         card=card,
         grading=grading,
         results=results,
-        served_models={text: 2, "other": 1},
+        parties=(msgspec.structs.replace(record.own, served_models={text: 2, "other": 1}),),
         provenance={"answered_from": text, "version.python": text, "machine": text},
     )
 

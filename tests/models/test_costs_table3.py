@@ -9,7 +9,7 @@ import pytest
 
 from medhelm.models.costs import upper_bound
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.schema.run import JudgeTotals, UsageTotals
+from medhelm.schema.run import JUDGE, Party, UsageTotals
 from medhelm.store.records import read_record
 from medhelm.tables.results import load_results
 from medhelm.tables.spending import Spend, add_spends
@@ -119,15 +119,18 @@ def test_the_cost_table_gives_the_papers_costs(tmp_path: Path, model: str) -> No
         tmp_path, "suite", spec, [Item(id="i", value=1.0)], usage=at_limit(given, out)
     )
     jury = tuple(
-        JudgeTotals(
-            judge=ModelSpec(name=judge, price=price(judge)),
-            judgements={"scored": 1},
+        Party(
+            role=JUDGE,
+            model=ModelSpec(name=judge, price=price(judge)),
             usage=at_limit(judged, verdicts),
             served_models={},
+            is_grader=True,
+            ends={"scored": 1},
         )
         for judge in JUDGES
     )
-    record = msgspec.structs.replace(read_record(folder), judges=jury)
+    record = read_record(folder)
+    record = msgspec.structs.replace(record, parties=(record.own, *jury))
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
     (row,) = load_results(tmp_path).typed("cost", Settings(draws=10)).rows
     found = [row[f"{name}cost_upper_usd"] for name in ("", "jury_", "total_")]

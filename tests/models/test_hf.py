@@ -502,7 +502,7 @@ def test_a_real_model_takes_part_in_a_run(tmp_path: Path, monkeypatch: pytest.Mo
     )
     assert sum(record.results[0].outcomes.values()) == 3
     assert record.results[0].outcomes.get("error", 0) == 0
-    assert record.usage.requests == 3 and record.usage.output_tokens > 0
-    assert record.usage.unknown == 0
-    (served,) = record.served_models
+    assert record.own.usage.requests == 3 and record.own.usage.output_tokens > 0
+    assert record.own.usage.unknown == 0
+    (served,) = record.own.served_models
     assert "SmolLM2-135M-Instruct" in served and "chat template" in served

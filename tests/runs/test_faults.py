@@ -48,8 +48,8 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
         assert not server.duplicates or set(server.faulted) & {"truncated", "hang", "drop"}
     assert scores_of(faulty) == scores_of(clean)
     assert record_of(faulty).results == record_of(clean).results
-    assert record_of(faulty).usage.lost > 0
-    assert record_of(clean).usage.lost == 0
+    assert record_of(faulty).own.usage.lost > 0
+    assert record_of(clean).own.usage.lost == 0
 
 
 def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_budget_stops_cleanly_and_a_higher_one_goes_on(tmp_path: Path) -> None
         assert 5 < answered < 200
         record = record_of(tmp_path)
         assert record.state == "partial"
-        assert record.usage.input_tokens + record.usage.output_tokens <= 6000
+        assert record.own.usage.input_tokens + record.own.usage.output_tokens <= 6000
         assert medhelm(*arguments(tmp_path, server.base_url, budget_tokens=10**6)).returncode == 0
         assert server.requests == 200
 

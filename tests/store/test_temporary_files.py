@@ -126,7 +126,7 @@ def test_a_summary_is_the_same_in_whatever_order_answers_came(tmp_path: Path, re
     for record in found[1:]:
         assert record.results == found[0].results
         assert str(record.results) == str(found[0].results)  # the order of outcomes, too
-        assert record.usage == found[0].usage
+        assert record.parties == found[0].parties
         kept = record.provenance["answer_seconds"]
         assert kept == found[0].provenance["answer_seconds"]
 

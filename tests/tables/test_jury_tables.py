@@ -29,7 +29,7 @@ from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_
 from medhelm.runs.planning import plan_runs
 from medhelm.schema.data import Criterion, Rubric
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.schema.run import JudgeTotals, JurySpec, JuryTerms, MetricRef, UsageTotals
+from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, MetricRef, Party, UsageTotals
 from medhelm.stats import agreement
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables import formats
@@ -91,14 +91,19 @@ def write_judged(
     jury = JurySpec(name="three" if judges else "offline", judges=tuple(judges), quorum=quorum)
     rated = JuryTerms(**({"jury": jury, "rubric": RUBRIC, "version": "1"} | dict(terms or {})))
     totals = tuple(
-        JudgeTotals(
-            judge=j, judgements={"scored": 1}, usage=(usage or {})[j.name], served_models={}
+        Party(
+            role=JUDGE,
+            model=j,
+            usage=(usage or {})[j.name],
+            served_models={},
+            is_grader=True,
+            ends={"scored": 1},
         )
         for j in judges
         if j.name in (usage or {})
     )
     grading = msgspec.structs.replace(record.grading, jury=rated)
-    record = msgspec.structs.replace(record, grading=grading, judges=totals)
+    record = msgspec.structs.replace(record, grading=grading, parties=(record.own, *totals))
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
     return folder
 

@@ -9,7 +9,7 @@ from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgeme
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import JudgeTotals, JuryTerms, UsageTotals
+from medhelm.schema.run import JUDGE, JuryTerms, Party, UsageTotals
 from medhelm.store.records import judge_budget, stored_judge
 
 NOT_ASKED = "not asked"
@@ -65,7 +65,7 @@ class StoredPanel:
         self._last = (episode, tuple(found))
         return self._last[1]
 
-    def totals(self) -> tuple[JudgeTotals, ...]:
+    def parties(self) -> tuple[Party, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for.
 
         Repairs and repeated tries are part of it. The outcomes are those of the last ones.
@@ -78,7 +78,7 @@ class StoredPanel:
                     tally.add(judgement)
             said = self._said[place]
             ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
-            found.append(tally.totals(ended))
+            found.append(tally.party(ended))
         return tuple(found)
 
 
@@ -105,10 +105,12 @@ class _Tally:
             for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
                 self._tokens[name] += getattr(usage, name) or 0
 
-    def totals(self, ended: Counter[str]) -> JudgeTotals:
-        return JudgeTotals(
-            judge=self._judge,
-            judgements=dict(sorted(ended.items())),
+    def party(self, ended: Counter[str]) -> Party:
+        return Party(
+            role=JUDGE,
+            model=self._judge,
             usage=UsageTotals(**self._tokens),
             served_models=dict(sorted(self._served.items())),
+            is_grader=True,
+            ends=dict(sorted(ended.items())),
         )
