@@ -14,8 +14,8 @@ from medhelm.proof.manifest import read_manifest
 from medhelm.schema.run import MetricRef, RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.tables import notes
-from medhelm.tables.study import Panel, Study
-from medhelm.tables.table import Table
+from medhelm.tables.format.table import Table
+from medhelm.tables.study.study import Panel, Study
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import BenchmarkPage, Histogram, page_table

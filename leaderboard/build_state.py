@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from medhelm.tables.table import Settings, Table
+from medhelm.tables.format.table import Settings, Table
 from medhelm_leaderboard.files import Rank, Score
 from medhelm_leaderboard.pages import Download, PluginPage, Problem, ScoringPages, View
 

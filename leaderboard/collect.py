@@ -22,10 +22,10 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables.aggregations import Aggregations
-from medhelm.tables.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.results import read_scores, record_fault
-from medhelm.tables.selection import Data, GradedRun, choose_runs
+from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.selection import Data, GradedRun, choose_runs
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import TIE
-from medhelm.tables.column_kinds import count, number, text
-from medhelm.tables.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Layout, Row, Table, make_table
 from medhelm_leaderboard.files import Build, Rank, Score, read_build
 
 COLUMNS = (

@@ -10,7 +10,7 @@ from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
-from medhelm.tables.selection import is_ranked
+from medhelm.tables.study.selection import is_ranked
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.schema.score import Outcome
-from medhelm.tables.table import Kind, Table, Value
+from medhelm.tables.format.table import Kind, Table, Value
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
 

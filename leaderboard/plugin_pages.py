@@ -19,8 +19,8 @@ from msgspec import UNSET, UnsetType
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.page import Page
+from medhelm.tables.format.table import Table
 from medhelm.tables.published import Mark, PageData, PublishedRuns
-from medhelm.tables.table import Table
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
 from medhelm_leaderboard.instance_pages import Details, MetricLine

@@ -27,12 +27,12 @@ from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
 from medhelm.schema.score import Scoring
-from medhelm.tables.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
+from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results, read_scores
-from medhelm.tables.selection import GradedRun
-from medhelm.tables.study import Study
-from medhelm.tables.table import Settings, Table, Value
+from medhelm.tables.study.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
+from medhelm.tables.study.selection import GradedRun
+from medhelm.tables.study.study import Study
 from medhelm_leaderboard.pages import RunLine
 
 KEY_FILE = "publishing.key"

@@ -13,7 +13,7 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import JudgeLine, Problem, RunPage

@@ -12,13 +12,13 @@ from medhelm.errors import PluginError, RecordError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.page import Page
 from medhelm.schema.score import Scoring
-from medhelm.tables import formats
-from medhelm.tables.cells import Cell
+from medhelm.tables.format import formats
+from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.known_tables import find_tables, published_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
-from medhelm.tables.study import Study
-from medhelm.tables.table import Settings, Table
+from medhelm.tables.study.cells import Cell
+from medhelm.tables.study.study import Study
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.build_state import Made

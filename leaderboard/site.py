@@ -12,9 +12,9 @@ import msgspec
 from medhelm import __version__
 from medhelm.config import packaged_suites
 from medhelm.plugins.registry import Registry
-from medhelm.tables.aggregations import Aggregations
-from medhelm.tables.cells import Cell
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.cells import Cell
+from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import assets
 from medhelm_leaderboard.benchmark_pages import embedded

@@ -24,7 +24,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.instance_pages import AnswerLine, InstanceLine, JudgeReply, MetricLine

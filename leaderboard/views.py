@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from medhelm.tables.study import Study
+from medhelm.tables.study.study import Study
 from medhelm.tables.tabulate import categories, overall
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import View, ViewPage, page_table

@@ -20,7 +20,7 @@ import msgspec
 from medhelm.errors import MedhelmError
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.run import RunRecord
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import usable

@@ -89,16 +89,16 @@ if TYPE_CHECKING:
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
     from medhelm.stats.aggregation import by_label as by_label
     from medhelm.stats.aggregation import mean_of_defined as mean_of_defined
+    from medhelm.tables.format.table import Column as Column
+    from medhelm.tables.format.table import Layout as Layout
+    from medhelm.tables.format.table import Part as Part
+    from medhelm.tables.format.table import Table as Table
+    from medhelm.tables.format.table import make_table as make_table
     from medhelm.tables.published import Mark as Mark
     from medhelm.tables.published import PageData as PageData
     from medhelm.tables.published import PublishedRuns as PublishedRuns
     from medhelm.tables.results import Results as Results
     from medhelm.tables.results import load_results as load_results
-    from medhelm.tables.table import Column as Column
-    from medhelm.tables.table import Layout as Layout
-    from medhelm.tables.table import Part as Part
-    from medhelm.tables.table import Table as Table
-    from medhelm.tables.table import make_table as make_table
     from medhelm.tables.table_spec import TableRequest as TableRequest
     from medhelm.tables.table_spec import TableSpec as TableSpec
     from medhelm.tables.table_spec import publish_whole as publish_whole

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from medhelm.stats.aggregation import Floats, Ints  # noqa: E402
 from medhelm.stats.intervals import bootstrap, cluster_sums, score_interval  # noqa: E402
-from medhelm.tables.cells import OF_VALUES  # noqa: E402
+from medhelm.tables.study.cells import OF_VALUES  # noqa: E402
 
 DRAWS = 400
 EVEN = (5,) * 9

@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.stats.aggregation import Floats  # noqa: E402
 from medhelm.stats.intervals import bootstrap  # noqa: E402
-from medhelm.tables.ranking import Ranking  # noqa: E402
-from medhelm.tables.table import RankBy, Settings  # noqa: E402
+from medhelm.tables.format.table import RankBy, Settings  # noqa: E402
+from medhelm.tables.study.ranking import Ranking  # noqa: E402
 
 MODELS = 9
 DRAWS = 1000

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 WORK = """
 import resource, sys, time
 start = time.perf_counter()
-from medhelm.tables.formats import to_json
+from medhelm.tables.format.formats import to_json
 from medhelm.tables.results import load_results
 results = load_results(sys.argv[1])
 loaded = time.perf_counter()

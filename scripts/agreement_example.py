@@ -28,8 +28,8 @@ from medhelm.tables.clinicians.agreement import agreement_table
 from medhelm.tables.clinicians.corrected_scores import corrected_table
 from medhelm.tables.clinicians.rated_answers import load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
-from medhelm.tables.formats import render
-from medhelm.tables.table import Table
+from medhelm.tables.format.formats import render
+from medhelm.tables.format.table import Table
 from medhelm_benchmarks.noharm.experts.agreement import actions_table, differences_table
 from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
 from medhelm_benchmarks.noharm.experts.sheet import write_action_sheet

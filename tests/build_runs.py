@@ -33,7 +33,7 @@ from medhelm.stats.aggregation import by_position
 from medhelm.store import records
 from medhelm.store.records import Plan, cluster_key, instance_key
 from medhelm.store.runlog import encode_line
-from medhelm.tables.aggregations import Aggregations
+from medhelm.tables.study.aggregations import Aggregations
 
 SCHEMA = pa.schema(
     [

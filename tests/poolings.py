@@ -9,7 +9,7 @@ import msgspec
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.aggregation import Aggregation
 from medhelm.stats.aggregation import Floats, Pooling, by_position
-from medhelm.tables.aggregations import Aggregations
+from medhelm.tables.study.aggregations import Aggregations
 from tests.build_runs import EXACT
 
 

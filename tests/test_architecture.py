@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,8 @@ FLOORS = (
     "grading/jury",
     "grading",
     "plugins",
+    "tables/format",
+    "tables/study",
     "tables",
     "tables/clinicians",
     "runs",
@@ -80,18 +83,18 @@ OPEN = {
     "medhelm.store.appendlog",
     "medhelm.store.records",
     "medhelm.store.runlog",
-    "medhelm.tables.cells",
+    "medhelm.tables.study.cells",
     "medhelm.tables.clinicians.rated_answers",
     "medhelm.tables.clinicians.ratings",
-    "medhelm.tables.column_kinds",
-    "medhelm.tables.formats",
-    "medhelm.tables.makers",
+    "medhelm.tables.format.column_kinds",
+    "medhelm.tables.format.formats",
+    "medhelm.tables.study.makers",
     "medhelm.tables.notes",
-    "medhelm.tables.selection",
+    "medhelm.tables.study.selection",
     "medhelm.tables.slices",
-    "medhelm.tables.spreadsheet",
-    "medhelm.tables.study",
-    "medhelm.tables.table",
+    "medhelm.tables.format.spreadsheet",
+    "medhelm.tables.study.study",
+    "medhelm.tables.format.table",
     "medhelm.tables.table_spec",
 }
 """Every module of the core that a package of `benchmarks/` may import. A change of one of them may
@@ -312,6 +315,13 @@ def test_commands_that_need_no_heavy_package_load_none(argument: str) -> None:
     )
     loaded = set(done.stdout.rsplit("LOADED", 1)[1].split())
     assert not loaded & (HEAVY | {"hydra", "aiohttp"})
+
+
+def test_no_folder_is_crowded() -> None:
+    """A command a file: `cli` may have as many as there are commands."""
+    sizes = Counter(path.parent for path in (*files(), *package_files(), PACKAGE / "__init__.py"))
+    del sizes[PACKAGE / "cli"]
+    assert max(sizes.values()) <= 25, sizes.most_common(1)
 
 
 def test_modules_and_functions_stay_readable() -> None:

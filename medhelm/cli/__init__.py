@@ -26,7 +26,7 @@ from medhelm.plugins.commands import (
     find_commands,
     read_commands,
 )
-from medhelm.tables.console import drop_output
+from medhelm.tables.format.console import drop_output
 
 _LONG = 200
 """Letters of a path that are shown."""

@@ -27,7 +27,7 @@ from medhelm.data.fetch import FileStatus, Report, fetch, verify
 from medhelm.data.sources import file_path, hub_folder, is_there
 from medhelm.errors import DataError, UsageError
 from medhelm.schema.data import Benchmark, HubDataset, SourceFile
-from medhelm.tables.spreadsheet import csv_text
+from medhelm.tables.format.spreadsheet import csv_text
 
 _ACTIONS = {
     "fetch": "get the files that are missing or wrong",

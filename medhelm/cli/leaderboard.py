@@ -17,7 +17,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
-    from medhelm.tables.table import Table
+    from medhelm.tables.format.table import Table
     from medhelm_leaderboard.collect import Wanted
     from medhelm_leaderboard.site import Built
 
@@ -167,7 +167,7 @@ def _command(args: argparse.Namespace) -> str:
 
 def report(built: Built) -> None:
     """Print what a build did and how to open the site."""
-    from medhelm.tables.formats import clean
+    from medhelm.tables.format.formats import clean
 
     for problem in built.problems[:_MANY]:
         said = clean(f"{problem.where}: {problem.what}")  # names may hold a terminal's commands

@@ -31,7 +31,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import is_data_present
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.tables.console import open_uncut_console
+from medhelm.tables.format.console import open_uncut_console
 
 Entry = dict[str, Any]
 

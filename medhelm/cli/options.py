@@ -14,7 +14,7 @@ from medhelm.config import data_root
 from medhelm.data.sources import first_step
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.data import Benchmark, FileDataset
-from medhelm.tables.console import open_uncut_console
+from medhelm.tables.format.console import open_uncut_console
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def print_rows(
     `numbers` and `keys` name the columns that are never folded or shortened, `leaving` those that a
     narrow terminal leaves out, the first one first.
     """
-    from medhelm.tables.grid import Grid, Shown, print_grid
+    from medhelm.tables.format.grid import Grid, Shown, print_grid
 
     shown = [
         Shown(

@@ -10,7 +10,7 @@ from typing import Any
 from medhelm.errors import MedhelmError
 from medhelm.store.records import read_record
 from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.selection import choose_runs
+from medhelm.tables.study.selection import choose_runs
 
 
 def tables_command(gradings: Sequence[Path], results: Path) -> str:

@@ -27,7 +27,7 @@ from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
-from medhelm.tables.grid import shorten
+from medhelm.tables.format.grid import shorten
 
 _PLAIN_EVERY_S = 10.0
 _STATUS_EVERY_S = 0.25

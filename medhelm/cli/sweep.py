@@ -28,7 +28,7 @@ from medhelm.store.records import read_record
 _LATE: tuple[str, ...] = (
     "pyarrow.parquet",
     "pyarrow.json",
-    "medhelm.tables.formats",
+    "medhelm.tables.format.formats",
     "medhelm.tables.results",
 )
 _LOAD_AFTER_S = 0.5
@@ -61,7 +61,7 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
 def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> None:
     """Print the tables of finished runs and where all of it lies."""
     from medhelm.cli.printed_commands import tables_command
-    from medhelm.tables.formats import print_tables
+    from medhelm.tables.format.formats import print_tables
     from medhelm.tables.jury import brief
     from medhelm.tables.results import load_gradings
 

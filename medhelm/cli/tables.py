@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import PluginError, UsageError
-from medhelm.tables.console import drop_output
+from medhelm.tables.format.console import drop_output
 
 if TYPE_CHECKING:
+    from medhelm.tables.format.table import Settings, Table
     from medhelm.tables.known_tables import KnownTables
     from medhelm.tables.results import Results
-    from medhelm.tables.table import Settings, Table
     from medhelm.tables.table_spec import TableSpec
 
 _FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
@@ -113,7 +113,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def settings(args: argparse.Namespace, **more: Any) -> Settings:
     """Return the settings that the options name; raises UsageError."""
-    from medhelm.tables.table import Settings
+    from medhelm.tables.format.table import Settings
 
     return Settings(
         draws=args.draws, bootstrap_seed=args.bootstrap_seed, confidence=args.confidence, **more
@@ -163,7 +163,7 @@ def emit(tables: list[Table], form: str, out: str | None) -> None:
 
     A reader who has seen enough (`| head`) changes nothing of the command's exit code.
     """
-    from medhelm.tables import formats
+    from medhelm.tables.format import formats
 
     try:
         if out is not None:
@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
     from medhelm.tables.known_tables import find_tables
 
     if args.json_schema:
-        from medhelm.tables.table import json_schema
+        from medhelm.tables.format.table import json_schema
 
         print(json.dumps(json_schema(), indent=1))
         return 0

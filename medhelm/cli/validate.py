@@ -20,7 +20,7 @@ from medhelm.proof.checks import Finding
 from medhelm.proof.manifest import Facts, manifest_path
 from medhelm.proof.validation import Report, validate
 from medhelm.schema.data import Benchmark
-from medhelm.tables.console import open_uncut_console
+from medhelm.tables.format.console import open_uncut_console
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,10 +16,10 @@ from medhelm.stats.aggregation import Floats, Ints, ranks
 from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.store.records import cluster_key, find_gradings, instance_key, read_record
 from medhelm.tables import notes
-from medhelm.tables.cells import Keys, MetricScores
 from medhelm.tables.results import load_results
-from medhelm.tables.selection import is_ranked
-from medhelm.tables.study import Panel
+from medhelm.tables.study.cells import Keys, MetricScores
+from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.study.study import Panel
 
 CONFIDENCE = 0.95
 _LEAST_MODELS = 2

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import get_args
 
 from medhelm.schema.score import Outcome
-from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+from medhelm.tables.format.table import Column
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 

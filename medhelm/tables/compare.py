@@ -30,10 +30,10 @@ from medhelm.stats.intervals import (
     swap_differences,
 )
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell, shared_pooling
 from medhelm.tables.columns import COMPARE
-from medhelm.tables.study import Study
-from medhelm.tables.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.study.cells import Cell, shared_pooling
+from medhelm.tables.study.study import Study
 
 LAYOUT = Layout(
     leaving=("correlation", "test", "n"),

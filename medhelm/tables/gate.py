@@ -22,13 +22,12 @@ from medhelm.plugins.profiles import Profile
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell
+from medhelm.tables.format.table import Part, Row, Settings, Table, Value, make_table
 from medhelm.tables.gate_columns import COLUMNS, LAYOUT
-from medhelm.tables.makers import made_itself
-from medhelm.tables.selection import is_ranked
-from medhelm.tables.slices import Metadata
-from medhelm.tables.study import Estimate, Study
-from medhelm.tables.table import Part, Row, Settings, Table, Value, make_table
+from medhelm.tables.study.cells import Cell, Metadata
+from medhelm.tables.study.makers import made_itself
+from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.study.study import Estimate, Study
 from medhelm.tables.thresholds import Bar
 from medhelm.tables.verdicts import Decision, Verdict, cases_needed, decide, over_all, rule_in_words
 

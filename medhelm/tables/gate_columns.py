@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medhelm.tables.column_kinds import count, number, text
-from medhelm.tables.table import Layout
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Layout
 
 COLUMNS = (
     text("level", "model: over all thresholds; threshold: one of them"),

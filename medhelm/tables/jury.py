@@ -15,11 +15,11 @@ from medhelm.grading.jury.panel import MISSING
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.tables import notes
-from medhelm.tables.jackknife import jackknife
+from medhelm.tables.format.table import Layout, Part, Row, Table, make_table
 from medhelm.tables.jury_columns import JURY as COLUMNS
 from medhelm.tables.jury_ratings import Jury
-from medhelm.tables.study import Estimate, Study
-from medhelm.tables.table import Layout, Part, Row, Table, make_table
+from medhelm.tables.study.jackknife import jackknife
+from medhelm.tables.study.study import Estimate, Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+from medhelm.tables.format.table import Column
 
 JURY = (
     text("level", "agreement, judge, model, or left out: a model's score without one judge"),

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, Ints, Pooling
-from medhelm.tables.cells import Answers, Cell, Keys, MetricScores, means
-from medhelm.tables.study import Estimate, Panel, Study, estimate
+from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, means
+from medhelm.tables.study.study import Estimate, Panel, Study, estimate
 
 _NONE = Answers(
     ids=np.empty(0, np.uint64),

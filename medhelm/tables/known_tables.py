@@ -24,7 +24,7 @@ from medhelm.plugins.discovery import (
     plugin_name,
 )
 from medhelm.tables import builtin
-from medhelm.tables.table import Table
+from medhelm.tables.format.table import Table
 from medhelm.tables.table_spec import TableRequest, TableSpec
 
 _MODULE = "tables"

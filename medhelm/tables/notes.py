@@ -12,33 +12,29 @@ from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_prompt
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
-from medhelm.tables.cells import MIN_COVERAGE, MIN_READ, Cell
-from medhelm.tables.study import Panel, Study
-from medhelm.tables.table import Value
+from medhelm.tables.format.flags import MARKS
+from medhelm.tables.format.table import Value
+from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
+from medhelm.tables.study.study import Panel, Study
 
 _MANY = 10
 
 NOT_GRADED = "not graded"
 """Gives the reason for no rank on a benchmark whose run is stored but has no grading."""
 
-FLAGS = {
-    "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
-    "unread": (
-        "R",
-        f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
-    ),
-    "cut": ("T", "answers ended at the output budget"),
-    "partial": ("P", "the run was stopped before its end"),
-    "parts": (
-        "M",
-        "some parts of the benchmark have no instance with a value; the mean is over the rest",
-    ),
-    "budget": ("B", "the model's own output budget replaced the benchmark's"),
-    "drift": ("D", "an endpoint served more than one model id or fingerprint"),
-    "usage": ("U", "usage of some requests is unknown and not in the cost"),
-    "judges": ("J", "a judge is missing on some answers; `medhelm tables --table jury` names it"),
-    "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
+_MEANINGS = {
+    "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",
+    "unread": f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
+    "cut": "answers ended at the output budget",
+    "partial": "the run was stopped before its end",
+    "parts": "some parts of the benchmark have no instance with a value; the mean is over the rest",
+    "budget": "the model's own output budget replaced the benchmark's",
+    "drift": "an endpoint served more than one model id or fingerprint",
+    "usage": "usage of some requests is unknown and not in the cost",
+    "judges": "a judge is missing on some answers; `medhelm tables --table jury` names it",
+    "self": "one of the judges is the model itself; `medhelm tables --table jury`",
 }
+FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
 """Flag -> the mark in text formats, and what it means."""
 
 

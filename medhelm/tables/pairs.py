@@ -15,9 +15,9 @@ from medhelm.stats.intervals import PERMUTATIONS, percentile_ends
 from medhelm.tables import notes
 from medhelm.tables.columns import PAIRS, RANKS
 from medhelm.tables.compare import pair
-from medhelm.tables.pair_tests import permutation_ps
-from medhelm.tables.study import Study
-from medhelm.tables.table import Layout, Row, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.study.pair_tests import permutation_ps
+from medhelm.tables.study.study import Study
 
 
 def pairs(study: Study) -> Table:

@@ -12,8 +12,8 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints
 from medhelm.tables import notes
 from medhelm.tables.columns import MDE
-from medhelm.tables.study import Panel, Study
-from medhelm.tables.table import Layout, Row, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.study.study import Panel, Study
 
 _BEYOND = (
     "The MDE is more than the range on {}: with so few instances no difference of two models, not "

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from medhelm.schema.score import Scoring
 
 if TYPE_CHECKING:  # every command loads the plugins that return these; few make a table
-    from medhelm.tables.slices import Metadata
-    from medhelm.tables.study import Study
-    from medhelm.tables.table import Table
+    from medhelm.tables.format.table import Table
+    from medhelm.tables.study.cells import Metadata
+    from medhelm.tables.study.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)

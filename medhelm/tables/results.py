@@ -26,8 +26,13 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables.aggregations import Aggregations
-from medhelm.tables.cells import (
+from medhelm.tables.compare import compare
+from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
+from medhelm.tables.gate import Unread, gate
+from medhelm.tables.known_tables import KnownTables, find_tables, made_table
+from medhelm.tables.notes import NOT_GRADED
+from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.cells import (
     BY_POSITION,
     COLUMNS,
     METADATA_COLUMNS,
@@ -35,13 +40,8 @@ from medhelm.tables.cells import (
     read_cell,
     read_metadata,
 )
-from medhelm.tables.compare import compare
-from medhelm.tables.gate import Unread, gate
-from medhelm.tables.known_tables import KnownTables, find_tables, made_table
-from medhelm.tables.notes import NOT_GRADED
-from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
-from medhelm.tables.study import Study
-from medhelm.tables.table import MdeScale, RankBy, Settings, Table
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import known_metrics, resolve
 from medhelm.tables.verdicts import Decision

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell
 from medhelm.tables.columns import SLICES
-from medhelm.tables.study import Panel, Study, estimate, restrict
-from medhelm.tables.table import Layout, Row, Table, make_table
-
-Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
-"""Reads the metadata of a cell's instances by id."""
+from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.study.cells import Metadata
+from medhelm.tables.study.study import Panel, Study, estimate, restrict
 
 
 def slices(study: Study, by: str | None, metadata: Metadata) -> Table:

@@ -9,10 +9,10 @@ from medhelm.models.costs import upper_bound, usd
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
 from medhelm.tables import notes
-from medhelm.tables.column_kinds import count, number
 from medhelm.tables.columns import COST
-from medhelm.tables.study import Study
-from medhelm.tables.table import Column, Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, number
+from medhelm.tables.format.table import Column, Layout, Row, Table, make_table
+from medhelm.tables.study.study import Study
 
 _WITH_JURY = tuple(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("", "_upper"))
 """Columns of the cost table that are shown where judges were asked, and only there."""

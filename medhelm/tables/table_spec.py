@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from medhelm.tables.slices import Metadata
-from medhelm.tables.study import Study
-from medhelm.tables.table import Column, Table
+from medhelm.tables.format.table import Column, Table
+from medhelm.tables.study.cells import Metadata
+from medhelm.tables.study.study import Study
 
 Option = Literal["by", "metrics", "mde"]
 

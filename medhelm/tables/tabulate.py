@@ -17,12 +17,12 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
-from medhelm.tables.cells import Cell
 from medhelm.tables.columns import BENCHMARKS, CATEGORIES, OUTCOMES, OVERALL
+from medhelm.tables.format.table import Column, Layout, RankBy, Row, Table, make_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.spending import cost_columns, jury_usage, usage_columns
-from medhelm.tables.study import Estimate, Panel, Study
-from medhelm.tables.table import Column, Layout, RankBy, Row, Table, make_table
+from medhelm.tables.study.cells import Cell
+from medhelm.tables.study.study import Estimate, Panel, Study
 
 _BY: Mapping[RankBy, str] = {
     "half": "win rate (a tie counts half)",

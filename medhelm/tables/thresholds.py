@@ -13,7 +13,7 @@ from medhelm.grading.jury.metric import offline_jury
 from medhelm.plugins.profiles import Profile, Threshold
 from medhelm.plugins.registry import Registry
 from medhelm.schema.run import MetricRef
-from medhelm.tables.cells import Cell
+from medhelm.tables.study.cells import Cell
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
-from medhelm.tables import compare, formats, gate_columns
-from medhelm.tables.console import open_console
-from medhelm.tables.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
-from medhelm.tables.layout import shown
+from medhelm.tables import compare, gate_columns
+from medhelm.tables.format import formats
+from medhelm.tables.format.console import open_console
+from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
+from medhelm.tables.format.layout import shown
+from medhelm.tables.format.table import Settings, Table, make_table
 from medhelm.tables.results import load_results
-from medhelm.tables.table import Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts import columns as action_columns
 from medhelm_leaderboard.diff import COLUMNS as DIFF
 from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT

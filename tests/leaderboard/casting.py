@@ -13,7 +13,7 @@ import medhelm
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.site import Built, SiteOptions, build_site
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from medhelm.config import packaged_suites
-from medhelm.tables.table import Table
+from medhelm.tables.format.table import Table
 from tests.leaderboard.browsing import Opens, World, at, grid, rows_by_name, spelled
 from tests.leaderboard.casting import CLOSED
 from tests.leaderboard.worlds import BENCHMARKS, MODELS

@@ -19,7 +19,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.diff import diff
 from medhelm_leaderboard.files import as_script

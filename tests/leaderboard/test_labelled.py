@@ -16,8 +16,8 @@ import pytest
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.store.records import find_gradings
+from medhelm.tables.format.table import Settings
 from medhelm.tables.results import load_results
-from medhelm.tables.table import Settings
 from medhelm_benchmarks.noharm.page.labels import LabelLine, action_lines, label_lines
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_leaderboard.diff import diff

@@ -18,7 +18,7 @@ from medhelm.errors import PluginError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.episode import Episode
 from medhelm.store.records import instance_key
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import run_pages, worker_pool
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.plugin_pages import PluginDetails

@@ -17,9 +17,9 @@ from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunRecord
 from medhelm.store.records import read_record
+from medhelm.tables.format.table import Settings
 from medhelm.tables.results import load_results
-from medhelm.tables.selection import GradedRun
-from medhelm.tables.table import Settings
+from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from tests.build_runs import items, write_run
 

@@ -19,7 +19,7 @@ import pytest
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.store.records import find_gradings, read_record
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import first_page, worker_pool
 from medhelm_leaderboard import site as site_module
 from medhelm_leaderboard.collect import Wanted

@@ -20,7 +20,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Scoring
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from medhelm_benchmarks import mimiciv_billing_code
 from medhelm_benchmarks.ehrsql import metrics as ehrsql
 from medhelm_metrics import label_sets

@@ -15,7 +15,7 @@ from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Items
 from medhelm.schema.model import InstanceModel, ModelSpec
-from medhelm.tables.selection import is_ranked
+from medhelm.tables.study.selection import is_ranked
 
 
 def benchmark(answer: str, labels: tuple[str, ...] = ()) -> Benchmark:

@@ -11,9 +11,9 @@ from medhelm.models.costs import upper_bound
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JUDGE, Party, UsageTotals
 from medhelm.store.records import read_record
+from medhelm.tables.format.table import Settings
 from medhelm.tables.results import load_results
 from medhelm.tables.spending import Spend, add_spends
-from medhelm.tables.table import Settings
 from tests.build_runs import Item, write_run
 from tests.published import published
 

@@ -24,7 +24,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.stats.intervals import wilson
 from medhelm.store import records
 from medhelm.tables.results import read_scores
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.selection import GradedRun
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'

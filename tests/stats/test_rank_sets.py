@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medhelm.tables.ranking import Ranking
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
+from medhelm.tables.study.ranking import Ranking
 from perf import ranks as simulation
 
 

@@ -14,9 +14,9 @@ from medhelm.files import seals
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.store.records import Plan
-from medhelm.tables.cells import COLUMNS
 from medhelm.tables.results import load_results, read_scores
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.cells import COLUMNS
+from medhelm.tables.study.selection import GradedRun
 from tests.build_runs import forget_hash
 from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
 from tests.server import serve_in_thread

@@ -10,7 +10,7 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_gradings, read_record
-from medhelm.tables.formats import to_terminal
+from medhelm.tables.format.formats import to_terminal
 from tests.server import Reply, serve_in_thread
 
 

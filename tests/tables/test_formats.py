@@ -18,10 +18,18 @@ import pytest
 from medhelm.errors import UsageError
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
-from medhelm.tables import formats
 from medhelm.tables.columns import OVERALL
+from medhelm.tables.format import formats
+from medhelm.tables.format.table import (
+    SCHEMA,
+    Column,
+    Document,
+    Settings,
+    Table,
+    json_schema,
+    make_table,
+)
 from medhelm.tables.results import load_results
-from medhelm.tables.table import SCHEMA, Column, Document, Settings, Table, json_schema, make_table
 from tests.build_runs import Item, items, write_run, write_suite
 
 COLUMNS = (

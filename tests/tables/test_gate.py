@@ -24,9 +24,9 @@ from medhelm.plugins.profiles import Threshold, packaged_profiles, read_profile
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef
+from medhelm.tables.format.table import Document, Settings, Table
 from medhelm.tables.gate_columns import COLUMNS
 from medhelm.tables.results import load_results
-from medhelm.tables.table import Document, Settings, Table
 from medhelm.tables.thresholds import Bar, known_metrics, resolve
 from medhelm.tables.verdicts import EXIT_CODES, cases_needed, decide, over_all
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases

@@ -21,9 +21,9 @@ from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
+from medhelm.tables.format.table import Document, Settings, Table
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import load_gradings, load_results
-from medhelm.tables.table import Document, Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 
 FEW = Settings(draws=200)

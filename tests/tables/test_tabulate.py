@@ -18,10 +18,10 @@ from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import MetricRef, UsageTotals
 from medhelm.stats.intervals import wilson
 from medhelm.tables import tabulate
-from medhelm.tables.formats import to_json
+from medhelm.tables.format.formats import to_json
+from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.results import Results, load_results
 from medhelm.tables.spending import spend
-from medhelm.tables.table import Settings, Table
 from tests.build_runs import EXACT, Item, items, write_run
 
 FEW = Settings(draws=200)

@@ -15,7 +15,7 @@ from medhelm.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medhelm.tables.table import Table
+    from medhelm.tables.format.table import Table
     from medhelm_benchmarks.noharm.experts.ratings import RatedActions
     from medhelm_benchmarks.noharm.rules.cases import Case
 

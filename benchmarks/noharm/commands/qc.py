@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
-    from medhelm.tables import formats
+    from medhelm.tables.format import formats
     from medhelm_benchmarks.noharm.rules.embed import load_embedder
     from medhelm_benchmarks.noharm.rules.origins import read_origins
     from medhelm_benchmarks.noharm.rules.quality import check_cases

@@ -16,8 +16,8 @@ from medhelm.errors import UsageError
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import common_pairs, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate, seed_of
-from medhelm.tables.spreadsheet import guard
-from medhelm.tables.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.spreadsheet import guard
+from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts import measures
 from medhelm_benchmarks.noharm.experts.columns import (
     ACTIONS,

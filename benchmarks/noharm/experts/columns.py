@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column, Layout
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+from medhelm.tables.format.table import Column, Layout
 
 
 def _with_interval(

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from medhelm.errors import DataError, closest
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.tables.clinicians.ratings import check_columns, whole_number
-from medhelm.tables.spreadsheet import guard, read_filled
+from medhelm.tables.format.spreadsheet import guard, read_filled
 from medhelm_benchmarks.noharm.rules.cases import Action, Case, Validation
 from medhelm_benchmarks.noharm.rules.experts import Sheets
 

@@ -13,7 +13,7 @@ from medhelm.schema.episode import Episode
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.selection import Data, GradedRun, choose_runs, is_ranked
+from medhelm.tables.study.selection import Data, GradedRun, choose_runs, is_ranked
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
 

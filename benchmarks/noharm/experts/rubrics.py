@@ -14,7 +14,7 @@ import numpy as np
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
-from medhelm.tables.table import Layout, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.table import Layout, Row, Settings, Table, Value, make_table
 from medhelm_benchmarks.noharm.experts.columns import RUBRICS
 from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case

@@ -13,7 +13,7 @@ import numpy as np
 
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import seed_of
-from medhelm.tables.table import Layout, Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts.columns import SENSITIVITY
 from medhelm_benchmarks.noharm.experts.rubrics import (
     PANELS,

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from medhelm.store.records import order_key
-from medhelm.tables.spreadsheet import refuse_present, to_csv, write_whole
+from medhelm.tables.format.spreadsheet import refuse_present, to_csv, write_whole
 from medhelm_benchmarks.noharm.rules.cases import Action, Case
 
 PAGE_SUFFIX = ".cases.html"

@@ -12,7 +12,7 @@ from medhelm.errors import RecordError
 from medhelm_benchmarks.noharm.page.labels import action_lines, label_lines
 
 if TYPE_CHECKING:
-    from medhelm.tables.table import Table
+    from medhelm.tables.format.table import Table
     from medhelm_benchmarks.noharm.tables.validity import Validity
 
 _HERE = Path(__file__).parent

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from medhelm.schema.aggregation import pooled_share
 from medhelm.stats.aggregation import Floats, Pooling, worst_case
 from medhelm.tables import notes
-from medhelm.tables.cells import MIN_READ, Cell, Keys, MetricScores
-from medhelm.tables.makers import made_itself
-from medhelm.tables.slices import Metadata, instance_tags
-from medhelm.tables.study import Estimate, Study, estimate
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.format.table import Row, Table, make_table
+from medhelm.tables.slices import instance_tags
+from medhelm.tables.study.cells import MIN_READ, Cell, Keys, Metadata, MetricScores
+from medhelm.tables.study.makers import made_itself
+from medhelm.tables.study.study import Estimate, Study, estimate
 from medhelm.tables.table_spec import TableSpec
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES

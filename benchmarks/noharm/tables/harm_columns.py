@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medhelm.tables.column_kinds import count, ends, number, text, yes
-from medhelm.tables.table import Column, Layout, Part
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+from medhelm.tables.format.table import Column, Layout, Part
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
 
 KINDS = ("omission", "commission")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medhelm.tables.column_kinds import count, number, text
-from medhelm.tables.table import Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Row, Table, make_table
 from medhelm_benchmarks.noharm.rules.origins import ORIGINS, TRAPS
 
 _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}

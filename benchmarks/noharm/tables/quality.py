@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from medhelm.tables.table import Column, Row, Table, make_table
+from medhelm.tables.format.table import Column, Row, Table, make_table
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     CONFIDENCE,

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from medhelm.schema.data import VALIDATION
-from medhelm.tables.slices import Metadata, instance_tags
-from medhelm.tables.study import Panel
+from medhelm.tables.slices import instance_tags
+from medhelm.tables.study.cells import Metadata
+from medhelm.tables.study.study import Panel
 
 UNVALIDATED = (
     "Ratings of synthetic cases are not validated by clinicians: scores on them show how a model "

@@ -22,7 +22,7 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import Interval, percentile, seed_of
 from medhelm.tables.clinicians.agreement_columns import AGREEMENT
 from medhelm.tables.clinicians.rated_answers import Rated
-from medhelm.tables.table import Layout, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.table import Layout, Row, Settings, Table, Value, make_table
 
 ZScores = Literal["before", "after"]
 """Chooses whether clinicians' ratings are z-scored before averaging, or their plain mean after."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medhelm.tables.table import Column, Kind
+from medhelm.tables.format.table import Column, Kind
 
 
 def _column(

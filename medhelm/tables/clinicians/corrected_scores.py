@@ -18,7 +18,7 @@ from medhelm.tables.clinicians.agreement import (
 )
 from medhelm.tables.clinicians.agreement_columns import CORRECTED, SHARES
 from medhelm.tables.clinicians.rated_answers import Rated, RunScores
-from medhelm.tables.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 
 _RANDOM = (
     "Right where the rated answers are a random sample of all, as a sheet of --template is within "

@@ -17,10 +17,10 @@ from medhelm.schema.score import Scoring
 from medhelm.similarity.bertscore import is_bertscore
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.store.records import find_gradings, find_unreadable, instance_key, read_record
-from medhelm.tables.arrow import codes, numbers
 from medhelm.tables.clinicians.ratings import Answer, Rating, composite
 from medhelm.tables.results import read_scores
-from medhelm.tables.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.arrow import codes, numbers
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 
 OVERLAP = "rouge_l"
 """The metric that, with any BERTScore, is shown beside the jury where a run has it."""

@@ -18,7 +18,7 @@ import msgspec
 from medhelm.errors import DataError
 from medhelm.files.durable import why
 from medhelm.schema.data import Rubric
-from medhelm.tables.spreadsheet import read_filled
+from medhelm.tables.format.spreadsheet import read_filled
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"

@@ -24,8 +24,8 @@ from medhelm.store.records import instance_key, order_key, read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import RunScores, check_one_jury, graded_runs, read_run
 from medhelm.tables.clinicians.ratings import Key, KeyItem, key_path
-from medhelm.tables.selection import Data, choose_runs, is_ranked
-from medhelm.tables.spreadsheet import refuse_present, to_csv, write_whole
+from medhelm.tables.format.spreadsheet import refuse_present, to_csv, write_whole
+from medhelm.tables.study.selection import Data, choose_runs, is_ranked
 
 PER_BENCHMARK = 30
 THIRDS = 3

@@ -22,9 +22,15 @@ from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.stats.student_t import t_quantile
 from medhelm.tables.clinicians.ratings import check_columns, whole_number
-from medhelm.tables.column_kinds import count, ends, number, text
-from medhelm.tables.spreadsheet import guard, read_filled, refuse_present, to_csv, write_whole
-from medhelm.tables.table import Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.spreadsheet import (
+    guard,
+    read_filled,
+    refuse_present,
+    to_csv,
+    write_whole,
+)
+from medhelm.tables.format.table import Row, Settings, Table, make_table
 
 COVERAGE = "comprehensiveness"
 _SHEET = ("item", "rater", "subcategory", "tasks", "choices", "answer")

@@ -19,7 +19,7 @@ from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_gradings
-from medhelm.tables.formats import to_terminal
+from medhelm.tables.format.formats import to_terminal
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, parse_case
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases

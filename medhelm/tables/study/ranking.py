@@ -14,7 +14,7 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints, WinDefinition
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
 from medhelm.stats.rank_sets import clearly_better, macro_errors, rank_sets
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 
 
 @dataclass(frozen=True)

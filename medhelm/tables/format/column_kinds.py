@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medhelm.tables.table import Column
+from medhelm.tables.format.table import Column
 
 
 def text(name: str, description: str, heading: str = "") -> Column:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from medhelm.schema.data import MADE_BY
 from medhelm.store.records import is_same_model
-from medhelm.tables.cells import Cell
-from medhelm.tables.slices import Metadata
+from medhelm.tables.study.cells import Cell, Metadata
 
 
 def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.tables.console import UNCUT, open_console
-from medhelm.tables.grid import Grid, Shown, fit, lines, no_room, print_lines
-from medhelm.tables.layout import MOST_ROWS, cut, leaving, shown
-from medhelm.tables.notes import FLAGS
-from medhelm.tables.spreadsheet import csv_text
-from medhelm.tables.table import Column, Table, Value, to_document
+from medhelm.tables.format.console import UNCUT, open_console
+from medhelm.tables.format.flags import MARKS
+from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
+from medhelm.tables.format.layout import MOST_ROWS, cut, leaving, shown
+from medhelm.tables.format.spreadsheet import csv_text
+from medhelm.tables.format.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
 
 def _value_text(column: Column, value: str | int | float | bool) -> str:
     if column.name == "flags":
-        return "".join(FLAGS[word][0] for word in str(value).split())
+        return "".join(MARKS[word] for word in str(value).split())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if column.type == "number":

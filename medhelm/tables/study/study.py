@@ -28,11 +28,11 @@ from medhelm.stats.intervals import (
     effective_clusters,
     seed_of,
 )
-from medhelm.tables.cells import Cell, Keys, MetricScores
-from medhelm.tables.ranking import Ranking
-from medhelm.tables.score_intervals import interval_of
-from medhelm.tables.selection import is_ranked
-from medhelm.tables.table import RankBy, Settings
+from medhelm.tables.format.table import RankBy, Settings
+from medhelm.tables.study.cells import Cell, Keys, MetricScores
+from medhelm.tables.study.ranking import Ranking
+from medhelm.tables.study.score_intervals import interval_of
+from medhelm.tables.study.selection import is_ranked
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 from medhelm.schema.aggregation import MEAN
 from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
 from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
-from medhelm.tables.cells import shared_pooling
-from medhelm.tables.study import Study, placed_sums
+from medhelm.tables.study.cells import shared_pooling
+from medhelm.tables.study.study import Study, placed_sums
 
 _NUMBERS = 200_000
 """Swapped differences held for one first model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medhelm.tables.table import Column, Table, Value
+from medhelm.tables.format.table import Column, Table, Value
 
 MOST_ROWS = 1000
 """Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,9 @@ from medhelm.schema.run import MetricRef, RunRecord
 from medhelm.schema.score import FLOORED
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling, by_position
 from medhelm.store.records import bare_name
-from medhelm.tables.aggregations import Aggregations
-from medhelm.tables.arrow import codes, lists, maps, numbers
-from medhelm.tables.selection import GradedRun
+from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import codes, lists, maps, numbers
+from medhelm.tables.study.selection import GradedRun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,6 +174,10 @@ class Cell:
             return False
         counts = [name for name in pooling.names if name.startswith("count/")]
         return not pooling.columns(sums, counts).any(axis=0).all()
+
+
+Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
+"""Reads the metadata of a cell's instances by id."""
 
 
 def shared_pooling(scores: Sequence[MetricScores], benchmark: str) -> Pooling:

@@ -1,0 +1,1 @@
+"""A table as a value, and how it is printed and written."""
