@@ -144,7 +144,7 @@ _HOMES = {
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
-    "tables.table": ("Column", "Layout", "Part", "Table", "make_table"),
+    "tables.format.table": ("Column", "Layout", "Part", "Table", "make_table"),
     "tables.table_spec": ("TableRequest", "TableSpec", "publish_whole"),
     "schema.data": (
         "Benchmark",
