@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,12 +328,15 @@ _TELLING = {
     name: frozenset((*spoken.answer, *spoken.choose, *spoken.option, *spoken.right))
     for name, spoken in LANGUAGES.items()
 }
+_TOLD = tuple(frozenset().union(*_TELLING.values()))
 
 
-def languages_of(text: str) -> list[str]:
+@lru_cache(maxsize=4)
+def languages_of(text: str) -> tuple[str, ...]:
     """Return the languages of which a text holds a word that can state an answer."""
     lower = text.lower()
-    return [name for name, telling in _TELLING.items() if any(word in lower for word in telling)]
+    found = [word for word in _TOLD if word in lower]
+    return tuple(name for name, telling in _TELLING.items() if not telling.isdisjoint(found))
 
 
 def words(kind: str) -> str:
