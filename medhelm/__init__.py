@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from medhelm.schema.aggregation import pooled_share as pooled_share
     from medhelm.schema.data import Benchmark as Benchmark
     from medhelm.schema.data import Criterion as Criterion
+    from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
     from medhelm.schema.data import Instance as Instance
@@ -149,6 +150,7 @@ _HOMES = {
     "schema.data": (
         "Benchmark",
         "Criterion",
+        "Exposure",
         "FileDataset",
         "HubDataset",
         "Instance",

@@ -3,8 +3,8 @@
     python scripts/benchmarks_page.py [--check]
 
 Facts come from the plugins, numbers from `benchmarks/manifests/` (written by `medhelm validate
---update`), so that neither needs the data. The words on scoring and on mended faults stand in
-`scripts/benchmark_words.yaml`; a benchmark without them is an error, and so are words of none.
+--update`), so that neither needs the data. The words on mended faults are a benchmark's own
+(`mended`) or lie in `scripts/benchmark_words.yaml`; a benchmark without them is an error.
 `--check` writes nothing and fails where the page is not what would be written.
 """
 
@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 WORDS = Path(__file__).resolve().parent / "benchmark_words.yaml"
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([^/]+)/(.+)")
+_SHARED = {"exact_match": "letter", JURY: "jury"}
+"""The shared words that say how a main metric scores."""
 _PLACE = re.compile(r"[\w./-]*<[^<>`]+>(?:[\w./<>-]*[\w>])?")
 """A path with a placeholder, such as <data dir>/headqa."""
 
@@ -42,15 +44,32 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Known faults of data, prompt or scorer, and what is done about each."""
 
 
-def read_words(names: Sequence[str]) -> Mapping[str, Words]:
-    """Return the words of these benchmarks; raises SystemExit for one without or one too many."""
+def read_words(benchmarks: Sequence[Benchmark], registry: Registry) -> Mapping[str, Words]:
+    """Return the words of each benchmark: of its own `mended`, else of the file of words.
+
+    Raises SystemExit for one that has them in neither or in both places, and for words of none.
+    """
     import yaml
 
     values = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
-    del values["_shared"]
-    if others := sorted(values.keys() ^ set(names)):
+    shared = values.pop("_shared")
+    own = {b.name: b for b in benchmarks if b.mended}
+    if others := sorted((values.keys() | own) ^ {b.name for b in benchmarks}):
         raise SystemExit(f"{WORDS.name} and the benchmarks differ in: {', '.join(others)}")
-    return msgspec.convert(values, dict[str, Words])
+    if both := sorted(values.keys() & own):
+        raise SystemExit(f"{WORDS.name} has words of what says them itself: {', '.join(both)}")
+    words = dict(msgspec.convert(values, dict[str, Words]))
+    for name, benchmark in own.items():
+        main = benchmark.metrics[0]
+        scoring = shared.get(_SHARED.get(main, ""), "") or _of_metric(main, registry)
+        words[name] = Words(scoring=scoring, mended=benchmark.mended)
+    return words
+
+
+def _of_metric(name: str, registry: Registry) -> str:
+    """Return what the class of a metric says of its rule, in one paragraph."""
+    text = type(registry.metric(name)).__doc__ or ""
+    return f"`{name}`: {' '.join(text.split())}"
 
 
 def built_in(registry: Registry) -> list[Benchmark]:
@@ -65,7 +84,7 @@ def render() -> str:
     """Return the page."""
     registry = load_registry()
     own = built_in(registry)
-    words = read_words([b.name for b in own])
+    words = read_words(own, registry)
     lines = [
         "# Benchmarks",
         "",
@@ -181,6 +200,12 @@ def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, s
         f"{benchmark.max_output_tokens:,} tokens, {benchmark.reasoning_output_tokens:,} for a model "
         "that thinks",
     )
+    if benchmark.unverified:
+        yield "Unverified", "written to the published layout, never tried on the real file"
+    if since := benchmark.exposure.public_since:
+        yield "Public since", since
+    if benchmark.exposure.overlaps:
+        yield "Known overlaps", " ".join(benchmark.exposure.overlaps)
     may = "may" if benchmark.redistributable else "may not"
     yield "Licence", f"{benchmark.licence}; text {may} be republished"
     yield "Citation", benchmark.citation

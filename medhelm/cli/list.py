@@ -74,6 +74,8 @@ def _benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Entry:
         "metrics": list(benchmark.metrics),
         "has_samples": benchmark.samples is not None and benchmark.samples.is_file(),
         "has_full_data": is_data_present(benchmark, root),
+        "public_since": benchmark.exposure.public_since or None,
+        "unverified": benchmark.unverified,
         "origin": benchmark.origin,
     }
 
@@ -248,9 +250,15 @@ def _show_benchmarks(entries: Sequence[Entry]) -> None:
             "full" if e["has_full_data"] else "samples" if e["has_samples"] else "none"
             for e in entries
         ],
+        "public since": [
+            e["public_since"] or ("?" if e["access"] == "public" else "–") for e in entries
+        ],
+        "note": ["unverified" * e["unverified"] for e in entries],
     }
-    leaving = ("title", "metrics", "subcategory", "access")
+    leaving = ("title", "metrics", "subcategory", "access", "public since")
     print_rows(columns, numbers=("n",), keys=("name",), leaving=leaving)
+    if any(e["unverified"] for e in entries):
+        print("unverified: written to the published layout, never tried on the real file.")
 
 
 def _show_models(entries: Sequence[Entry]) -> None:

@@ -17,6 +17,7 @@ from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import is_bertscore
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?|")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -55,6 +56,11 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
         raise PluginError(f"{where}: an evaluate metric may be secondary only, not the first")
     if is_bertscore(benchmark.metrics[0]):
         raise PluginError(f"{where}: BERTScore may be secondary only, not the first")
+    if not _DATE.fullmatch(since := benchmark.exposure.public_since):
+        raise PluginError(
+            f"{where}: exposure.public_since {since!r} is not a date; write YYYY, YYYY-MM or "
+            "YYYY-MM-DD"
+        )
     if benchmark.max_output_tokens < 1 or benchmark.reasoning_output_tokens < 1:
         raise PluginError(f"{where}: output budgets must be at least 1 token")
 

@@ -17,6 +17,7 @@ from medhelm.schema.data import (
     AnswerKind,
     Benchmark,
     DataClass,
+    Exposure,
     FileDataset,
     HubDataset,
     Instance,
@@ -100,14 +101,18 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     citation: str = ""
     expected_instances: dict[str, int] = {}
     cluster: str = ""
+    exposure: Exposure = Exposure()
+    unverified: bool = False
+    mended: tuple[str, ...] = ()
 
 
 _LEVELS: dict[str, type[msgspec.Struct]] = {
     "dataset": _Dataset,
     "instance": _Mapping,
     "published": _Published,
+    "exposure": Exposure,
 }
-_OWN_LEVELS = frozenset(_LEVELS)
+_OWN_LEVELS = frozenset({"dataset", "instance", "published"})
 _FILES = "files: [{name: notes.csv}]"
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 

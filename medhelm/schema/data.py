@@ -142,6 +142,16 @@ class Prompt:
     text: str
 
 
+class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Since when a model can have read the test items, and where else they occur."""
+
+    public_since: str = ""
+    """When the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
+    known, or not public."""
+    overlaps: tuple[str, ...] = ()
+    """Other sets that share items or sources with it, each in a sentence."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Phrasing:
     """A reply by which `medhelm validate` tries the reading of one instance's answer."""
@@ -222,6 +232,11 @@ class Benchmark:
     """Number of instances of each split of the full data."""
     cluster: str = ""
     """Names the unit of `Instance.cluster` ('note'). If it is empty, instances are independent."""
+    exposure: Exposure = Exposure()
+    unverified: bool = False
+    """True if the reading of the files was written from descriptions and never tried on the real ones."""
+    mended: tuple[str, ...] = ()
+    """Known faults of data, prompt or published scorer, and what is done about each, in sentences."""
     samples: Path | None = None
     """JSONL of synthetic rows; None: `samples/<name>.jsonl` beside the plugin's file."""
     origin: str = ""
