@@ -159,3 +159,13 @@ def test_no_bundled_sample_is_read_wrongly(registry: Registry) -> None:
         if "jury" not in benchmark.metrics:
             assert stored.readings, benchmark.name
         assert {n: r.wrong for n, r in stored.readings.items() if r.wrong} == {}, benchmark.name
+
+
+def test_an_option_that_is_the_letter_of_another_is_not_tried_by_its_text(tmp_path: Path) -> None:
+    """MedQA has the options B, C, D and E under the letters A to D: the reply B is option B."""
+    lettered = Instance(id="x", choices=("B", "C", "D", "E"), references=("A",))
+    own = Instance(id="y", choices=("A", "B", "C", "D"), references=("A",))
+    bench = choice_bench(tmp_path).benchmark
+    names = {one.id: {p.name for p in phrasings_of(bench, one)} for one in (lettered, own)}
+    assert "text_alone" in names["y"] - names["x"]
+    assert "sentence" in names["x"]
