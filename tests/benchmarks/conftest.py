@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import medhelm_benchmarks
+from medhelm.config import packaged_suites
 from medhelm.data.dataset import open_dataset
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.prompts.messages import render_prompt
@@ -21,7 +22,9 @@ NAMES = sorted(
     if (path.suffix in (".py", ".yaml") or (path / "__init__.py").is_file())
     and path.stem not in ("__init__", "noharm", "noharm_page")
 )
-"""All benchmarks that come with medhelm."""
+"""All benchmarks that come with medhelm, but noharm."""
+PAPER = tuple(packaged_suites()["medhelm"])
+TODAY = tuple(name for name in NAMES if name not in PAPER)
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
 
 

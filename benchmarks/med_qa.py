@@ -1,0 +1,99 @@
+"""MedQA: questions of the style of the United States licensing examination.
+
+Jin et al., 2020, arXiv 2009.13081. The US test set with four options is the default; the same
+questions with five options are the split `five_options`.
+"""
+
+import re
+
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+
+_STRAY = re.compile(r"\s*\n\"?\s*$")
+_QUOTES = re.compile(r"^\"{3}|\"{3}$")
+_PICTURE = re.compile(r"\b(?:figure|image|photograph)s?\b", re.IGNORECASE)
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a question. The file with five options has no key; its ids are hashes."""
+    number = row.get("realidx")
+    letters = sorted(row["options"])
+    return Instance(
+        id="" if number is None else f"test-{int(number):05d}",
+        question=row["question"].strip(),
+        choices=tuple(clean(row["options"][letter]) for letter in letters),
+        references=(row["answer_idx"],),
+        metadata={
+            "step": row["meta_info"],
+            "picture": "named" if _PICTURE.search(row["question"]) else "none",
+        },
+    )
+
+
+def clean(option: str) -> str:
+    """Return an option without the quote and line break that a table left at its end."""
+    return _QUOTES.sub('"', _STRAY.sub("", option)).strip()
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "f5e50b69be8ef617a6de613cc8035929448e2b3b"
+    repository = "gersteinlab/medagents-benchmark"
+    folder = f"https://raw.githubusercontent.com/{repository}/{commit}/data"
+    return [
+        Benchmark(
+            name="med_qa",
+            title="MedQA",
+            description="Vignettes in the style of the US licensing examination, four options.",
+            subcategory="providing_clinical_knowledge_support",
+            tasks=("answer_medical_knowledge_questions",),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="medqa_4options_test.medagents.jsonl",
+                        url=f"{folder}/medqa/test.jsonl",
+                        sha256="b0536be0ff396be91eb0cf61a42056b0abef06a23e7e8be491d62fd959b77b72",
+                        splits=("test",),
+                    ),
+                    SourceFile(
+                        name="medqa_5options_test.medagents.jsonl",
+                        url=f"{folder}/medqa_5options/test.jsonl",
+                        sha256="cfa75cbcc53c29b023752b0a395ff49d8202121041392735ae44771a5ec734a3",
+                        splits=("five_options",),
+                    ),
+                ),
+                splits=("test", "five_options"),
+                source=f"jind11/MedQA, copy in {repository} at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction=(
+                "This is a clinical case with a question, as in a licensing examination for "
+                "physicians. Choose the best option."
+            ),
+            metrics=["exact_match"],
+            max_output_tokens=64,
+            redistributable=False,
+            licence="MIT (jind11/MedQA); the owner of the examination questions was not asked",
+            citation=(
+                "Jin et al. What Disease does this Patient Have? A Large-scale Open Domain Question "
+                "Answering Dataset from Medical Exams. arXiv 2009.13081"
+            ),
+            expected_instances={"test": 1273, "five_options": 1273},
+            exposure=Exposure(
+                public_since="2020-09-28",
+                overlaps=("Encounters of AgentClinic (MedQA) and many rewrites are made of it.",),
+            ),
+            mended=(
+                "47 questions have a stray quote, line break or space at an end of an option, which "
+                "is cut off.",
+                "51 questions name a figure, image or photograph that is not in the file; metadata "
+                "`picture` says so.",
+                "Phrases that the source tagged for retrieval are not shown.",
+                "Four and five options are splits of their own and never one column.",
+                "Published runs allowed one output token; a short sentence has room here.",
+                "Models of today are near the ceiling, and physicians found labels that are wrong "
+                "or not settled in several per cent of the questions: small differences say little.",
+            ),
+        )
+    ]
