@@ -1,0 +1,107 @@
+"""MMLU, six medical subjects: anatomy to professional medicine, four options.
+
+Hendrycks et al., 2020, arXiv 2009.03300. The subjects are those of MultiMedQA (Singhal et al.,
+2022); some papers report nine.
+"""
+
+import hashlib
+import re
+from string import ascii_uppercase
+
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+
+SUBJECTS = (
+    "anatomy",
+    "clinical_knowledge",
+    "college_biology",
+    "college_medicine",
+    "medical_genetics",
+    "professional_medicine",
+)
+_DOTS = re.compile(r"^(?:\.\s?){3}\s*")
+_THETA = re.compile(r"(?<=\bsin )\?|(?<=\bcos )\?|(?<=angle of incline, )\?")
+
+
+def to_instance(row: Row) -> Instance:
+    """Return a question; the same question with the same options is one cluster."""
+    question = _THETA.sub("\u03b8", row["question"]).strip()
+    options = [clean(row["options"][letter]) for letter in ascii_uppercase[:4]]
+    words = " ".join("\n".join([question, *options]).split()).casefold()
+    return Instance(
+        id=f"{row['subject']}/{row['realidx']}",
+        question=question,
+        choices=tuple(options),
+        references=(row["answer_idx"],),
+        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        metadata={"part": row["subject"]},
+    )
+
+
+def clean(option: str) -> str:
+    """Return an option without leading dots, and with the angle that was lost in one question."""
+    return _DOTS.sub("", _THETA.sub("\u03b8", option)).strip()
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit = "f5e50b69be8ef617a6de613cc8035929448e2b3b"
+    repository = "gersteinlab/medagents-benchmark"
+    return [
+        Benchmark(
+            name="mmlu_medical",
+            title="MMLU, six medical subjects",
+            description="Questions of examinations in six medical subjects of MMLU, four options.",
+            subcategory="providing_clinical_knowledge_support",
+            tasks=("answer_medical_knowledge_questions",),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="mmlu_medical_test.medagents.jsonl",
+                        url=(
+                            f"https://raw.githubusercontent.com/{repository}/{commit}"
+                            "/data/mmlu/test.jsonl"
+                        ),
+                        sha256="d1ac8949044ccd412b883b90ba918933531f5eaefb40166673c4989fa1bbf1b9",
+                    ),
+                ),
+                source=f"hendrycks/test, copy in {repository} at {commit}",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction="This is a question from a medical examination. Choose the right option.",
+            metrics=["exact_match"],
+            parts=SUBJECTS,
+            max_output_tokens=64,
+            redistributable=True,
+            licence="MIT",
+            citation=(
+                "Hendrycks et al. Measuring Massive Multitask Language Understanding. ICLR 2021. "
+                "arXiv 2009.03300"
+            ),
+            expected_instances={"test": 1089},
+            cluster="question with its options",
+            exposure=Exposure(
+                public_since="2020-09-07",
+                overlaps=(
+                    "MMLU-Pro (mmlu_pro_health) is made of the same source questions.",
+                    "clinical_knowledge and college_medicine are, translated, in mmlu_clinical_afr.",
+                ),
+            ),
+            mended=(
+                "78 questions of college_medicine are those of clinical_knowledge once more, with "
+                "the same options and key: each pair is one cluster, so that intervals do not take "
+                "them for two.",
+                "The score is the mean of the six subjects, each counted once; a mean over all rows "
+                "counts professional_medicine 2.7 times as much as medical_genetics. `--table slices "
+                "--by part` shows the subjects.",
+                "The five worked examples that lie beside the copy are of MMLU-Pro, with ten "
+                "options; none is shown.",
+                "In one question the letter theta was lost and a question mark is in its place; it "
+                "is put back. Dots that lead from the question into an option are cut off, since "
+                "both end a sentence where there is none.",
+                "Letters are compared, not texts of options.",
+                "Some keys are wrong (MMLU-Redux, arXiv 2406.04127).",
+            ),
+        )
+    ]
