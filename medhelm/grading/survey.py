@@ -73,7 +73,7 @@ def embedded_answers(benchmark: Benchmark, dataset: Dataset, known: Survey) -> d
     if known.most_choices:
         constants = {c: c for c in ascii_uppercase[: known.most_choices]}
     elif benchmark.answer == "number":
-        constants = {"0": "0", "2": "2"}
+        constants = {value: value for value in benchmark.labels or ("0", "2")}
     elif benchmark.labels:
         constants = {benchmark.labels[0]: benchmark.labels[0]}
     else:  # not by its text, which may be of data that is not public

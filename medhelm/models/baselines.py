@@ -4,8 +4,8 @@ What each writes, by kind of answer:
 
 | baseline | choice | number | labels | text | several items |
 |---|---|---|---|---|---|
-| `random` | an option drawn evenly | an integer drawn from 0 to 20 | one label drawn evenly | a sentence of the context, drawn evenly | each right or wrong, drawn evenly |
-| `first_option` | A | 0 | the first label | the first label, else "None." | all right |
+| `random` | an option drawn evenly | an integer drawn from 0 to 20, or a value of the scale | one label drawn evenly | a sentence of the context, drawn evenly | each right or wrong, drawn evenly |
+| `first_option` | A | 0, or the first value of the scale | the first label | the first label, else "None." | all right |
 | `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | all right or all wrong, whichever more items are |
 | `words` | the option whose words stand most in right options of the other instances | as `majority` | as `majority` | as `majority` | those right whose words stand most in right items of the other instances |
 | `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those right of whose words the context has at least half |
@@ -32,7 +32,7 @@ from medhelm.schema.model import InstanceModel, ModelSpec
 from medhelm.similarity.word_model import Labelled, WordModel
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_RANDOM_NUMBERS = (0, 20)
+_RANDOM_NUMBERS = tuple(map(str, range(21)))
 _LEAD_SENTENCES = 3
 _LONGEST_COUNTED = 200
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
@@ -216,7 +216,7 @@ def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str
         case "choice":
             return rng.choice(LETTERS[: len(instance.choices)]) if instance.choices else ""
         case "number":
-            return str(rng.randint(*_RANDOM_NUMBERS))
+            return rng.choice(benchmark.labels or _RANDOM_NUMBERS)
         case "labels":
             return rng.choice(benchmark.labels) if benchmark.labels else ""
         case _:
@@ -229,7 +229,7 @@ def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) 
         case "choice":
             return LETTERS[0]
         case "number":
-            return "0"
+            return benchmark.labels[0] if benchmark.labels else "0"
         case "labels":
             return benchmark.labels[0] if benchmark.labels else ""
         case _:

@@ -205,7 +205,7 @@ class Benchmark:
     """Names the protocol by which an instance is conducted."""
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
-    """All labels of a label-set task."""
+    """All labels of a label-set task, or all values of a scale (`answer` number)."""
     phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
     """Replies by which the reading of answers is tried, for forms of answers other than choices,
     numbers and label sets; None: those of `answer`."""

@@ -1,0 +1,143 @@
+"""SCT-Bench, public part: script concordance, how a new finding changes a hypothesis.
+
+McCoy et al., NEJM AI 2025;2(10):AIdbp2500120. The other items are held back by the authors.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    Instance,
+    Phrasing,
+    Prompt,
+    Row,
+    SourceFile,
+    hookimpl,
+)
+
+SCALE = {"-2": "-2", "-1": "-1", "0": "0", "1": "+1", "2": "+2"}
+"""Columns of the panel's votes, and the values that a model is asked for."""
+
+
+def to_instance(row: Row) -> Instance:
+    """Return an item. Columns on students stay out."""
+    votes = {value: float(row[column] or 0) for column, value in SCALE.items()}
+    stem = restore(row["sct_stem"])
+    return Instance(
+        id=row["question_id"].strip(),
+        context=stem,
+        question=f"{restore(row['question'])}\n{restore(row['additional_info'])}",
+        references=(max(votes, key=lambda value: votes[value]),),
+        answer_key={value: f"{count:g}" for value, count in votes.items()},
+        cluster=hashlib.sha256(" ".join(stem.split()).casefold().encode()).hexdigest()[:16],
+        metadata={"source": row["source"]},
+    )
+
+
+def restore(text: str) -> str:
+    """Return a text whose UTF-8 was read as another encoding as it was before."""
+    for encoding in ("latin-1", "cp1252"):
+        try:
+            return text.encode(encoding).decode("utf-8").strip()
+        except UnicodeError:
+            continue
+    return text.strip()
+
+
+def phrasings(instance: Instance) -> Iterator[Phrasing]:
+    """Yield replies by which the reading of a value of the scale is tried."""
+    gold = instance.references[0]
+    other = "-1" if gold != "-1" else "+1"
+    for name, text in (
+        ("rating", f"Rating: {gold}"),
+        ("without_plus", gold.removeprefix("+")),
+        ("bold", f"**{gold}**"),
+        ("explained", f"{gold}\n\nThe new finding, a CRP of 150, speaks for it."),
+        ("bold_label", f"**Rating:** {gold}\n\n**Why:** Troponin rose from 12 to 90 ng/L."),
+        ("of_scale", f"On a scale from -2 to +2, the answer is {gold}."),
+        ("final_line", f"She has 2 risk factors.\n\nFinal answer: {gold}"),
+        ("json", f'{{"answer": "{gold}"}}'),
+        ("boxed", f"$\\boxed{{{gold}}}$"),
+        ("thinking", f"<think>Perhaps {other}.</think>{gold}"),
+        ("with_meaning", f"{gold} (of the scale -2 to +2)"),
+    ):
+        yield Phrasing(name=name, text=text)
+    for name, text in (
+        ("two_values", f"{gold} or {other}"),
+        ("range", f"between {other} and {gold}" if gold != other else "between -2 and 0"),
+        ("scale_alone", "The scale is from -2 to +2."),
+        ("off_scale", "3"),
+        ("half", "0.5"),
+        ("taken_back", f"Answer: {gold}. No wait, it's {other}."),
+    ):
+        yield Phrasing(name=name, text=text, gives_gold=False)
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    commit, repository = "7ee045209857f85e909670bcab4a5b7260eafe92", "tmabraham/med-lm-envs"
+    return [
+        Benchmark(
+            name="sct_bench",
+            title="SCT-Bench, public part",
+            description="Script concordance: does a new finding make a hypothesis more or less likely?",
+            subcategory="supporting_diagnostic_decisions",
+            tasks=("generate_differential_diagnoses", "recognize_disease_patterns_from_symptoms"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="sct_cleaned_full.csv",
+                        url=(
+                            f"https://raw.githubusercontent.com/{repository}/{commit}/environments"
+                            "/sctpublic/sctpublic/data/sct_cleaned_full.csv"
+                        ),
+                        sha256="1328f30945fd44b1557ebbf163d83d6113fbf0ae64db51149343fb42ea7814d8",
+                    ),
+                ),
+                source=f"SCT-Bench/sctpublic, copy in {repository} at {commit}",
+            ),
+            to_instance=to_instance,
+            answer="number",
+            labels=tuple(SCALE.values()),
+            phrasings=phrasings,
+            prompt=Prompt(
+                name="script_concordance",
+                version="1",
+                text=(
+                    "{instruction}\n\n{context}\n\n{instruction}\n\n{question}\n\n"
+                    "Reply with one value alone: -2, -1, 0, +1 or +2."
+                ),
+            ),
+            instruction=(
+                "Below are a clinical case, a hypothesis (a diagnosis, an investigation or a "
+                "treatment that is considered) and a new finding. How does the finding change the "
+                "hypothesis? -2: much less likely or appropriate; -1: less; 0: neither less nor "
+                "more; +1: more; +2: much more."
+            ),
+            metrics=["sct_score", "sct_any_expert"],
+            max_output_tokens=64,
+            redistributable=True,
+            licence="MIT",
+            citation="McCoy et al. SCT-Bench. NEJM AI 2025;2(10):AIdbp2500120",
+            expected_instances={"test": 174},
+            cluster="case",
+            exposure=Exposure(
+                public_since="2025",
+                overlaps=("The items of Open Medical SCT were on the web before.",),
+            ),
+            mended=(
+                "174 items are on 75 cases: intervals resample cases.",
+                "Votes of one source are counts, of the other shares of the largest: both are divided "
+                "by the largest of the item. In 12 items two values share it, and both score 1.",
+                "Other scorers want the text `Rating: +1` and score other spellings 0; here a "
+                "missing plus sign, marks of emphasis and a leading word are read.",
+                "47 items have letters that were encoded twice, which are restored.",
+                "Always +1 scores 0.423, more than a value drawn at random (0.327): it is the floor to compare with.",
+                "That the copy equals the authors' own file is not proven: that was not to be had.",
+            ),
+        )
+    ]
