@@ -60,6 +60,7 @@ def phrasings(instance: Instance) -> Iterator[Phrasing]:
         ("of_scale", f"On a scale from -2 to +2, the answer is {gold}."),
         ("final_line", f"She has 2 risk factors.\n\nFinal answer: {gold}"),
         ("json", f'{{"answer": "{gold}"}}'),
+        ("tag", f"<answer>{gold}</answer>"),
         ("boxed", f"$\\boxed{{{gold}}}$"),
         ("thinking", f"<think>Perhaps {other}.</think>{gold}"),
         ("with_meaning", f"{gold} (of the scale -2 to +2)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from medhelm.extract.languages import with_latin_letters
 from medhelm.extract.listings import SHARE, begins_list, without_lists
 from medhelm.extract.marks import Mark, all_marks, own_text, unify
 from medhelm.extract.options import CLOSERS, CUT, UNCLEAR, Options, options_of, without_lead
@@ -69,7 +70,7 @@ def read_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -> R
     states, never by a mention, and what touches the cut is not complete.
     """
     options = options_of(tuple(choices))
-    own = options.before_next_question(unify(own_text(text)))
+    own = options.before_next_question(with_latin_letters(unify(own_text(text))))
     if not own.strip():
         return Reading(None, "the reply is empty" if not text.strip() else "no answer of its own")
     bare = own.strip(CLOSERS + " .([{<")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from string import ascii_uppercase
 
 from medhelm.extract.languages import LANGUAGES, any_of
 
@@ -41,9 +42,11 @@ def is_right(language: str) -> re.Pattern[str]:
     is_ = any_of(spoken.copula) if spoken.copula else _NEVER
     article = any_of(spoken.article) if spoken.article else _NEVER
     tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    articles = {word.upper() for word in spoken.article if len(word) == 1}
+    letters = "".join(letter for letter in ascii_uppercase if letter not in articles)
     return re.compile(
         rf"(?:{is_}[ \t]{{0,3}})(?:{article}[ \t]{{0,3}})?"
         rf"(?:{right}[ \t]{{0,3}}{answer}|{answer}[ \t]{{0,3}}{right}|{right}|{answer})"
-        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[A-Z])|\))[ \t]?{right}",
+        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}",
         re.IGNORECASE,
     )

@@ -72,6 +72,13 @@ LANGUAGES: Mapping[str, Words] = {
         retraction=("تصحيح", "عفوا", "عذرا"),
         condition=("إذا", "لو"),
     ),
+    "Bambara": Words(
+        answer=("jaabi",),
+        right=("jɔnjɔn", "tiɲɛ", "ɲuman", "laban"),
+        copula=("ye",),
+        tail=("ye", "don"),
+        negation=("tɛ",),
+    ),
     "Bengali": Words(
         answer=("উত্তর",), right=("সঠিক", "চূড়ান্ত"), copula=("হল", "হলো"), negation=("নয়", "ভুল")
     ),
@@ -166,6 +173,16 @@ LANGUAGES: Mapping[str, Words] = {
         retraction=("रुको", "रुकिए", "क्षमा करें"),
         condition=("यदि", "अगर"),
     ),
+    "Igbo": Words(
+        answer=("azịza", "aziza"),
+        option=("nhọrọ",),
+        right=("ziri ezi", "kacha mma", "ikpeazụ"),
+        copula=("bụ", "bu"),
+        choose=("ahọrọ m", "m họọrọ", "ana m ahọrọ"),
+        negation=("abụghị", "ezighị", "adịghị"),
+        because=("n'ihi na", "maka na"),
+        condition=("ọ bụrụ",),
+    ),
     "Indonesian": Words(
         answer=("jawaban", "jawabannya"),
         option=("pilihan", "opsi"),
@@ -223,7 +240,7 @@ LANGUAGES: Mapping[str, Words] = {
     ),
     "Portuguese": Words(
         answer=("resposta", "gabarito"),
-        option=("opção", "alternativa", "letra", "escolha"),
+        option=("opção", "alternativa", "letra", "escolha", "item", "assertiva"),
         right=("correta", "correto", "certa", "final", "melhor"),
         copula=("é", "seria", "será"),
         article=("a", "o", "minha"),
@@ -252,6 +269,29 @@ LANGUAGES: Mapping[str, Words] = {
         because=("потому что", "так как"),
         retraction=("подожди", "подождите", "исправление", "я ошибся"),
         condition=("если",),
+    ),
+    "Shona": Words(
+        answer=("mhinduro",),
+        option=("sarudzo",),
+        right=("chaiyo", "yakarurama", "yakanaka", "yechokwadi", "yekupedzisira", "kwayo"),
+        copula=("ndi", "ndiyo", "ndeye"),
+        choose=("ndinosarudza", "ndasarudza"),
+        negation=("haisi", "hasi", "handi", "isiriyo"),
+        because=("nekuti", "nokuti"),
+        condition=("kana",),
+    ),
+    "Sotho and Tswana": Words(
+        answer=("karabo", "karabo ya ka"),
+        option=("kgetho", "khetho", "tlhopho"),
+        right=(
+            *("maleba", "ya maleba", "nnete", "ya nnete", "nepahetseng", "e nepahetseng"),
+            *("nepagetšego", "ye e nepagetšego", "nepagetseng", "e e nepagetseng"),
+            *("ya mafelelo", "ya ho qetela", "ya bofelo"),
+        ),
+        copula=("ke",),
+        choose=("ke khetha", "ke kgetha", "ke tlhopha"),
+        negation=("ga se", "ha se", "eseng", "e seng", "phošo", "phoso"),
+        because=("ka gobane", "hobane", "gonne"),
     ),
     "Spanish": Words(
         answer=("respuesta", "solución"),
@@ -284,6 +324,14 @@ LANGUAGES: Mapping[str, Words] = {
         because=("kwa sababu",),
         retraction=("samahani", "subiri"),
         condition=("ikiwa", "kama"),
+    ),
+    "Tsonga": Words(  # `i` is its word for is, and the letter of a ninth option
+        answer=("nhlamulo", "nhlamulo i", "nhlamulo ya mina i"),
+        option=("nhlawulo",),
+        right=("ya kahle i", "leyi nga yona i", "ya ntiyiso i", "ya kahle", "ya ntiyiso"),
+        choose=("ndzi hlawula",),
+        negation=("a hi", "hoxeka", "ku hoxa"),
+        because=("hikuva",),
     ),
     "Turkish": Words(
         answer=("cevap", "yanıt"),
@@ -319,6 +367,16 @@ LANGUAGES: Mapping[str, Words] = {
     ),
     "Yoruba": Words(answer=("ìdáhùn", "idahun"), copula=("ni",), negation=("kìí", "kii")),
 }
+
+_ETHIOPIC = dict(zip("\u1200\u1208\u1210\u1218\u1220", "ABCDE", strict=True))
+_ETHIOPIC_LETTER = re.compile(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")
+"""Matches the letters by which options are numbered in Amharic, where one is a word of its own."""
+
+
+def with_latin_letters(text: str) -> str:
+    """Return a text in which a letter that numbers options in another script is the Latin one."""
+    return _ETHIOPIC_LETTER.sub(lambda match: _ETHIOPIC[match[0]], text)
+
 
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts without spaces around words, or with endings joined to them."""
