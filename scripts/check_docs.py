@@ -22,6 +22,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -238,17 +239,19 @@ def _words(line: str) -> list[str]:
 def _check_command(
     words: list[str], known: dict[str, set[str]], keys: Iterable[str]
 ) -> Iterator[str]:
-    command, *others = words
+    command = words[0]
     if command in _PLACEHOLDERS:
         return
     if command not in known:
         yield f"there is no command `medhelm {command}`"
         return
-    for word in others:
+    for before, word in pairwise(words):
         if word.startswith("-") and word not in known[command] | {"--help"}:
             yield f"`medhelm {command}` has no option {word}"
         elif setting := _SETTING.match(word):
             if command not in ("run", "estimate"):
+                if before.startswith("--"):  # the option's own NAME=VALUE
+                    continue
                 yield f"`medhelm {command}` takes no {word}"
             elif not _is_key(setting[1], keys):
                 yield f"there is no setting {setting[1]}"

@@ -78,19 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `tables` and `compare` share."""
+    """Add the options of commands that read runs and print tables."""
     parser.add_argument(
         "--results-dir",
         default=DEFAULT_RESULTS,
         metavar="DIR",
         help="folder of results (default: %(default)s)",
     )
-    parser.add_argument(
-        "--format",
-        choices=_FORMATS,
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
     parser.add_argument(
         "--data",
         choices=("sample", "full"),
@@ -102,6 +96,17 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latest", action="store_true", help="take the newest of several runs of one cell"
     )
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how tables are printed and how their intervals are made."""
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="output format (default: by the suffix of --out, else terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
     parser.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
     parser.add_argument(
         "--draws", type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"

@@ -1,0 +1,159 @@
+"""`medhelm fidelity`: graders of criteria against experts, and experts against each other."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medhelm.cli.rating_forms import least_of
+from medhelm.cli.tables import add_output, chosen_format, emit, settings
+from medhelm.errors import UsageError
+
+if TYPE_CHECKING:
+    from medhelm.tables.clinicians.decision_files import Cases
+    from medhelm.tables.clinicians.fidelity import Comparison
+    from medhelm.tables.table import Settings, Table
+
+_TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement")
+_LARGEST = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.description = (
+        "Judges of criteria against groups of experts, and these against each other: macro F1, "
+        "strictness, order of the models, and shares corrected by what the experts decided."
+    )
+    parser.add_argument(
+        "--experts",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="decisions of a group of experts; may be given several times, also for one name",
+    )
+    parser.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="decisions of a judge: a file, or a folder of MODEL_judge.json",
+    )
+    parser.add_argument(
+        "--cases", metavar="FILE", help="cases with their criteria, for files that hold ids alone"
+    )
+    parser.add_argument(
+        "--alias",
+        action="append",
+        default=[],
+        metavar="NAME=NAME",
+        help="what a file calls a model, and the name that it stands for",
+    )
+    parser.add_argument(
+        "--table", choices=_TABLES, help="one table (default: all but low_agreement)"
+    )
+    parser.add_argument(
+        "--largest",
+        type=int,
+        metavar="N",
+        help=f"answers in --table low_agreement of every two graders (default: {_LARGEST})",
+    )
+    parser.add_argument(
+        "--show-text",
+        action="store_true",
+        help="of --table low_agreement: show disputed criteria; only where they may be shown",
+    )
+    parser.add_argument(
+        "--export",
+        metavar="DIR",
+        help="write the decisions of the one --judge there, a MODEL_judge.json for each model",
+    )
+    add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables, or write judge files, and return the exit code."""
+    from medhelm.tables.clinicians.decision_files import named_paths
+
+    experts, judges = named_paths(args.experts, "--experts"), named_paths(args.judge, "--judge")
+    if shared := experts.keys() & judges.keys():
+        raise UsageError(f"{min(shared)!r} is a group of experts and a judge; name one otherwise")
+    if args.export is not None:
+        return _export(args)
+    if not experts or len(experts) + len(judges) < 2:
+        raise UsageError("name two groups, or a group and a judge: --experts A=FILE --judge B=FILE")
+    if args.table == "corrected" and not judges:
+        raise UsageError("--table corrected needs --judge NAME=FILE: it corrects a judge's shares")
+    if args.table != "low_agreement":
+        for name in ("largest", "show_text"):
+            if getattr(args, name):
+                raise UsageError(f"--{name.replace('_', '-')} belongs to --table low_agreement")
+    form = chosen_format(args.format, args.out)
+    chosen = settings(args)  # refuses what is no setting before files are read
+    emit(_tables(args, _read(args)[0], chosen), form, args.out)
+    return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[Comparison, Cases]:
+    """Return the graders, and the cases of --cases."""
+    from medhelm.tables.clinicians.decision_files import (
+        named_paths,
+        read_case_criteria,
+        read_grader,
+    )
+    from medhelm.tables.clinicians.fidelity import Comparison
+
+    cases = read_case_criteria(Path(args.cases)) if args.cases else {}
+    aliases = dict(word.partition("=")[::2] for word in args.alias)
+    for name, other in aliases.items():
+        if not name or not other:
+            raise UsageError(f"--alias {name}: write NAME=NAME")
+    experts, judges = (
+        [
+            read_grader(name, paths, cases, is_judge=is_judge)
+            for name, paths in named_paths(given, option).items()
+        ]
+        for given, option, is_judge in (
+            (args.experts, "--experts", False),
+            (args.judge, "--judge", True),
+        )
+    )
+    return Comparison(experts, judges, aliases), cases
+
+
+def _tables(args: argparse.Namespace, compared: Comparison, chosen: Settings) -> list[Table]:
+    from medhelm.tables.clinicians.corrected_coverage import corrected_table
+    from medhelm.tables.clinicians.fidelity import (
+        alignment_table,
+        fidelity_table,
+        graders_table,
+        low_agreement_table,
+    )
+
+    largest = least_of("--largest", args.largest, _LARGEST, 1)
+    makers = {
+        "fidelity": lambda: fidelity_table(compared, chosen),
+        "graders": lambda: graders_table(compared),
+        "corrected": lambda: corrected_table(compared, chosen),
+        "alignment": lambda: alignment_table(compared),
+        "low_agreement": lambda: low_agreement_table(compared, largest, with_text=args.show_text),
+    }
+    names = [args.table] if args.table else [n for n in _TABLES if n != "low_agreement"]
+    return [makers[name]() for name in names if name != "corrected" or compared.judges]
+
+
+def _export(args: argparse.Namespace) -> int:
+    """Write the decisions of one judge as files of the exchange format."""
+    from medhelm.tables.clinicians.decision_files import write_judge_files
+
+    if args.experts or len(args.judge) != 1 or not args.cases:
+        raise UsageError(
+            "--export DIR writes one judge: --judge NAME=FILE --cases FILE, no --experts"
+        )
+    for name in ("table", "out", "format", "largest", "show_text"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --export")
+    compared, cases = _read(args)
+    for path in write_judge_files(compared.judges[0], Path(args.export), cases):
+        print(path)
+    return 0

@@ -1,0 +1,315 @@
+"""Files of decisions: annotation exports, filled sheets, and judge files of the exchange format.
+
+A table (.csv, .xlsx) holds one decision a row: `model`, `case` or `case_id`, `criterion` or
+`criterion_id`, `met`, and `rater` where there are several. JSON (.jsonl, .json) holds one answer an
+object, with the list of its decisions. Errors name file and row, never a text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.data.readers import read_file
+from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
+from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
+from medhelm.tables.clinicians.ratings import check_columns
+from medhelm.tables.spreadsheet import read_filled, write_whole
+
+JUDGE_SUFFIX = "_judge.json"
+"""Ends the name of a file of the exchange format; before it stands the model that answered."""
+
+_LISTS = ("criteria", "criteria_results", "rubric_results", "rubric_judgments")
+_WORDS: Mapping[str, Verdict] = {
+    **dict.fromkeys(("met", "true", "1", "yes", "y", "是"), "met"),
+    **dict.fromkeys(("unmet", "not_met", "not met", "false", "0", "no", "n", "否"), "unmet"),
+    "": "none",
+}
+"""Maps what people and spreadsheets write in a cell. In JSON a decision is a boolean, nothing else."""
+
+_TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx")
+
+
+@dataclass(frozen=True)
+class CaseCriteria:
+    """A case as files that hold its id alone need it: its text, and its criteria in order."""
+
+    text: str
+    criteria: Mapping[str, str]
+    """Text by id."""
+
+
+Cases = Mapping[str, CaseCriteria]
+
+
+def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> Grader:
+    """Return the decisions of files, or of the files of folders; raises DataError.
+
+    `cases` gives the texts of files that hold ids alone.
+    """
+    files = [file for path in paths for file in _files(path)]
+    rows = tuple(row for file in files for row in _read(file, cases, is_judge))
+    if not any(d.verdict != "none" for row in rows for d in row.decisions):
+        raise DataError(f"{', '.join(map(str, paths))}: no row holds a decision of {name}")
+    return Grader(name, is_judge, rows)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(f"*{JUDGE_SUFFIX}"))
+    if not found:
+        raise DataError(f"{path} is a folder without files MODEL{JUDGE_SUFFIX}; name a file")
+    return found
+
+
+def _read(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
+    try:
+        if path.suffix in _TABLE_SUFFIXES:
+            yield from _of_table(path, cases, is_judge)
+        else:
+            for number, row in read_file(path):
+                yield _of_object(row, f"{path.name}, row {number}", path, cases, is_judge)
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {why(e)}") from None
+
+
+# One decision a row ------------------------------------------------------------------------------
+
+
+def _of_table(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
+    lines = _cells(path)
+    if not lines:
+        raise DataError(f"{path.name}: no row below names of columns")
+    there = lines[0][1]
+    check_columns(path.name, there, ("model", "met"))
+    for name in ("case", "criterion"):
+        if not {name, f"{name}_id"} & there.keys():
+            raise DataError(f"{path.name}: no column {name!r}, and no {name}_id either")
+    found: dict[tuple[str, ...], list[tuple[str, dict[str, Verdict]]]] = {}
+    for number, cells in lines:
+        where = f"{path.name}, row {number}"
+        model, case_id = cells["model"], cells.get("case_id", "")
+        if not model:
+            raise DataError(f"{where}: model is empty")
+        case = _case_text(cells.get("case", ""), case_id, cases, where)
+        criterion = cells.get("criterion") or _criterion_text(
+            cells.get("criterion_id", ""), cases.get(case_id), where
+        )
+        verdict = _WORDS.get(cells["met"].casefold(), "invalid")
+        if verdict == "invalid" and not is_judge:
+            raise DataError(f"{where}: met is neither true nor false, nor empty")
+        answers = found.setdefault((model, case, case_id, cells.get("rater", "")), [])
+        own = next((d for _, d in answers if criterion not in d), None)
+        if own is None:  # the same criterion again: of the next answer to this case
+            answers.append((where, own := {}))
+        own[criterion] = verdict
+    for (model, case, case_id, rater), answers in found.items():
+        for where, own in answers:
+            decisions = tuple(Decision(text, verdict) for text, verdict in own.items())
+            if is_judge and case_id in cases:
+                decisions += _silent(decisions, cases[case_id])
+            yield DecisionRow(where, model, case, decisions, case_id, rater)
+
+
+def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
+    if path.suffix != ".xlsx":
+        return read_filled(path)
+    return [(n, {k: str(v).strip() for k, v in row.items()}) for n, row in read_file(path)]
+
+
+# One answer an object ----------------------------------------------------------------------------
+
+
+def _of_object(
+    row: Mapping[str, Any], where: str, path: Path, cases: Cases, is_judge: bool
+) -> DecisionRow:
+    case_id = _text(row.get("case_id", row.get("id")), "case_id", where)
+    model = _text(row.get("model"), "model", where)
+    if not model:
+        if not path.name.endswith(JUDGE_SUFFIX):
+            raise DataError(f"{where}: no model; only the name MODEL{JUDGE_SUFFIX} gives one")
+        model = path.name.removesuffix(JUDGE_SUFFIX)
+    case = _case_text(_asked(row, where), case_id, cases, where)
+    name = next((n for n in _LISTS if n in row), None)
+    given = None if name is None else row[name]
+    if not isinstance(given, list) or not all(isinstance(d, dict) for d in given):
+        raise DataError(f"{where}: no list of objects of the name {' or '.join(_LISTS)}")
+    texts = _criteria(given, cases.get(case_id), where)
+    decisions = tuple(
+        Decision(text, _verdict(own, where, is_judge))
+        for text, own in zip(texts, given, strict=True)
+    )
+    rater = _text(row.get("rater"), "rater", where)
+    own = _once(decisions, where, is_judge)
+    if is_judge and case_id in cases:
+        own += _silent(own, cases[case_id])
+    return DecisionRow(where, model, case, own, case_id, rater)
+
+
+def _silent(decisions: Iterable[Decision], case: CaseCriteria) -> tuple[Decision, ...]:
+    """Return the criteria of a case on which a judge is silent: the frozen list is what counts."""
+    there = {d.criterion for d in decisions}
+    return tuple(Decision(text, "none") for text in case.criteria.values() if text not in there)
+
+
+def _asked(row: Mapping[str, Any], where: str) -> str:
+    """Return the text of a case where an object holds it."""
+    if "case" in row:
+        return _text(row["case"], "case", where)
+    parts = (_text(row.get(name), name, where) for name in ("clinical_context", "user_request"))
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def _case_text(text: str, case_id: str, cases: Cases, where: str) -> str:
+    if text.strip():
+        return text
+    if not case_id:
+        raise DataError(
+            f"{where}: neither the text nor the id of its case; a row is not matched by its position"
+        )
+    if cases and case_id not in cases:
+        raise DataError(f"{where}: the file of cases has no case {case_id[:40]!r}")
+    return cases[case_id].text if cases else case_id
+
+
+def _criteria(
+    given: Sequence[Mapping[str, Any]], case: CaseCriteria | None, where: str
+) -> list[str]:
+    """Return the text of each decision's criterion: its own, that of its id, or of its place."""
+    named = [own.get("criterion") or own.get("criterion_id") for own in given]
+    if all(isinstance(name, str) for name in named):
+        return [
+            _text(own.get("criterion"), "criterion", where)
+            or _criterion_text(str(own.get("criterion_id")), case, where)
+            for own in given
+        ]
+    if any(named):
+        raise DataError(f"{where}: some decisions name their criterion and some do not")
+    if case is None:
+        raise DataError(f"{where}: decisions without criteria; --cases FILE has those of the case")
+    if len(given) != len(case.criteria):
+        raise DataError(
+            f"{where}: {len(given)} decisions without criteria, of a case of {len(case.criteria)}: "
+            "nobody can say which is about which"
+        )
+    return [*case.criteria.values()]
+
+
+def _criterion_text(name: str, case: CaseCriteria | None, where: str) -> str:
+    if not name:
+        raise DataError(f"{where}: a decision names no criterion")
+    if case is not None and name not in case.criteria:
+        raise DataError(f"{where}: its case has no criterion {name[:40]!r}")
+    return name if case is None else case.criteria[name]
+
+
+def _verdict(own: Mapping[str, Any], where: str, is_judge: bool) -> Verdict:
+    met = own.get("criteria_met", own.get("met"))
+    if isinstance(met, bool):
+        return "met" if met else "unmet"
+    if is_judge:  # also where it is null: the judge was asked, and did not decide
+        return "invalid"
+    if met is not None:
+        raise DataError(f"{where}: a decision of an expert is neither true, false nor null")
+    return "none"
+
+
+def _once(decisions: Sequence[Decision], where: str, is_judge: bool) -> tuple[Decision, ...]:
+    """Return one decision a criterion; of a judge that decides twice the reply is invalid."""
+    counts = Counter(d.criterion for d in decisions)
+    if max(counts.values(), default=0) < 2:
+        return tuple(decisions)
+    if not is_judge:
+        raise DataError(f"{where}: a criterion is decided twice")
+    once = {d.criterion: d if counts[d.criterion] == 1 else None for d in decisions}
+    return tuple(d or Decision(text, "invalid") for text, d in once.items())
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if not isinstance(value, str | None):
+        raise DataError(f"{where}: {name} is not a text")
+    return value or ""
+
+
+# Cases, and what goes out ------------------------------------------------------------------------
+
+
+def read_case_criteria(path: Path) -> dict[str, CaseCriteria]:
+    """Return the cases of a file by id, with the text that models were sent; raises DataError."""
+    found: dict[str, CaseCriteria] = {}
+    try:
+        for number, row in read_file(path):
+            where = f"{path.name}, row {number}"
+            case_id = _text(row.get("case_id", row.get("id")), "case_id", where)
+            given = row.get("criteria", row.get("rubrics"))
+            if not case_id or case_id in found:
+                raise DataError(f"{where}: case_id is {'there twice' if case_id else 'missing'}")
+            if not isinstance(given, list) or not all(isinstance(c, dict) for c in given):
+                raise DataError(f"{where}: no list of criteria")
+            criteria = {
+                _text(c.get("criterion_id", c.get("id")), "criterion_id", where)
+                or str(place): _text(c.get("criterion", c.get("text")), "criterion", where)
+                for place, c in enumerate(given, 1)
+            }
+            if len(criteria) != len(given) or not all(criteria.values()):
+                raise DataError(f"{where}: an id of a criterion is there twice, or a text is empty")
+            found[case_id] = CaseCriteria(_asked(row, where), criteria)
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {why(e)}") from None
+    return found
+
+
+def write_judge_files(grader: Grader, folder: Path, cases: Cases) -> list[Path]:
+    """Write a file of the exchange format for each model of a judge; returns them.
+
+    Rows are in the order of the cases, decisions in that of their criteria; what was no decision is
+    null, so that it is not lost. Raises UsageError for an answer that no case has, or two answers
+    to one.
+    """
+    by_model: dict[str, dict[str, DecisionRow]] = {}
+    for row in grader.rows:
+        own = by_model.setdefault(row.model, {})
+        if row.case_id not in cases:
+            raise UsageError(f"{row.where}: no case of the file of cases has its case_id")
+        if row.case_id in own:
+            raise UsageError(f"{row.where}: {row.model} has two answers to {row.case_id}")
+        own[row.case_id] = row
+    paths = [folder / f"{model.replace('/', '__')}{JUDGE_SUFFIX}" for model in by_model]
+    if len({*paths}) < len(paths):
+        raise UsageError("two models would be one file; rename one")
+    for path, own in zip(paths, by_model.values(), strict=True):
+        lines = [_to_object(own[case_id], case_id, cases) for case_id in cases if case_id in own]
+        write_whole(path, msgspec.json.format(msgspec.json.encode(lines), indent=1))
+    return paths
+
+
+def _to_object(row: DecisionRow, case_id: str, cases: Cases) -> dict[str, object]:
+    verdicts = {d.criterion: d.verdict for d in row.decisions}
+    known: Mapping[Verdict, bool] = {"met": True, "unmet": False}
+    results = [
+        {"criterion_id": name, "criteria_met": known.get(verdicts.get(text, "none"))}
+        for name, text in cases[case_id].criteria.items()
+    ]
+    if lost := verdicts.keys() - {*cases[case_id].criteria.values()}:
+        raise UsageError(f"{row.where}: {len(lost)} decisions are of criteria that its case lacks")
+    return {"case_id": case_id, "model": row.model, "criteria_results": results}
+
+
+def named_paths(given: Iterable[str], option: str) -> dict[str, list[Path]]:
+    """Return the files of each name from words NAME=FILE, or FILE, whose stem is then the name."""
+    found: dict[str, list[Path]] = {}
+    for word in given:
+        name, sign, path = word.partition("=")
+        if not sign:
+            name, path = Path(word).stem, word
+        if not name or not path:
+            raise UsageError(f"{option} {word}: write NAME=FILE")
+        found.setdefault(name, []).append(Path(path))
+    return found

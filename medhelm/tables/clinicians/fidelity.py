@@ -1,0 +1,378 @@
+"""The tables of fidelity: graders of criteria against experts, and experts against each other.
+
+Macro F1 as in the ClinConsensus paper, section 6 and appendix I (after HealthBench, arXiv
+2505.08775): the class met and the class not met count alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from medhelm.stats import two_class
+from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
+from medhelm.tables.clinicians.alignment import Aligned, align
+from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
+from medhelm.tables.clinicians.fidelity_columns import (
+    ALIGNMENT,
+    FIDELITY,
+    FIDELITY_LAYOUT,
+    GRADERS,
+    GRADERS_LAYOUT,
+    LOW,
+    LOW_LAYOUT,
+)
+from medhelm.tables.spreadsheet import guard
+from medhelm.tables.table import Part, Row, Settings, Table, make_table
+
+BELOW = 0.6
+"""An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""
+
+TOPS = (3, 5)
+_DISPUTED = 3
+_ENDING = 12
+
+
+class Comparison:
+    """Groups of experts and judges, every two of them aligned once."""
+
+    def __init__(
+        self,
+        experts: Sequence[Grader],
+        judges: Sequence[Grader],
+        aliases: Mapping[str, str] | None = None,
+    ):
+        self.experts = tuple(experts)
+        self.judges = tuple(judges)
+        self.aliases = dict(aliases or {})
+        self._models = known_models((*experts, *judges), self.aliases)
+        self._aligned: dict[tuple[str, str], Aligned] = {}
+
+    def model(self, key: str) -> str:
+        """Return a model's name as the files write it, safe in a spreadsheet."""
+        return guard(self._models[key])
+
+    def aligned(self, reference: Grader, grader: Grader) -> Aligned:
+        """Return what two graders decided on the same criteria."""
+        key = reference.name, grader.name
+        if key not in self._aligned:
+            self._aligned[key] = align(reference, grader, self.aliases)
+        return self._aligned[key]
+
+    def raters(self, grader: Grader, model: str) -> int | None:
+        """Return how many people the rows of one model name; None where they name nobody."""
+        own = (row for row in grader.rows if row.rater)
+        of = {r.rater for r in own if plain_name(self.aliases.get(r.model, r.model)) == model}
+        return len(of) or None
+
+    def pairs(self) -> list[Aligned]:
+        """Return experts against experts, then every judge against every group."""
+        pairs = [*combinations(self.experts, 2)]
+        pairs += [(group, judge) for judge in self.judges for group in self.experts]
+        return [self.aligned(a, b) for a, b in pairs]
+
+
+def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Table:
+    """Return the agreement of each judge with each group, beside that of the groups."""
+    settings = settings or Settings()
+    rows: list[Row] = []
+    for pair in compared.pairs():
+        rows += _levels(pair, compared, settings)
+    rows += _means(rows)
+    order = {"overall": 0, "mean": 1, "model": 2}
+    rows.sort(key=lambda row: order[str(row["level"])])
+    own = ("reference", "grader", "kind", *_SHOWN)
+    return make_table(
+        "fidelity",
+        "Fidelity of graders to experts",
+        FIDELITY,
+        rows,
+        list(_notes(compared, rows)),
+        settings_of(settings) | {"below": BELOW},
+        parts=(
+            Part(level="overall", title="Fidelity of graders to experts", columns=own),
+            Part(
+                level="mean",
+                title="Mean over the groups of experts",
+                columns=("grader", "kind", "mf1", "mf1_wrong"),
+            ),
+            Part(
+                level="model",
+                title="Of the answers of each model",
+                columns=("reference", "grader", "model", *_SHOWN),
+                group=(),
+            ),
+        ),
+        layout=FIDELITY_LAYOUT,
+    )
+
+
+_SHOWN = (
+    "decisions",
+    "answers",
+    "mf1",
+    "mf1_wrong",
+    "mf1_of_answers",
+    "below_share",
+    "answers_undefined",
+    "positive_reference",
+    "positive",
+    "invalid",
+    "kappa",
+)
+
+
+def settings_of(settings: Settings) -> dict[str, str | int | float | bool | None]:
+    """Return what decides the intervals, as tables print it."""
+    return {
+        "draws": settings.draws,
+        "bootstrap_seed": settings.bootstrap_seed,
+        "confidence": settings.confidence,
+    }
+
+
+def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator[Row]:
+    """Yield the row of all models, then one of each."""
+    head: Row = {
+        "reference": pair.reference.name,
+        "grader": pair.grader.name,
+        "kind": "judge" if pair.grader.is_judge else "experts",
+        "raters_reference": pair.reference.raters or None,
+        "raters": pair.grader.raters or None,
+    }
+    models = np.asarray([answer.model for answer in pair.answers])
+    everything = np.ones(len(models), dtype=np.bool_)
+    yield {**head, "level": "overall", **_figures(pair, everything, settings, "")}
+    for model in dict.fromkeys(models.tolist()):
+        own = _figures(pair, models == model, settings, model)
+        raters = {
+            f"raters{ending}": compared.raters(grader, model)
+            for grader, ending in ((pair.reference, "_reference"), (pair.grader, ""))
+        }
+        yield {**head, "level": "model", "model": compared.model(model), **own, **raters}
+
+
+def _figures(pair: Aligned, answers: two_class.Bools, settings: Settings, part: str) -> Row:
+    """Return the figures of some of the answers that two graders decided on."""
+    rows = answers[pair.answer_of]
+    row: Row = {"decisions": int(rows.sum()), "answers": int(answers.sum())}
+    if not rows.any():
+        return row | {"mf1_method": "none (no decision in common)"}
+    counts = pair.counts()[rows]
+    total = counts.sum(0)
+    own = two_class.macro_f1(_sums(counts, pair.answer_of[rows]))
+    known = own[~np.isnan(own)]
+    codes = np.unique(pair.clusters[rows], return_inverse=True)[1].astype(np.int64)
+    reference, grader = two_class.positive_rates(total)
+    row |= {
+        "cases": int(codes.max()) + 1,
+        "mf1": two_class.macro_f1(total),
+        "f1_met": two_class.met_f1(total),
+        "f1_unmet": two_class.unmet_f1(total),
+        "mf1_wrong": two_class.macro_f1(pair.counts(is_invalid_wrong=True)[rows].sum(0)),
+        "mf1_of_answers": known.mean() if len(known) else None,
+        "answers_defined": len(known),
+        "answers_undefined": len(own) - len(known),
+        "answers_below": int((known < BELOW).sum()),
+        "below_share": (known < BELOW).mean() if len(known) else None,
+        "positive_reference": reference,
+        "positive": grader,
+        "invalid": int(pair.invalid[rows].sum()),
+        "absent": int(pair.absent[rows].sum()),
+        "kappa": two_class.kappa(total),
+    }
+    if row["cases"] == 1:
+        return row | {"mf1_method": "none (one case)"}
+    names = (pair.reference.name, pair.grader.name, part)
+    seed = seed_of(settings.bootstrap_seed, "fidelity", *names)
+    drawn = bootstrap(cluster_sums(counts, codes, int(codes.max()) + 1), settings.draws, seed)
+    for name, value in (("mf1", two_class.macro_f1), ("kappa", two_class.kappa)):
+        if not np.isnan(float(str(row[name]))):
+            ends = percentile(value(drawn), settings.confidence, int(codes.max()) + 1)
+            row |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
+            row.setdefault("mf1_method", ends.method)
+    row.setdefault("mf1_method", "none (a class that nobody finds)")
+    return row
+
+
+def _sums(counts: Floats, numbers: Ints) -> Floats:
+    """Return the counts summed over each answer."""
+    codes = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return cluster_sums(counts, codes, int(codes.max()) + 1)
+
+
+def _means(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the mean over the groups of each judge that has a value against every one of several."""
+    by_judge: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["level"] == "overall" and row["kind"] == "judge":
+            by_judge[str(row["grader"])].append(row)
+    for judge, own in by_judge.items():
+        if len(own) > 1:
+            means = {
+                name: np.mean([float(str(row.get(name, "nan"))) for row in own])
+                for name in ("mf1", "mf1_wrong")
+            }
+            yield {"level": "mean", "grader": judge, "kind": "judge", **means}
+
+
+def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
+    yield (
+        "MF1: mean of the F1 of met and of not met, invalid replies as unmet; beside it with "
+        "invalid replies wrong whatever the label is. Intervals: bootstrap over whole cases."
+    )
+    yield (
+        f"By answer: mean over answers that have an MF1 of their own, and the share below {BELOW}. "
+        "No value: nobody finds a criterion met, or nobody one unmet, so that an F1 is 0 / 0."
+    )
+    if len(compared.experts) > 1:
+        yield "The agreement of the groups with each other is what a judge is to be read against."
+    lost = [
+        f"{side.rows} of {len(grader.rows)} of {grader.name} against {other.name}"
+        for pair in compared.pairs()
+        for side, grader, other in (
+            (pair.lost_of_reference, pair.reference, pair.grader),
+            (pair.lost_of_grader, pair.grader, pair.reference),
+        )
+        if side.rows
+    ]
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        yield f"Answers without a partner: {', '.join(lost[:3])}{more}; --table alignment says why."
+
+
+def graders_table(compared: Comparison) -> Table:
+    """Return for every two graders whether they put the models in one order."""
+    graders = (*compared.experts, *compared.judges)
+    rows = [_orders(compared.aligned(a, b)) for a, b in combinations(graders, 2)]
+    return make_table(
+        "graders",
+        "Models under different graders",
+        GRADERS,
+        rows,
+        [
+            "Of each model the share of criteria met, on the criteria that both graders decided; "
+            "invalid replies are unmet. Models that tie for the last places of a top share them "
+            "in equal parts. Below three models there is no correlation."
+        ],
+        {},
+        layout=GRADERS_LAYOUT,
+    )
+
+
+def _orders(pair: Aligned) -> Row:
+    names = [answer.model for answer in pair.answers]
+    row: Row = {"a": pair.reference.name, "b": pair.grader.name, "decisions": len(pair.found)}
+    if not names:
+        return row | {"models": 0}
+    models, codes = np.unique(names, return_inverse=True)
+    counts = cluster_sums(pair.counts(), codes.astype(np.int64)[pair.answer_of], len(models))
+    one, other = two_class.positive_rates(counts)
+    return row | {
+        "models": len(models),
+        "spearman": two_class.spearman(one, other),
+        "kendall": two_class.kendall(one, other),
+        "difference": (other - one).mean(),
+        "absolute": np.abs(other - one).mean(),
+        "higher": f"{int((other > one).sum())} of {len(models)}",
+        **{f"top_{k}": two_class.top_overlap(one, other, k) for k in TOPS},
+    }
+
+
+def low_agreement_table(compared: Comparison, largest: int, *, with_text: bool = False) -> Table:
+    """Return the answers on which two graders agree least, `largest` of every two."""
+    rows = [row for pair in compared.pairs() for row in _lowest(pair, compared, largest, with_text)]
+    return make_table(
+        "low_agreement",
+        "Answers of low agreement",
+        LOW,
+        rows,
+        [
+            "Best model: the answer to the same case on which the same two agree most. Low "
+            "agreement does not say which of the two is right."
+        ],
+        {"largest": largest},
+        ("reference", "grader"),
+        layout=LOW_LAYOUT,
+    )
+
+
+def _lowest(pair: Aligned, compared: Comparison, largest: int, with_text: bool) -> Iterator[Row]:
+    if not pair.answers:
+        return
+    counts = _sums(pair.counts(), pair.answer_of)
+    values = two_class.macro_f1(counts)
+    best: dict[str, int] = {}
+    for place, answer in enumerate(pair.answers):
+        first = best.setdefault(plain(answer.case), place)
+        if not np.isnan(values[place]) and not values[place] <= values[first]:
+            best[plain(answer.case)] = place
+    known = [p for p in range(len(values)) if not np.isnan(values[p])]
+    known.sort(key=lambda p: (values[p], pair.answers[p].model, case_name(pair, p)))
+    for place in known[:largest]:
+        answer, top = pair.answers[place], best[plain(pair.answers[place].case)]
+        disputed = pair.expected[answer.places] != pair.found[answer.places]
+        texts = [c for c, is_disputed in zip(answer.criteria, disputed, strict=True) if is_disputed]
+        yield {
+            "reference": pair.reference.name,
+            "grader": pair.grader.name,
+            "model": compared.model(answer.model),
+            "case": case_name(pair, place),
+            "mf1": values[place],
+            "decisions": len(answer.criteria),
+            "disputed": int(disputed.sum()),
+            "met_reference": int(pair.expected[answer.places].sum()),
+            "met": int(pair.found[answer.places].sum()),
+            "best_model": compared.model(pair.answers[top].model) if top != place else None,
+            "best_mf1": values[top] if top != place else None,
+            "text": "; ".join(texts[:_DISPUTED]) if with_text else None,
+        }
+
+
+def case_name(pair: Aligned, place: int) -> str:
+    """Return the id of an answer's case, or a name that its text gives without showing it."""
+    answer = pair.answers[place]
+    digest = hashlib.sha256(plain(answer.case).encode()).hexdigest()[:_ENDING]
+    return guard(answer.case_id) or f"sha256:{digest}"
+
+
+def alignment_table(compared: Comparison) -> Table:
+    """Return which answers and decisions were matched, which were lost, and why."""
+    rows: list[Row] = []
+    for pair in compared.pairs():
+        for lost, grader in (
+            (pair.lost_of_reference, pair.reference),
+            (pair.lost_of_grader, pair.grader),
+        ):
+            rows.append(
+                {
+                    "reference": pair.reference.name,
+                    "grader": pair.grader.name,
+                    "of": grader.name,
+                    "rows": len(grader.rows),
+                    "matched": len(pair.answers),
+                    "other_model": lost.other_model,
+                    "other_case": lost.other_case,
+                    "surplus": lost.surplus,
+                    "criteria": lost.criteria,
+                    "undecided": lost.undecided,
+                }
+            )
+    return make_table(
+        "alignment",
+        "Answers of the files, matched and lost",
+        ALIGNMENT,
+        rows,
+        [
+            "Answers are matched by model and text of the case, repeated ones in the order of "
+            "their files, criteria by their text; spaces, case of letters and width of characters "
+            "do not count."
+        ],
+        {},
+        ("reference", "grader"),
+    )
