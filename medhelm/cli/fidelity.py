@@ -13,7 +13,7 @@ from medhelm.errors import UsageError
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.decision_files import Cases
     from medhelm.tables.clinicians.fidelity import Comparison
-    from medhelm.tables.table import Settings, Table
+    from medhelm.tables.format.table import Settings, Table
 
 _TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement")
 _LARGEST = 10

@@ -143,7 +143,9 @@ def test_parquet_comes_back_with_its_notes() -> None:
     found = pq.read_table(pa.BufferReader(formats.to_parquet(table())))
     assert found.to_pylist() == [dict(r) for r in table().rows]
     assert found.schema.field("n").type == pa.int64()
-    about = msgspec.json.decode(found.schema.metadata[b"medhelm.tables.table"], type=Document)
+    about = msgspec.json.decode(
+        found.schema.metadata[b"medhelm.tables.format.table"], type=Document
+    )
     assert about.notes == ("note_1",) and about.settings["draws"] == 1000
 
 

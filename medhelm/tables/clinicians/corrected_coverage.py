@@ -19,7 +19,7 @@ from medhelm.tables.clinicians.alignment import Aligned
 from medhelm.tables.clinicians.decisions import plain, plain_name
 from medhelm.tables.clinicians.fidelity import Comparison
 from medhelm.tables.clinicians.fidelity_columns import CORRECTED, CORRECTED_LAYOUT
-from medhelm.tables.table import Row, Settings, Table, make_table
+from medhelm.tables.format.table import Row, Settings, Table, make_table
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.ratings import check_columns
-from medhelm.tables.spreadsheet import read_filled, write_whole
+from medhelm.tables.format.spreadsheet import read_filled, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
 """Ends the name of a file of the exchange format; before it stands the model that answered."""

@@ -27,8 +27,8 @@ from medhelm.tables.clinicians.fidelity_columns import (
     LOW,
     LOW_LAYOUT,
 )
-from medhelm.tables.spreadsheet import guard
-from medhelm.tables.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.spreadsheet import guard
+from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
 
 BELOW = 0.6
 """An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""

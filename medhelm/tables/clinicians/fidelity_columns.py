@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medhelm.tables.column_kinds import count, ends, number, text
-from medhelm.tables.table import Layout
+from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.table import Layout
 
 _PAIR = (
     text("reference", "the group of experts that is compared with", "against"),

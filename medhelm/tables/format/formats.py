@@ -118,7 +118,7 @@ def _csv_value(value: Value) -> Value:
 
 
 def to_parquet(table: Table) -> bytes:
-    """Return a Parquet file. Its `medhelm.tables.table` metadata is the JSON form without the rows."""
+    """Return a Parquet file. Its `medhelm.tables.format.table` metadata is the JSON form without the rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -131,7 +131,7 @@ def to_parquet(table: Table) -> bytes:
     about = msgspec.structs.replace(to_document(table), rows=())
     schema = pa.schema(
         [pa.field(c.name, kinds[c.type]) for c in table.columns],
-        metadata={"medhelm.tables.table": msgspec.json.encode(about)},
+        metadata={"medhelm.tables.format.table": msgspec.json.encode(about)},
     )
     columns = [pa.array([r[c.name] for r in table.rows], kinds[c.type]) for c in table.columns]
     out = io.BytesIO()
