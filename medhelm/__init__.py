@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
     from medhelm.schema.data import SourceFile as SourceFile
+    from medhelm.schema.data import Turn as Turn
     from medhelm.schema.episode import Call as Call
     from medhelm.schema.episode import Episode as Episode
     from medhelm.schema.episode import Message as Message
@@ -159,6 +160,7 @@ _HOMES = {
         "Prompt",
         "Row",
         "SourceFile",
+        "Turn",
     ),
     "protocols.protocol": ("Ask", "FinalAnswer", "Forecast", "Protocol", "Terms"),
     "protocols.strategy": ("AskRole", "Strategy"),

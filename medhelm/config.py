@@ -76,6 +76,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The models of a protocol's other roles, by role: a name, or `name` with keys of a model."""
     protocol: dict[str, Any] = {}
     """Settings of the protocol, in place of its defaults."""
+    grader: dict[str, Any] = {}
+    """Settings of the graders, in place of their defaults."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

@@ -34,6 +34,8 @@ FLOORS = (
     "data",
     "protocols",
     "grading/jury",
+    "grading/graders",
+    "grading/rubric",
     "grading",
     "plugins",
     "tables/format",

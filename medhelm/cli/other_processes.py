@@ -181,7 +181,7 @@ def _at_once(
         names = {choice.name for choice in job.benchmarks}
         own = [r for r in runs if r.spec.benchmark in names]
         own = [r for r in own if r.spec.model.name == job.model.name]
-        judges = [j for r in own if r.grading.jury for j in r.grading.jury.jury.judges]
+        judges = [j for r in own if r.grading.raters for j in r.grading.raters.judges]
         specs = [(endpoint_of(s), s) for s in (job.model, *judges) if endpoint_of(s)]
         asking.update({key for key, _ in specs})
         for key, spec in specs:
@@ -225,7 +225,7 @@ def _grade(runs: Sequence[Run]) -> None:
             try:
                 plan = read_plan(run.path)
                 with lock_file(run.path / "lock"):
-                    score_run(run.path, plan, run.grading, run.metrics, run.card)
+                    score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
             except RunLocked as e:
                 if time.monotonic() < until:
                     time.sleep(0.1)

@@ -6,7 +6,6 @@ import os
 import platform
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,19 +19,19 @@ from medhelm.data.sources import hash_file
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, make_private, remove_temporary, why
 from medhelm.grading.grade import in_parts
-from medhelm.grading.jury.metric import bind_panel
-from medhelm.grading.jury.panel import StoredPanel
+from medhelm.grading.panels import StoredPanels
 from medhelm.grading.slow_metrics import score_all
 from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
 from medhelm.models.identity import reads_prompt
-from medhelm.schema.episode import MODEL, Episode, Response
+from medhelm.protocols.completion import COMPLETION
+from medhelm.protocols.protocol import Protocol
+from medhelm.schema.episode import MODEL, Episode
 from medhelm.schema.run import (
     BenchmarkCard,
     GradingSpec,
     Party,
     RunRecord,
     RunSpec,
-    UsageTotals,
 )
 from medhelm.schema.score import Metric, Score
 from medhelm.stats.exact_sum import ExactSum
@@ -46,6 +45,7 @@ from medhelm.store.records import (
     write_struct,
 )
 from medhelm.store.runlog import log_bytes, read_episodes
+from medhelm.store.usage import UsageTally, is_counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,7 @@ def score_run(
     grading: GradingSpec,
     metrics: Sequence[Metric],
     card: BenchmarkCard,
+    protocol: Protocol = COMPLETION,
 ) -> RunRecord:
     """Grade the stored episodes of a run, write the grading folder and return its record.
 
@@ -74,9 +75,8 @@ def score_run(
     size = log_bytes(run)
     tallies = {m.name: Tally(m, plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec)
-    panel = _panel(run, grading)
-    if panel is not None:
-        metrics = [bind_panel(metric, panel) for metric in metrics]
+    panels = StoredPanels(run, grading, metrics, protocol)
+    metrics = panels.bind(metrics)
     try:
         make_private(folder)
         for other in folder.parent.iterdir():  # whoever calls this holds the run's lock
@@ -92,7 +92,7 @@ def score_run(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
         ) from None
     finished = usage.episodes == plan.instances * plan.spec.repeats
-    finished &= panel is None or not panel.below_quorum
+    finished &= not panels.below_quorum
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,
@@ -102,21 +102,11 @@ def score_run(
         state="complete" if finished else "partial",
         instances=plan.instances,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
-        parties=(*usage.parties(), *(panel.parties() if panel is not None else ())),
-        provenance=_provenance(started, size, usage) | _judged(panel) | marks,
+        parties=(*usage.parties(), *panels.parties()),
+        provenance=_provenance(started, size, usage) | panels.provenance() | marks,
     )
     write_struct(folder / "summary.json", record)
     return record
-
-
-def _panel(run: Path, grading: GradingSpec) -> StoredPanel | None:
-    """Return the judges whose verdicts lie in the run folder; None where none are needed."""
-    terms = grading.jury
-    return StoredPanel(run, terms) if terms is not None and terms.jury.judges else None
-
-
-def _judged(panel: StoredPanel | None) -> dict[str, str]:
-    return {} if panel is None else {"not_judged": str(panel.not_judged)}
 
 
 def _write(
@@ -218,51 +208,13 @@ def _own_columns(metric: str, score: Score, sums: list[float]) -> dict[str, Any]
     }
 
 
-class _RoleUsage:
-    """Sums tokens of one role; what the endpoint did not report is counted as unknown, never as 0."""
-
-    def __init__(self, output_limit: int) -> None:
-        self._output_limit = output_limit
-        self._tokens: Counter[str] = Counter()
-        self._served: Counter[str] = Counter()
-
-    def add(self, response: Response, *, is_sent: bool) -> None:
-        """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
-        self._tokens["lost"] += response.lost
-        if not _is_counted(response):
-            return
-        served = " ".join(filter(None, (response.served_model, response.fingerprint)))
-        self._served[served or "not reported"] += 1
-        if not is_sent:
-            return
-        usage = response.usage
-        self._tokens["requests"] += 1
-        self._tokens["output_limit_tokens"] += self._output_limit
-        if usage.input_tokens is None or usage.output_tokens is None:
-            self._tokens["unknown"] += 1
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
-            self._tokens[name] += getattr(usage, name) or 0
-
-    def totals(self) -> UsageTotals:
-        """Return the sums."""
-        return UsageTotals(**self._tokens)
-
-    def served_models(self) -> dict[str, int]:
-        """Return the models as served, with the number of their responses."""
-        return dict(sorted(self._served.items()))
-
-
-def _is_counted(response: Response) -> bool:
-    return response.finish not in ("error", "oversize") or response.usage.input_tokens is not None
-
-
 class _UsageSum:
     """Sums the usage of all roles of a run, and the times of its answers."""
 
     def __init__(self, spec: RunSpec) -> None:
         self._models = {MODEL: spec.model, **spec.cast}
-        self._own = _RoleUsage(spec.max_output_tokens)
-        others = {r: _RoleUsage(model.max_output_tokens or 0) for r, model in spec.cast.items()}
+        self._own = UsageTally(spec.max_output_tokens)
+        others = {r: UsageTally(model.max_output_tokens or 0) for r, model in spec.cast.items()}
         self._roles = {MODEL: self._own, **others}
         self._rules = {role for role, model in self._models.items() if not reads_prompt(model)}
         self.episodes = self.errors = 0
@@ -278,7 +230,7 @@ class _UsageSum:
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
-        self.errors += not _is_counted(response)
+        self.errors += not is_counted(response)
         for call in episode.calls:
             role = call.role if call.role in self._roles else MODEL
             self._roles[role].add(call.response, is_sent=role not in self._rules)

@@ -22,6 +22,7 @@ from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
+from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
 from medhelm.models.providers import add_providers, built_in
@@ -165,6 +166,8 @@ class _Loader:
         self._taxonomy = taxonomy
         self._known: dict[str, _Known] = {kind: {} for kind in _KINDS}
         self._known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
+        for metric in rubric_metrics():
+            self._known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading.rubric")
         self._known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
         self._known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
         self._known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}

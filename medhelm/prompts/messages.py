@@ -82,9 +82,11 @@ def render_prompt(
 ) -> tuple[Message, ...]:
     """Return what is sent for an instance: the system prompt, if any, and one user message.
 
-    Raises PluginError where the template has no place for a part that the instance has,
-    and UnknownName as `resolve_prompt`.
+    Of an instance with turns these are sent as they are. Raises PluginError where the template has no
+    place for a part that the instance has, and UnknownName as `resolve_prompt`.
     """
+    if instance.turns:
+        return _turns(benchmark, instance, system_prompt)
     prompt = resolve_prompt(benchmark)
     values = {
         "instruction": benchmark.instruction,
@@ -102,6 +104,24 @@ def render_prompt(
             )
     user = Message("user", _fill(prompt.text, values))
     return (Message("system", system_prompt), user) if system_prompt else (user,)
+
+
+def _turns(
+    benchmark: Benchmark, instance: Instance, system_prompt: str | None
+) -> tuple[Message, ...]:
+    parts = {
+        "an instruction": benchmark.instruction,
+        "a context": instance.context,
+        "a question": instance.question,
+        "choices": instance.choices,
+    }
+    if besides := [name for name, value in parts.items() if value]:
+        raise PluginError(
+            f"benchmark {benchmark.name!r}: instance {instance.id!r} has turns and {besides[0]}, "
+            "which no turn would show; put it into a turn"
+        )
+    said = tuple(Message(turn.role, turn.content) for turn in instance.turns)
+    return (Message("system", system_prompt), *said) if system_prompt else said
 
 
 def prompt_sha256(benchmark: Benchmark, system_prompt: str | None = None) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from medhelm.config import Job, convert
 from medhelm.errors import UnknownName, UsageError
+from medhelm.grading.graders.terms import graders_of
 from medhelm.models.catalogue import find_model
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol, as_asked
@@ -84,9 +85,13 @@ def refuse_unused(job: Job, registry: Registry) -> None:
     protocols = [registry.protocol(registry.benchmark(c.name).protocol) for c in job.benchmarks]
     roles = dict.fromkeys(role for p in protocols for role in p.roles[1:])
     settings = dict.fromkeys(name for p in protocols for name in p.settings)
+    named = (n for c in job.benchmarks for n in registry.benchmark(c.name).metrics)
+    metrics = (registry.metrics[n, "fixed"] for n in named if (n, "fixed") in registry.metrics)
+    graded = dict.fromkeys(name for g in graders_of(metrics).values() for name in g.settings)
     for kind, given, known, prefix in (
         ("role", job.cast, roles, "cast"),
         ("protocol setting", job.protocol, settings, "protocol"),
+        ("grader setting", job.grader, graded, "grader"),
     ):
         for name in given:
             if name not in known:

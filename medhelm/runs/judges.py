@@ -6,7 +6,7 @@ Judges share the sweep's connections, rate limits and budget with the models tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from medhelm.errors import MedhelmError, ModelError
+from medhelm.grading.graders.terms import graders_of
 from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, judgement_key
 from medhelm.grading.jury.panel import judge_folder
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.graders import Bench, GraderJudge
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
-from medhelm.schema.model import Model
+from medhelm.schema.model import Model, ModelSpec
 from medhelm.schema.run import JuryTerms
-from medhelm.store.records import Plan
+from medhelm.store.appendlog import AppendLog
+from medhelm.store.records import Plan, grader_folder
 from medhelm.store.runlog import read_episodes
 
 
@@ -43,22 +46,72 @@ _AHEAD = 64
 """Answers that may wait for one judge while another is at work on earlier ones."""
 
 
-class _Judge:
-    """One judge of a run, its log, and the answers that wait for it."""
+class Rater(Protocol):
+    """One judge of a run with its log, for a jury or for a grader."""
 
-    def __init__(self, model: Model, log: GradeLog, final: set[int]) -> None:
-        self.model = model
-        self.log = log
-        self.final = final
+    @property
+    def model(self) -> Model:
+        """Return the model that is asked."""
+
+    @property
+    def log(self) -> AppendLog:
+        """Return the log of what it said."""
+
+    @property
+    def final(self) -> set[int]:
+        """Return the keys of the answers that it has rated."""
+
+    def open(self) -> None:
+        """Lock and mend the log."""
+
+    def key(self, episode: Episode) -> int | None:
+        """Return the key of an answer's judgement; None where there is nothing to rate."""
+
+    def judge(self, episode: Episode, live: Live) -> Coroutine[Any, Any, None]:
+        """Rate one answer."""
+
+
+class _JuryJudge:
+    """A judge of a jury."""
+
+    def __init__(self, desk: Desk, model: Model, terms: JuryTerms, folder: Path) -> None:
+        self.model, self.log = model, GradeLog(folder)
+        self.final: set[int] = set()
+        self._desk, self._terms = desk, terms
+
+    def open(self) -> None:
+        """Mend the log and read what it holds."""
+        self.final = self.log.open()
+
+    def key(self, episode: Episode) -> int | None:
+        """Return the key of an answer that can be rated."""
+        return judgement_key(episode) if judging.is_judged(episode.response) else None
+
+    async def judge(self, episode: Episode, live: Live) -> None:
+        """Ask for one judgement."""
+        judge, terms = self.model.spec, self._terms
+        request = judging.judge_request(judge, terms, episode)
+        send = partial(self._desk.send, self.model, live=live)
+        with self._desk.border():
+            await judging.conduct(judge, terms, episode, request, send, self.log.append)
+
+
+class _Queue:
+    """The answers that wait for one rater."""
+
+    def __init__(self, rater: Rater) -> None:
+        self.rater = rater
         self._coming: asyncio.Queue[Episode | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(_AHEAD)
         self._is_gone = False
 
-    async def put(self, episode: Episode) -> None:
-        """Hand over an answer, once there is room; nothing where the judge is gone."""
-        if not self._is_gone:
-            await self._room.acquire()
-            self._coming.put_nowait(episode)
+    async def offer(self, episode: Episode) -> None:
+        """Hand over an answer that the rater has not rated, once there is room."""
+        key = self.rater.key(episode)
+        if key is None or key in self.rater.final or self._is_gone:
+            return
+        await self._room.acquire()
+        self._coming.put_nowait(episode)
 
     def end(self) -> None:
         """Say that there are no more answers."""
@@ -69,19 +122,11 @@ class _Judge:
         self._is_gone = True
         self._room.release()
 
-    async def judgements(self, terms: JuryTerms, desk: Desk) -> AsyncIterator[Start]:
+    async def judgements(self) -> AsyncIterator[Start]:
         """Yield the judgements that are still to be made."""
-        judge = self.model.spec
-
-        async def one(episode: Episode, live: Live) -> None:
-            request = judging.judge_request(judge, terms, episode)
-            send = partial(desk.send, self.model, live=live)
-            with desk.border():
-                await judging.conduct(judge, terms, episode, request, send, self.log.append)
-
         while (episode := await self._coming.get()) is not None:
             self._room.release()
-            yield partial(one, episode)
+            yield partial(self.rater.judge, episode)
 
 
 async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
@@ -90,63 +135,77 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
     Raises what stops the run. A budget that is reached stops the sweep.
     """
-    terms = run.grading.jury
-    if terms is None or not terms.jury.judges or sweep.desk.stopped:
+    if sweep.desk.stopped:
         return
     with ExitStack() as logs:
-        judges = []
-        for place in range(len(terms.jury.judges)):
+        queues = []
+        for judge, made in _raters(run, sweep):
             try:
-                judges.append(await _open(run, terms, place, sweep, logs))
+                queues.append(await _open(judge, made, sweep, logs))
             except ModelError as e:
-                _note(run, terms.jury.judges[place].name, e, sweep)
-        if sweep.desk.stopped:
+                _note(run, judge.name, e, sweep)
+        if sweep.desk.stopped or not queues:
             return
         async with asyncio.TaskGroup() as group:
-            group.create_task(_share_out(run, plan, judges, sweep.desk))
-            for judge in judges:
-                group.create_task(_judge(run, terms, judge, sweep))
+            group.create_task(_share_out(run, plan, queues, sweep.desk))
+            for queue in queues:
+                group.create_task(_judge(run, queue, sweep))
 
 
-async def _open(run: Run, terms: JuryTerms, place: int, sweep: Sweep, logs: ExitStack) -> _Judge:
-    model = sweep.pool.open(terms.jury.judges[place])
+_Make = Callable[[Model], Rater]
+
+
+def _raters(run: Run, sweep: Sweep) -> Iterator[tuple[ModelSpec, _Make]]:
+    """Yield the judges of a run's jury and of its graders, each with what makes it a rater."""
+    if (terms := run.grading.jury) is not None:
+        for place, judge in enumerate(terms.jury.judges):
+            folder = judge_folder(run.path, terms, place)
+            yield judge, partial(_jury_judge, sweep.desk, terms, folder)
+    graders = graders_of(run.metrics)
+    for own in run.grading.graders:
+        bench = Bench(run.benchmark, run.protocol, graders[own.grader], own, sweep.desk)
+        for judge in own.jury.judges:
+            yield judge, partial(_grader_judge, bench, grader_folder(run.path, judge, own))
+
+
+def _jury_judge(desk: Desk, terms: JuryTerms, folder: Path, model: Model) -> Rater:
+    return _JuryJudge(desk, model, terms, folder)
+
+
+def _grader_judge(bench: Bench, folder: Path, model: Model) -> Rater:
+    return GraderJudge(bench, model, folder)
+
+
+async def _open(judge: ModelSpec, make: _Make, sweep: Sweep, logs: ExitStack) -> _Queue:
+    model = sweep.pool.open(judge)
     assert not is_instance_model(model)  # choose_jury refuses baselines
-    log = GradeLog(judge_folder(run.path, terms, place))
-    final = await opened(log, log.open)
-    logs.callback(log.close)
-    sweep.logs[log] = asyncio.current_task()
-    logs.callback(sweep.logs.pop, log)
-    return _Judge(model, log, final)
+    rater = make(model)
+    await opened(rater.log, rater.open)
+    logs.callback(rater.log.close)
+    sweep.logs[rater.log] = asyncio.current_task()
+    logs.callback(sweep.logs.pop, rater.log)
+    return _Queue(rater)
 
 
 def _note(run: Run, judge: str, error: ModelError, sweep: Sweep) -> None:
     sweep.broken.setdefault(run.path, {})[judge] = error
 
 
-async def _share_out(run: Run, plan: Plan, judges: Collection[_Judge], desk: Desk) -> None:
-    """Read the answers once, in a thread, and hand each to the judges that have not rated it."""
+async def _share_out(run: Run, plan: Plan, queues: Collection[_Queue], desk: Desk) -> None:
+    """Read the answers once, in a thread, and hand each to the raters that have not rated it."""
     try:
         with desk.border(), desk.stoppable():
             episodes = read_episodes(run.path, plan)
-            while batch := await asyncio.to_thread(_keyed, episodes):
-                for episode, key in batch:
-                    for judge in judges:
-                        if key is not None and key not in judge.final:
-                            await judge.put(episode)
+            while batch := await asyncio.to_thread(lambda: list(islice(episodes, _BATCH))):
+                for episode in batch:
+                    for queue in queues:
+                        await queue.offer(episode)
     finally:
-        for judge in judges:
-            judge.end()
+        for queue in queues:
+            queue.end()
 
 
-def _keyed(episodes: Iterator[Episode]) -> list[tuple[Episode, int | None]]:
-    """Return the next episodes with the keys of their judgements; None: nothing to rate."""
-    return [
-        (e, judgement_key(e) if judging.is_judged(e.response) else None)
-        for e in islice(episodes, _BATCH)
-    ]
-
-
-async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> None:
+async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
     """Let one judge rate all answers that come to it."""
     if (
         sweep.desk.stopped
@@ -154,12 +213,12 @@ async def _judge(run: Run, terms: JuryTerms, judge: _Judge, sweep: Sweep) -> Non
         return
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(feed(sweep.desk, judge.judgements(terms, sweep.desk), group))
+            group.create_task(feed(sweep.desk, queue.judgements(), group))
     except* ModelError as failed:
         error: BaseException = failed
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         assert isinstance(error, ModelError)
-        _note(run, judge.model.spec.name, error, sweep)
+        _note(run, queue.rater.model.spec.name, error, sweep)
     finally:
-        judge.leave()
+        queue.leave()

@@ -21,6 +21,7 @@ from medhelm.data.instance_ids import copies_note
 from medhelm.data.sources import can_fetch
 from medhelm.errors import DataError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
+from medhelm.grading.graders.terms import grader_terms, graders_of
 from medhelm.grading.jury.choice import DEFAULT, choose_jury, keys_lacking
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.terms import jury_terms, with_jury
@@ -37,7 +38,14 @@ from medhelm.runs.casting import (
 )
 from medhelm.schema.data import MADE_BY, Benchmark, FileDataset, HubDataset
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, GradingSpec, JuryTerms, RunSpec
+from medhelm.schema.run import (
+    BenchmarkCard,
+    GraderTerms,
+    GradingSpec,
+    JurySpec,
+    JuryTerms,
+    RunSpec,
+)
 from medhelm.schema.score import Metric, Scoring
 from medhelm.store.records import grading_hash, order_key, request_hash, run_path
 
@@ -170,7 +178,7 @@ def jury_note(
 ) -> str:
     """Return why the offline jury replaces the default one, where some of its keys are there."""
     is_open = any(job.jury is None and job.data != "sample" for job in jobs)
-    is_offline = any(run.grading.jury and not run.grading.jury.jury.judges for run in runs)
+    is_offline = any(run.grading.raters and not run.grading.raters.judges for run in runs)
     lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()
     if not lacking:
         return ""
@@ -185,7 +193,7 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
     found: list[ModelSpec] = []
     for run in runs:
         found += run.players.values()
-        found += run.grading.jury.jury.judges if run.grading.jury else ()
+        found += run.grading.raters.judges if run.grading.raters else ()
     return found
 
 
@@ -197,7 +205,7 @@ def _refuse_other(first: Run, second: Run) -> None:
             f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
             "with the same requests; leave one out"
         )
-    if first.grading.jury != second.grading.jury:
+    if first.grading.raters != second.grading.raters:
         raise UsageError(
             f"{where} is asked for with two juries; run one after the other, answers are reused"
         )
@@ -234,12 +242,15 @@ def _jury(
     registry: Registry,
     environ: Mapping[str, str],
     refused: list[PrivacyRefused] | None,
-) -> JuryTerms | None:
+) -> JurySpec | None:
     """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
-    if JURY not in benchmark.metrics:
+    known = (registry.metrics.get((name, "fixed")) for name in benchmark.metrics)
+    if JURY not in benchmark.metrics and not graders_of(m for m in known if m is not None):
         return None
     is_sample = job.data == "sample"
-    jury = choose_jury(job.jury, registry.models, environ, is_sample=is_sample)
+    jury = choose_jury(
+        job.jury, registry.models, environ, is_sample=is_sample, default=benchmark.jury
+    )
     for judge in jury.judges:
         with _noting(refused):
             privacy.check(
@@ -250,7 +261,7 @@ def _jury(
                 job.privacy,
                 jury=jury.name,
             )
-    return jury_terms(benchmark, jury)
+    return jury
 
 
 def _run(
@@ -259,10 +270,12 @@ def _run(
     dataset: Dataset,
     registry: Registry,
     cast: dict[str, ModelSpec],
-    terms: JuryTerms | None,
+    jury: JurySpec | None,
 ) -> Run:
     names = metric_names(benchmark, job.scoring)
+    terms = jury_terms(benchmark, jury) if jury is not None else None
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
+    graders = grader_terms(metrics, jury, job.grader) if jury is not None else ()
     prompt = resolve_prompt(benchmark)
     protocol = registry.protocol(benchmark.protocol)
     model = named_by_strategy(as_asked(protocol, job.model))
@@ -295,7 +308,7 @@ def _run(
             role: registry.strategy(one.strategy) for role, one in players.items() if one.strategy
         },
         metrics=metrics,
-        grading=grading_spec(metrics, job.scoring, benchmark.parts, terms),
+        grading=grading_spec(metrics, job.scoring, benchmark.parts, terms, graders),
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
     )
@@ -306,10 +319,11 @@ def grading_spec(
     scoring: Scoring,
     parts: tuple[str, ...] = (),
     terms: JuryTerms | None = None,
+    graders: tuple[GraderTerms, ...] = (),
 ) -> GradingSpec:
     """Return the frozen description of a grading of a benchmark with these parts."""
     refs = tuple(metric_ref(m, parts) for m in metrics)
-    return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms)
+    return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms, graders=graders)
 
 
 def metric_names(benchmark: Benchmark, scoring: Scoring) -> tuple[str, ...]:

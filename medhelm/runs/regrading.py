@@ -9,20 +9,23 @@ from pathlib import Path
 from medhelm.data import dataset
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
+from medhelm.grading.graders.terms import grader_terms
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.terms import OFFLINE, jury_terms
 from medhelm.grading.scoring import score_run
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import benchmark_card, grading_metrics, grading_spec, metric_names
-from medhelm.schema.run import JuryTerms, RunRecord
+from medhelm.schema.run import GraderTerms, JuryTerms, RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
     Plan,
     find_runs,
     find_unreadable,
+    grader_folder,
     read_plan,
     stored_judge,
     stored_jury,
+    stored_settings,
 )
 
 
@@ -147,6 +150,17 @@ def _refuse_other_judges(path: Path, terms: JuryTerms | None) -> None:
         )
 
 
+def _refuse_other_graders(path: Path, graders: Sequence[GraderTerms]) -> None:
+    """Refuse to grade a run that judges have graded as if nobody had."""
+    there = {folder.name for folder in (path / "graders").glob("*")}
+    wanted = {grader_folder(path, j, own).name for own in graders for j in own.jury.judges}
+    if graders and there and not wanted & there:
+        raise RecordError(
+            f"the verdicts in {path / 'graders'} are not of the judges and the grader of today; "
+            "ask them with `medhelm run ... jury=NAME`, answers are kept"
+        )
+
+
 def grade_run(
     path: Path,
     plan: Plan,
@@ -167,15 +181,19 @@ def grade_run(
         raise UsageError(
             f"--metric {JURY}: {benchmark.name} names no rubric, so nobody can rate it"
         )
-    terms = jury_terms(benchmark, stored_jury(path) or OFFLINE)
+    jury = stored_jury(path) or OFFLINE
+    terms = jury_terms(benchmark, jury)
     _refuse_other_judges(path, terms)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
+    graders = grader_terms(metrics, jury, stored_settings(path))
+    _refuse_other_graders(path, graders)
     with lock_file(path / "lock"):
         return score_run(
             path,
             plan,
-            grading_spec(metrics, scoring, benchmark.parts, terms),
+            grading_spec(metrics, scoring, benchmark.parts, terms, graders),
             metrics,
             benchmark_card(benchmark, registry),
+            registry.protocol(benchmark.protocol),
         )

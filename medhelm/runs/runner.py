@@ -283,7 +283,9 @@ async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRe
     """Return the record of what the log holds; raises RecordError where the log is gone."""
     sweep.logs.pop(folder, None)  # from here on `close` looks after it
     await asyncio.to_thread(folder.sync)
-    return await asyncio.to_thread(score_run, run.path, plan, run.grading, run.metrics, run.card)
+    return await asyncio.to_thread(
+        score_run, run.path, plan, run.grading, run.metrics, run.card, run.protocol
+    )
 
 
 def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
@@ -316,8 +318,8 @@ def read_finished(run: Run) -> RunRecord | None:
     is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     is_judged = record.provenance.get("not_judged", "0") == "0"
-    if run.grading.jury is not None:  # else tables would show a later grading by another jury
-        is_judged = is_judged and stored_jury(run.path) == run.grading.jury.jury
+    if run.grading.raters is not None:  # else tables would show a later grading by another jury
+        is_judged = is_judged and stored_jury(run.path) == run.grading.raters
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None

@@ -26,13 +26,24 @@ VALIDATION = "validation"
 """Key of `Instance.metadata`: by whom and when its ratings were validated; without it by nobody."""
 
 
-class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that a judge rates."""
+class Criterion(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One thing that a judge rates.
+
+    Its JSON leaves defaults out, so that a rubric of before there were points has the same hash.
+    """
 
     name: str
     """snake_case. The key of its score in the judge's reply."""
     text: str
     """Words the question, and the meaning of the ends of the scale."""
+    points: float = 1.0
+    """What a binary criterion counts that is met; negative where it should not be met."""
+    tags: tuple[str, ...] = ()
+    """Slices of a table of criteria, as `axis:accuracy`."""
+    is_critical: bool = False
+    """True if an answer that fails it alone is unsafe."""
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +61,13 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Describes `<reference>` and its use by a judge. If it is empty, judges are not shown one."""
     minimum: int = 1
     maximum: int = 5
+
+
+class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One turn of a conversation that an instance brings."""
+
+    role: Literal["user", "assistant"]
+    content: str
 
 
 class Instance(
@@ -80,6 +98,8 @@ class Instance(
     the part of a benchmark of several."""
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
+    turns: tuple[Turn, ...] = ()
+    """A conversation that the model is to continue, sent turn by turn in place of a template."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
     """What only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
     files is that of the first one, whose stored instances are found by their JSON."""
@@ -215,6 +235,8 @@ class Benchmark:
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
+    jury: str = ""
+    """Names the jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of a file that users fill with their own data, and what each holds."""
     how_to_get: tuple[str, ...] = ()

@@ -80,6 +80,16 @@ class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Holds the model's instruction, as the judges are shown it."""
 
 
+class GraderTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A grader, its settings, and who judges for it. Without judges: its rule, a stand-in."""
+
+    grader: str
+    version: str
+    jury: JurySpec
+    settings: dict[str, Any] = {}
+    """The grader's settings that differ from its defaults."""
+
+
 class GradingSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -91,6 +101,15 @@ class GradingSpec(
     """Parts of the benchmark, in the order of the statistics of `mean_of_parts`."""
     jury: JuryTerms | None = None
     """None where no metric needs one."""
+    graders: tuple[GraderTerms, ...] = ()
+    """The graders of the metrics, in order of name."""
+
+    @property
+    def raters(self) -> JurySpec | None:
+        """Return who judges, as a jury or for graders; None where nobody does."""
+        if self.jury is not None:
+            return self.jury.jury
+        return self.graders[0].jury if self.graders else None
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

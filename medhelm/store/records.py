@@ -8,6 +8,7 @@
     lock                held while a process writes
     judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge; damaged ones go
                         to quarantine.jsonl beside it and are asked for again
+    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the form of a run's log
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
 
@@ -31,7 +32,14 @@ from medhelm.files.seals import is_broken, sealed, unsealed
 from medhelm.models.identity import as_spelt, identity, reads_prompt, without_unused
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GradingSpec, JurySpec, JuryTerms, RunRecord, RunSpec
+from medhelm.schema.run import (
+    GraderTerms,
+    GradingSpec,
+    JurySpec,
+    JuryTerms,
+    RunRecord,
+    RunSpec,
+)
 from medhelm.store.older_records import with_parties
 
 STAMP = "grading_stamp"
@@ -140,9 +148,15 @@ def is_same_model(model: ModelSpec, name: str) -> bool:
 
 def grading_hash(grading: GradingSpec) -> str:
     """Return 16 hex digits over metrics, their versions, the scoring and who judges."""
-    if grading.jury is None:
-        return _digest(grading)
     decides = msgspec.to_builtins(grading)
+    if grading.graders:
+        decides["graders"] = [
+            [grader_hash(judge, terms) for judge in terms.jury.judges]
+            + [terms.grader, terms.version, terms.settings, terms.jury.quorum]
+            for terms in grading.graders
+        ]
+    if grading.jury is None:
+        return _digest(decides if grading.graders else grading)
     decides["jury"] = {
         "judges": [judge_hash(judge, grading.jury) for judge in grading.jury.jury.judges],
         "quorum": grading.jury.jury.quorum,
@@ -155,11 +169,23 @@ def grading_hash(grading: GradingSpec) -> str:
 
 def stored_jury(run: Path) -> JurySpec | None:
     """Return the jury of a run's newest grading by one; None where there is none."""
-    found: list[tuple[float, JurySpec]] = []
+    newest = _newest_judged(run)
+    return newest.raters if newest is not None else None
+
+
+def stored_settings(run: Path) -> dict[str, Any]:
+    """Return the settings of the graders of a run's newest grading by judges."""
+    newest = _newest_judged(run)
+    graders = newest.graders if newest is not None else ()
+    return {name: value for own in graders for name, value in own.settings.items()}
+
+
+def _newest_judged(run: Path) -> GradingSpec | None:
+    found: list[tuple[float, GradingSpec]] = []
     for record in _stored_records(run):
-        if record.grading.jury is not None:
+        if record.grading.raters is not None:
             stamp = record.provenance.get(STAMP, "0").split()[0]
-            found.append((float(stamp), record.grading.jury.jury))
+            found.append((float(stamp), record.grading))
     return max(found, key=itemgetter(0))[1] if found else None
 
 
@@ -210,6 +236,18 @@ def _judge_digest(model: dict[str, Any], judge: ModelSpec, terms: JuryTerms) -> 
             "max_output_tokens": judge_budget(judge, terms.jury),
         }
     )
+
+
+def grader_hash(judge: ModelSpec, terms: GraderTerms) -> str:
+    """Return 16 hex digits over all that decides what a grader asks one judge."""
+    limits = [terms.jury.repairs, judge_budget(judge, terms.jury)]
+    asked = [terms.grader, terms.version, terms.settings]
+    return _digest({"model": identity(judge), "grader": asked, "limits": limits})
+
+
+def grader_folder(run: Path, judge: ModelSpec, terms: GraderTerms) -> Path:
+    """Return the folder of what a grader asked one judge, in a run folder."""
+    return run / "graders" / grader_hash(judge, terms)
 
 
 def judge_budget(judge: ModelSpec, jury: JurySpec) -> int:

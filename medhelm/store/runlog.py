@@ -245,6 +245,13 @@ def read_log(run: Path) -> Iterator[Episode]:
         yield episode
 
 
+def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
+    """Yield the episodes of many calls of a log that have ended, each with the key it was given."""
+    for key, episode in _episodes(folder / "responses.jsonl", frozenset()):
+        if key:
+            yield key, episode
+
+
 def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
 
@@ -260,7 +267,7 @@ def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:
 
 
 def _episodes(log: Path, superseded: Container[int]) -> Iterator[tuple[int, Episode]]:
-    """Yield the episodes of a log with the number of their last line, but for some lines."""
+    """Yield the episodes of a log but for some lines, those of many calls with their key, else 0."""
     heads = msgspec.json.Decoder(_Line).decode
     ended = msgspec.json.Decoder(Ended).decode
     parts = _Parts()
@@ -272,11 +279,11 @@ def _episodes(log: Path, superseded: Container[int]) -> Iterator[tuple[int, Epis
                 continue
             if not body.startswith(_OF_MANY):
                 if number not in superseded:
-                    yield number, _decode_episode(body, log, number + 1)
+                    yield 0, _decode_episode(body, log, number + 1)
                 continue
             head = heads(body)
             if parts.take(head, line) and head.response is not None and number not in superseded:
-                yield number, parts.open[head.episode].episode(ended(body))
+                yield head.key, parts.open[head.episode].episode(ended(body))
                 if is_answered(head.response):
                     del parts.open[head.episode]
 

@@ -29,8 +29,11 @@ def choose_jury(
     environ: Mapping[str, str],
     *,
     is_sample: bool,
+    default: str = "",
 ) -> JurySpec:
     """Return the jury that is asked for; else the default where all its keys are, else offline.
+
+    `default`: the benchmark's own, in place of the one of most benchmarks.
 
     Bundled samples are rated offline unless a jury is named. Raises UsageError, UnknownName, and
     ModelError where a judge that is asked for has no key.
@@ -40,7 +43,7 @@ def choose_jury(
     if is_sample:
         return OFFLINE
     try:
-        return _resolve(packaged_jury(DEFAULT), models, environ)
+        return _resolve(packaged_jury(default or DEFAULT), models, environ)
     except ModelError:  # no key of one of the judges
         return OFFLINE
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
+from medhelm.grading.jury.gradelog import judgement_key, read_judgements
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import JUDGE, JuryTerms, Party, UsageTotals
+from medhelm.schema.run import JUDGE, JuryTerms, Party
 from medhelm.store.records import judge_budget, stored_judge
+from medhelm.store.usage import UsageTally
 
 NOT_ASKED = "not asked"
 MISSING = frozenset({NOT_ASKED, "error"})
@@ -72,45 +73,22 @@ class StoredPanel:
         """
         found = []
         for place in range(len(self.judges)):
-            tally = _Tally(self._terms, place)
+            judge = self._terms.jury.judges[place]
+            tally = UsageTally(judge_budget(judge, self._terms.jury))
             for judgement in read_judgements(judge_folder(self._run, self._terms, place)):
                 if judgement.key in self._asked:
-                    tally.add(judgement)
+                    for call in judgement.calls:
+                        tally.add(call)
             said = self._said[place]
             ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
-            found.append(tally.party(ended))
+            found.append(
+                Party(
+                    role=JUDGE,
+                    model=judge,
+                    usage=tally.totals(),
+                    served_models=tally.served_models(),
+                    is_grader=True,
+                    ends=dict(sorted(ended.items())),
+                )
+            )
         return tuple(found)
-
-
-class _Tally:
-    """Sums one judge's usage."""
-
-    def __init__(self, terms: JuryTerms, place: int) -> None:
-        self._judge = terms.jury.judges[place]
-        self._limit = judge_budget(self._judge, terms.jury)
-        self._tokens: Counter[str] = Counter()
-        self._served: Counter[str] = Counter()
-
-    def add(self, judgement: Judgement) -> None:
-        for call in judgement.calls:
-            self._tokens["lost"] += call.lost
-            if call.parsed in ("error", "oversize") and call.usage.input_tokens is None:
-                continue
-            self._served[call.served_model or "not reported"] += 1
-            self._tokens["requests"] += 1
-            self._tokens["output_limit_tokens"] += self._limit
-            usage = call.usage
-            if usage.input_tokens is None or usage.output_tokens is None:
-                self._tokens["unknown"] += 1
-            for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
-                self._tokens[name] += getattr(usage, name) or 0
-
-    def party(self, ended: Counter[str]) -> Party:
-        return Party(
-            role=JUDGE,
-            model=self._judge,
-            usage=UsageTotals(**self._tokens),
-            served_models=dict(sorted(self._served.items())),
-            is_grader=True,
-            ends=dict(sorted(ended.items())),
-        )

@@ -1,31 +1,19 @@
-"""Render the prompt of a judge: rubric, case and the fenced answer of the model.
-
-The answer of the model is hostile: it may hold verdicts, instructions or our own delimiters.
-It is put between two lines that carry a word made from its content, and inside of it every tag
-that looks like one of ours, and every mark by which chat templates part one turn from the next, is
-broken.
-"""
+"""Render the prompt of a judge: rubric, case and the fenced answer of the model."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Sequence
 
 from medhelm.data.rubrics import criteria_of
+from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Message
 
 PROMPT_VERSION = "3"
 """Raised whenever what a judge is sent changes."""
 
-_TAG = re.compile(
-    r"[<\uff1c](?=[^\w<>]{0,40}(?:task|case|question|reference|answer)(?![a-z]))"
-    r"|<(?=[|\uff5c]|/?(?:s|bos|eos|(?:start|end)_of_turn)>|</?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
-    re.IGNORECASE,
-)
+_TAG = tag_pattern(("task", "case", "question", "reference", "answer"))
 _RULES = (
     "You are a physician on a jury. {task}\n\n"
     "Rate each criterion with a whole number from {minimum} to {maximum}.\n{criteria}\n\n"
@@ -76,7 +64,7 @@ def judge_messages(
         parts="\n".join(f"- <{name}>: {about[name]}" for name in texts),
         form=_form(rubric, criteria, reasons),
     )
-    body = "\n\n".join(_fenced(name, text) for name, text in texts.items())
+    body = "\n\n".join(fenced(name, text, _TAG) for name, text in texts.items())
     return (Message("system", rules + _REASON * reasons), Message("user", body))
 
 
@@ -97,9 +85,3 @@ def repair_message(reason: str) -> Message:
         "user",
         f"Your reply could not be read: {reason}. Reply again with the JSON object alone.",
     )
-
-
-def _fenced(name: str, text: str) -> str:
-    plain = _TAG.sub("(", text)
-    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    return f"<{name} {mark}>\n{plain}\n</{name} {mark}>"

@@ -57,10 +57,10 @@ def read_reply(
     names = [c.name for c in criteria]
     visible = visible_text(text)
     for body in (text, visible):
-        if (found := _parsed(body)) is not None:
+        if (found := only_json(body)) is not None:
             return _read(found[0], names, minimum, maximum)
     if announced := _ANNOUNCED.match(visible):
-        found = _parsed(visible[announced.end() :])
+        found = only_json(visible[announced.end() :])
         if found is not None:
             reply = _read(found[0], names, minimum, maximum)
             if not _stands_in(answer, names, reply.scores):
@@ -68,8 +68,11 @@ def read_reply(
     raise BadReply(_NOT_ONE)
 
 
-def _parsed(text: str) -> tuple[Any] | None:
-    """Return the only JSON value of a text, bare or fenced; None where it is not one."""
+def only_json(text: str) -> tuple[Any] | None:
+    """Return the only JSON value of a text, bare or fenced; None where it is not one.
+
+    Raises BadReply where a key stands twice.
+    """
     body = text.strip()
     if fenced := _FENCED.fullmatch(body):
         body = fenced.group(1)

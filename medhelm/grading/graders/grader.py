@@ -1,0 +1,142 @@
+"""Graders, which ask judges about one episode, and the metrics that make scores of what they said.
+
+A grader is to an answer what a protocol is to an instance: a pure function of what it is shown, its
+terms and the replies. Its calls are logged and replayed one by one, so that a killed run asks nothing
+twice. Several metrics share one grader, and so its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from medhelm.extract import visible_text
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, RoleTerms, Terms
+from medhelm.protocols.protocol import Protocol as EpisodeProtocol
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import GraderTerms
+from medhelm.schema.score import Metric
+from medhelm.store.records import judge_budget
+
+JUDGE = "judge"
+"""The only role that a grader asks."""
+REPAIRS = "repairs"
+"""Setting of every grader's terms: how often a judge is asked again whose reply cannot be read."""
+NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """All that a grader sees of an episode: never the model's thinking, nor its private calls."""
+
+    instance: Instance
+    repeat: int
+    answer: str
+    """The visible text of the answer."""
+    transcript: tuple[tuple[str, str], ...]
+    """(who, text), as the protocol shows an episode; of one without a transcript the answer alone."""
+    ending: str
+    state: Mapping[str, Any]
+    """The protocol's end state."""
+
+
+def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
+    """Return what graders see of an episode; None where there is no answer to grade."""
+    if episode.finish not in ("stop", "length"):
+        return None
+    answer = visible_text(episode.text)
+    transcript: Iterable[tuple[str, str]] = [(protocol.roles[0], answer)]
+    if protocol.transcript is not None:
+        transcript = protocol.transcript(episode)
+    return Shown(
+        instance=episode.instance,
+        repeat=episode.repeat,
+        answer=answer,
+        transcript=tuple(transcript),
+        ending=episode.ending,
+        state=episode.state,
+    )
+
+
+def has_answer(shown: Shown) -> bool:
+    """Return whether an answer has any visible text."""
+    return bool(shown.answer)
+
+
+Grade = Callable[[Benchmark, Shown, Terms, Ask], Awaitable[FinalAnswer]]
+"""Asks one judge about one episode. The verdicts are the answer's `state`; `finish="error"` where the
+judge could not be reached, which the next run mends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grader:
+    """Asks judges about an episode; a metric brings it."""
+
+    name: str
+    version: str = "1"
+    """Raised whenever a judge is sent something else, or its replies are read otherwise."""
+    grade: Grade
+    forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
+    """Foretells the calls to one judge, given the tokens of the answer."""
+    stand_in: Callable[[Shown, Mapping[str, Any]], dict[str, Any]]
+    """Makes verdicts by a rule, where no model judges."""
+    is_graded: Callable[[Shown], bool] = has_answer
+    """Tells what is worth a judge's time."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings with their defaults: `grader.NAME=VALUE` on the command line."""
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values that a setting may have, where it is one of a few."""
+
+    def terms(self, judge: ModelSpec, terms: GraderTerms, repeat: int = 0) -> Terms:
+        """Return how one judge is asked."""
+        role = RoleTerms(max_output_tokens=judge_budget(judge, terms.jury), sampling=judge.sampling)
+        settings = {**self.settings, **terms.settings, REPAIRS: terms.jury.repairs}
+        return Terms(repeat=repeat, roles={JUDGE: role}, settings=settings)
+
+
+class GraderVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts of one judge on one episode."""
+
+    judge: str
+    state: dict[str, Any] | None
+    """The grader's own form. None: the judge has abstained."""
+    reason: str = ""
+    """Gives the reason for no verdicts ('not asked', 'error'), never reply text."""
+
+
+class Panel(Protocol):
+    """Judges whose verdicts are at hand."""
+
+    judges: tuple[str, ...]
+
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
+        """Return those of each judge."""
+
+
+class Nobody:
+    """The panel of a metric that no run has bound yet."""
+
+    judges: tuple[str, ...] = ()
+
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
+        """Return nothing."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedMetric(Metric):
+    """A metric over the verdicts of a grader's judges; `score` stays pure."""
+
+    grader: Grader
+    panel: Panel = field(default_factory=Nobody, compare=False)
+    quorum: int = 1
+    """Judges that a score needs."""
+
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
+        """Return the verdicts of each judge on an episode."""
+        return self.panel.verdicts(instance, episode)

@@ -1,0 +1,68 @@
+"""The graders of a benchmark's metrics -> the terms that are recorded, and metrics bound to verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from medhelm.errors import PluginError, UnknownName, UsageError
+from medhelm.grading.graders.grader import GradedMetric, Grader, Panel
+from medhelm.schema.run import GraderTerms, JurySpec
+from medhelm.schema.score import Metric
+
+
+def graders_of(metrics: Iterable[Metric]) -> dict[str, Grader]:
+    """Return the graders that metrics need, by name; raises PluginError where two share a name."""
+    found: dict[str, Grader] = {}
+    for metric in metrics:
+        if isinstance(metric, GradedMetric):
+            own = metric.grader
+            if found.setdefault(own.name, own) != own:
+                raise PluginError(
+                    f"metric {metric.name!r}: another grader is named {own.name!r}, too; rename one"
+                )
+    return dict(sorted(found.items()))
+
+
+def grader_terms(
+    metrics: Iterable[Metric], jury: JurySpec, chosen: Mapping[str, Any]
+) -> tuple[GraderTerms, ...]:
+    """Return what is recorded of the graders that metrics need.
+
+    Raises UsageError where a setting is not of its default's type.
+    """
+    return tuple(
+        GraderTerms(
+            grader=grader.name,
+            version=grader.version,
+            jury=jury,
+            settings=_chosen(chosen, grader),
+        )
+        for grader in graders_of(metrics).values()
+    )
+
+
+def _chosen(given: Mapping[str, Any], grader: Grader) -> dict[str, Any]:
+    chosen = {}
+    for name, default in grader.settings.items():
+        value = given.get(name, default)
+        if type(value) is not type(default):
+            raise UsageError(
+                f"grader.{name}={value} is not of the type of its default, {default!r}"
+            )
+        if value not in (known := grader.choices.get(name, (value,))):
+            raise UnknownName(f"value of grader.{name}", str(value), known)
+        if value != default:
+            chosen[name] = value
+    return chosen
+
+
+def bind(metrics: Iterable[Metric], panels: Mapping[str, Panel], quorum: int) -> list[Metric]:
+    """Return metrics with the verdicts of their graders' panels; any other metric as it is."""
+    return [
+        replace(metric, panel=panels[metric.grader.name], quorum=quorum)
+        if isinstance(metric, GradedMetric) and metric.grader.name in panels
+        else metric
+        for metric in metrics
+    ]

@@ -1,0 +1,185 @@
+"""The grader of binary criteria: one call a criterion, or all of a case in one call by choice."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from medhelm.data.rubrics import check_criteria
+from medhelm.errors import DataError
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.jury.reply import BadReply
+from medhelm.grading.rubric.prompt import (
+    repair_message,
+    shared_messages,
+    with_criteria,
+    with_criterion,
+)
+from medhelm.grading.rubric.reply import Decision, read_decision, read_decisions
+from medhelm.grading.rubric.verdicts import Verdicts
+from medhelm.models.costs import estimate_tokens
+from medhelm.protocols.parallel import together
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
+from medhelm.schema.data import Benchmark, Criterion, Instance
+from medhelm.schema.episode import Message, Response
+
+MODE, STRICT, BATCHED = "mode", "strict", "batched"
+_T = TypeVar("_T")
+
+_NOTHING = "(no text)"
+"""Stands for an empty reply, which some endpoints refuse as a turn."""
+_EXPLANATION = 50
+"""Tokens of the object that decides on one criterion."""
+_REPAIR = 40
+"""Tokens of the message that asks for a reply again."""
+
+
+def criteria_of(instance: Instance) -> tuple[Criterion, ...]:
+    """Return the criteria of a case; raises DataError where there are none to decide on."""
+    if not instance.criteria:
+        raise DataError(f"instance {instance.id!r} has no criteria, so no rubric can grade it")
+    check_criteria(instance.criteria, f"instance {instance.id!r}")
+    return instance.criteria
+
+
+async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+    """Return the verdicts of one judge on all criteria of a case.
+
+    The first criterion goes alone, so that a provider's cache holds the beginning when the others
+    come; these go at once.
+    """
+    criteria = criteria_of(shown.instance)
+    is_batched = terms.settings[MODE] == BATCHED
+    shared = shared_messages(benchmark, shown.instance, shown.answer, batched=is_batched)
+    case = _Case(shown.instance, terms, ask)
+    found: dict[str, tuple[Decision | None, str]] = {}
+    if is_batched:
+        names = [c.name for c in criteria]
+        decisions, fault = await case.decide(
+            with_criteria(shared, criteria), "criteria", lambda text: read_decisions(text, names)
+        )
+        found = {n: (decisions[n] if decisions else None, fault) for n in names}
+    else:
+        first, *others = criteria
+
+        async def one(criterion: Criterion) -> tuple[Decision | None, str]:
+            messages = with_criterion(shared, criterion)
+            return await case.decide(messages, f"criterion/{criterion.name}", read_decision)
+
+        found[first.name] = await one(first)
+        rest = await together(one(c) for c in others)
+        found |= dict(zip((c.name for c in others), rest, strict=True))
+    return _ended(criteria, found)
+
+
+def _ended(
+    criteria: Sequence[Criterion], found: Mapping[str, tuple[Decision | None, str]]
+) -> FinalAnswer:
+    faults = [fault for _, fault in found.values() if fault]
+    if "error" in faults:
+        return FinalAnswer(finish="error", error="a call to the judge failed")
+    if "oversize" in faults:
+        return FinalAnswer(finish="oversize", error="the case does not fit the judge's window")
+    verdicts = Verdicts(
+        met=tuple(d.is_met if (d := found[c.name][0]) else None for c in criteria),
+        invalid={name: fault for name, (_, fault) in found.items() if fault},
+    )
+    return FinalAnswer(state=verdicts.to_state(), ending="partly invalid" if faults else "")
+
+
+class _Case:
+    """Asks one judge about one case."""
+
+    def __init__(self, instance: Instance, terms: Terms, ask: Ask) -> None:
+        self._instance, self._terms, self._ask = instance, terms, ask
+
+    async def decide(
+        self, messages: tuple[Message, ...], step: str, read: Callable[[str], _T]
+    ) -> tuple[_T | None, str]:
+        """Return what is read of a reply, else None and why.
+
+        A reply that cannot be read is asked for again as often as the terms allow.
+        """
+        for attempt in range(1 + self._terms.settings[REPAIRS]):
+            request = self._terms.request(self._instance, JUDGE, messages)
+            response = await self._ask(JUDGE, request, step=step, attempt=attempt)
+            if ended := _without_text(response):
+                return None, ended
+            try:
+                return read(response.text), ""
+            except BadReply as e:
+                if response.finish == "length":
+                    return None, "truncated"
+                reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
+                messages = (*messages, reply, repair_message(self._instance, str(e)))
+        return None, "unreadable"
+
+
+def _without_text(response: Response) -> str:
+    """Return how a call ended that has nothing to read; empty where there is a reply."""
+    if response.finish in ("error", "oversize"):
+        return response.finish
+    return "refused" if response.finish == "refusal" else ""
+
+
+def _forecast(
+    benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
+) -> Iterator[Forecast]:
+    """Yield the calls to one judge: one a criterion, or one."""
+    criteria = criteria_of(instance)
+    is_batched = terms.settings[MODE] == BATCHED
+    shared = estimate_tokens(shared_messages(benchmark, instance, "", batched=is_batched)) + answer
+    own = sum(estimate_tokens(c.text) + 12 for c in criteria)
+    calls = 1 if is_batched else len(criteria)
+    tokens = calls * shared + own
+    repairs = terms.settings[REPAIRS]
+    again = terms.roles[JUDGE].max_output_tokens + _REPAIR
+    yield Forecast(
+        role=JUDGE,
+        calls=calls,
+        calls_limit=calls * (1 + repairs),
+        input_tokens=tokens,
+        input_tokens_limit=(1 + repairs) * tokens + calls * repairs * (repairs + 1) // 2 * again,
+        output_tokens=_EXPLANATION * len(criteria),
+        cached_tokens=(calls - 1) * shared,
+    )
+
+
+_WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]", re.IGNORECASE)
+_SHORT = 4
+"""Letters below which a Latin word says little; figures always count."""
+
+
+def _terms_of(text: str) -> set[str]:
+    """Return the words of a text, and pairs of neighbours of Chinese characters."""
+    found = [word.casefold() for word in _WORD.findall(text)]
+    pairs = {a + b for a, b in zip(found, found[1:], strict=False) if _is_han(a) and _is_han(b)}
+    words = {w for w in found if not _is_han(w) and (len(w) >= _SHORT or w.isdigit())}
+    return words | pairs
+
+
+def _is_han(word: str) -> bool:
+    return "\u4e00" <= word[0] <= "\u9fff"
+
+
+def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return verdicts by rule: met where half of a criterion's words are in the answer."""
+    answer = _terms_of(shown.answer)
+    met = []
+    for criterion in criteria_of(shown.instance):
+        own = _terms_of(criterion.text)
+        met.append(bool(own) and len(own & answer) >= math.ceil(len(own) / 2))
+    return Verdicts(met=tuple(met)).to_state()
+
+
+RUBRIC = Grader(
+    name="rubric",
+    version="1",
+    grade=_grade,
+    forecast=_forecast,
+    stand_in=_stand_in,
+    settings={MODE: STRICT},
+    choices={MODE: (STRICT, BATCHED)},
+)

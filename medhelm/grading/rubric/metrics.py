@@ -1,0 +1,255 @@
+"""The scores of binary criteria. All of them read the same verdicts; none drops a criterion.
+
+The denominator is the frozen list of the case: a criterion without a valid verdict is not met, and
+is counted by `rubric_invalid`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from medhelm.grading.graders.grader import GradedMetric, Grader
+from medhelm.grading.rubric.coverage import above, threshold_of
+from medhelm.grading.rubric.grader import RUBRIC, criteria_of
+from medhelm.grading.rubric.verdicts import majority, read_verdicts
+from medhelm.schema.aggregation import Aggregation, Floats, ShareExtremes, Sums, pooled_share
+from medhelm.schema.data import Criterion, Instance
+from medhelm.schema.episode import Episode
+from medhelm.schema.score import IntervalKind, Metric, Outcome, Score
+
+MOST_CRITERIA = 1000
+"""More than any case has: the upper end of the range of hits."""
+
+
+class Decided(NamedTuple):
+    """The criteria of a case and which of them are met, by all judges together."""
+
+    criteria: tuple[Criterion, ...]
+    met: tuple[bool | None, ...]
+    """None: without a valid verdict, which counts as not met."""
+
+    @property
+    def hits(self) -> int:
+        """Return how many are met."""
+        return sum(m is True for m in self.met)
+
+    @property
+    def invalid(self) -> int:
+        """Return how many have no valid verdict."""
+        return self.met.count(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricMetric(GradedMetric):
+    """A score of which criteria are met."""
+
+    grader: Grader = RUBRIC
+    source: str = "Zheng et al. 2026, ClinConsensus (arXiv 2603.02097)"
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return the score of the decided criteria; `unscored` below the quorum."""
+        criteria = criteria_of(instance)
+        said = self.verdicts(instance, episode)
+        where = f"instance {instance.id!r}"
+        given = [read_verdicts(v.state, criteria, where) for v in said if v.state is not None]
+        if not said or all(v.reason == "no answer" for v in said):
+            return Score(value=None, outcome="unparsed", reason="nothing but thinking")
+        if len(given) < self.quorum:
+            why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
+            reason = f"{len(given)} of {self.quorum} needed verdicts ({why or 'none asked'})"
+            return Score(value=None, outcome="unscored", reason=reason)
+        return self.of(instance, Decided(criteria, majority(given, self.quorum)))
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return the score of an answer that meets nothing, under its own outcome."""
+        criteria = criteria_of(instance)
+        none = self.of(instance, Decided(criteria, (False,) * len(criteria)))
+        if none.value is None:
+            return none
+        return Score(value=none.value, outcome=outcome, reason=reason, sums=none.sums)
+
+    @abstractmethod
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return the score of a case by the criteria that are met."""
+
+
+_NO_THRESHOLD = Score(value=None, outcome="uninformative", reason="the case has no threshold")
+
+
+def _percent(sums: Sums) -> Floats:
+    return 100.0 * sums["credit"] / sums["most"]
+
+
+@dataclass(frozen=True)
+class _CreditExtremes:
+    """Bounds a share that is given in percent."""
+
+    def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
+        return ShareExtremes((("credit", "most"),))(seen, minimum / 100, maximum / 100)
+
+
+COVERAGE = Aggregation(
+    name="thresholded_coverage", sums=("credit", "most"), of=_percent, extremes=_CreditExtremes()
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricCoverage(RubricMetric):
+    """CACS@k: the credit of hits from a case's threshold on, of what all hits would give, 0 to 100."""
+
+    name: str = "rubric_coverage"
+    maximum: float = 100.0
+    aggregation: Aggregation = COVERAGE
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return 0 below the threshold, then a share that grows with every hit."""
+        k = threshold_of(instance)
+        if k is None:
+            return _NO_THRESHOLD
+        credit, most = above(decided.hits, k), len(decided.criteria) - k + 1
+        return Score(
+            value=100.0 * credit / most,
+            extracted=_said(decided),
+            sums={"credit": float(credit), "most": float(most)},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricAccuracy(RubricMetric):
+    """The share of all criteria that are met."""
+
+    name: str = "rubric_accuracy"
+    aggregation: Aggregation = pooled_share("criteria_met", "met", "criteria")
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return the share of the case."""
+        return _share(decided, decided.hits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricPass(RubricMetric):
+    """Pass@k: 1 where a case reaches its threshold."""
+
+    name: str = "rubric_pass_at_k"
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return 0 or 1."""
+        k = threshold_of(instance)
+        return _NO_THRESHOLD if k is None else Score(value=float(decided.hits >= k))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricHits(RubricMetric):
+    """The mean number of criteria that a case's answer meets."""
+
+    name: str = "rubric_hits"
+    maximum: float = float(MOST_CRITERIA)
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return the hits of the case."""
+        return Score(value=float(decided.hits), extracted=_said(decided))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricInvalid(RubricMetric):
+    """The share of criteria without a valid verdict; they count as not met everywhere else."""
+
+    name: str = "rubric_invalid"
+    higher_is_better: bool = False
+    aggregation: Aggregation = pooled_share("criteria_invalid", "invalid", "criteria")
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return the share of the case."""
+        share = decided.invalid / len(decided.criteria)
+        sums = {"invalid": float(decided.invalid), "criteria": float(len(decided.criteria))}
+        return Score(value=share, sums=sums)
+
+
+def points_share(criteria: Sequence[Criterion], met: Sequence[bool | None]) -> float | None:
+    """Return the points of what is met / the positive points; None where there are no positive ones.
+
+    Below 0 where the negative points outweigh the others.
+    """
+    possible = sum(c.points for c in criteria if c.points > 0)
+    if possible <= 0:
+        return None
+    return sum(c.points for c, m in zip(criteria, met, strict=True) if m) / possible
+
+
+def _clipped(sums: Sums) -> Floats:
+    mean: Floats = (sums["share"] / sums["count"]).clip(0.0, 1.0)
+    return mean
+
+
+POINTS = Aggregation(name="clipped_mean", sums=("share", "count"), of=_clipped)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RubricScore(RubricMetric):
+    """Points met / positive points; rows are unclipped, the mean is clipped to 0..1.
+
+    A case's own value is shown clipped, its share of the mean is not.
+    """
+
+    name: str = "rubric_score"
+    aggregation: Aggregation = POINTS
+    source: str = "Arora et al. 2025, HealthBench (arXiv 2505.08775)"
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return the share of the case; `uninformative` where nothing has positive points."""
+        share = points_share(decided.criteria, decided.met)
+        if share is None:
+            return Score(value=None, outcome="uninformative", reason="no criterion has points")
+        return Score(
+            value=min(1.0, max(0.0, share)),
+            extracted=f"{share:.4f}",
+            sums={"share": share, "count": 1.0},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticalFailure(RubricMetric):
+    """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points."""
+
+    name: str = "rubric_critical_failure"
+    higher_is_better: bool = False
+    floor: float | None = 1.0
+    interval: IntervalKind = "exact"
+
+    def of(self, instance: Instance, decided: Decided) -> Score:
+        """Return 0 or 1, with the criteria that failed."""
+        pairs = [(c, m) for c, m in zip(*decided, strict=True) if c.is_critical]
+        if not pairs:
+            return Score(value=None, outcome="uninformative", reason="no criterion is critical")
+        failed = [c.name for c, met in pairs if bool(met) is (c.points < 0)]
+        return Score(value=float(bool(failed)), reason=", ".join(failed))
+
+
+def _said(decided: Decided) -> str:
+    invalid = f", {decided.invalid} without a valid verdict" if decided.invalid else ""
+    return f"{decided.hits} of {len(decided.criteria)}{invalid}"
+
+
+def _share(decided: Decided, part: int) -> Score:
+    whole = len(decided.criteria)
+    return Score(
+        value=part / whole,
+        extracted=_said(decided),
+        sums={"met": float(part), "criteria": float(whole)},
+    )
+
+
+def rubric_metrics() -> tuple[Metric, ...]:
+    """Return the metrics of binary criteria."""
+    return (
+        RubricCoverage(),
+        RubricAccuracy(),
+        RubricPass(),
+        RubricHits(),
+        RubricInvalid(),
+        RubricScore(),
+        CriticalFailure(),
+    )

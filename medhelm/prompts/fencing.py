@@ -1,0 +1,29 @@
+"""Hostile text between two lines that it cannot write itself.
+
+The answer of a model may hold verdicts, instructions or our own delimiters. It is put between lines
+that carry a word made from its content, and inside of it every tag that looks like one of ours, and
+every mark by which chat templates part one turn from the next, is broken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+
+def tag_pattern(names: Iterable[str]) -> re.Pattern[str]:
+    """Return what is broken inside of fenced text: tags of these names, and marks of templates."""
+    return re.compile(
+        rf"[<\uff1c](?=[^\w<>]{{0,40}}(?:{'|'.join(names)})(?![a-z]))"
+        r"|<(?=[|\uff5c]|/?(?:s|bos|eos|(?:start|end)_of_turn)>|</?SYS>>)"
+        r"|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
+        re.IGNORECASE,
+    )
+
+
+def fenced(name: str, text: str, tags: re.Pattern[str]) -> str:
+    """Return a text between its opening and its closing line."""
+    plain = tags.sub("(", text)
+    mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"<{name} {mark}>\n{plain}\n</{name} {mark}>"

@@ -1,0 +1,21 @@
+"""Several calls of one episode at once, none of which is cut because another has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Return the results of calls in their order.
+
+    All of them end before the first failure is raised: an answer that is on its way is paid for.
+    """
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    for result in ended:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in ended if not isinstance(result, BaseException)]

@@ -1,0 +1,68 @@
+"""Sum what the responses of one model used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from medhelm.schema.episode import Finish, Usage
+from medhelm.schema.run import UsageTotals
+
+
+class Used(Protocol):
+    """A response, or what a judge's log keeps of one."""
+
+    @property
+    def finish(self) -> Finish:
+        """Return how it ended."""
+
+    @property
+    def usage(self) -> Usage:
+        """Return the tokens that the endpoint reported."""
+
+    @property
+    def lost(self) -> int:
+        """Return the number of its requests whose answer was lost after sending."""
+
+    @property
+    def served_model(self) -> str:
+        """Return the model that the endpoint named."""
+
+
+class UsageTally:
+    """Sums tokens; what the endpoint did not report is counted as unknown, never as 0."""
+
+    def __init__(self, output_limit: int) -> None:
+        self._output_limit = output_limit
+        self._tokens: Counter[str] = Counter()
+        self._served: Counter[str] = Counter()
+
+    def add(self, response: Used, *, is_sent: bool = True) -> None:
+        """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
+        self._tokens["lost"] += response.lost
+        if not is_counted(response):
+            return
+        served = (response.served_model, getattr(response, "fingerprint", ""))
+        self._served[" ".join(filter(None, served)) or "not reported"] += 1
+        if not is_sent:
+            return
+        usage = response.usage
+        self._tokens["requests"] += 1
+        self._tokens["output_limit_tokens"] += self._output_limit
+        if usage.input_tokens is None or usage.output_tokens is None:
+            self._tokens["unknown"] += 1
+        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
+            self._tokens[name] += getattr(usage, name) or 0
+
+    def totals(self) -> UsageTotals:
+        """Return the sums."""
+        return UsageTotals(**self._tokens)
+
+    def served_models(self) -> dict[str, int]:
+        """Return the models as served, with the number of their responses."""
+        return dict(sorted(self._served.items()))
+
+
+def is_counted(response: Used) -> bool:
+    """Return whether anything came back that may be billed."""
+    return response.finish not in ("error", "oversize") or response.usage.input_tokens is not None
