@@ -15,7 +15,8 @@ from medhelm.cli.options import open_registry
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
 
-DEMO = ("model=glob(baseline/*)", "benchmark=glob(*)", "data=sample")
+DEMO = ("benchmark=glob(*)", "data=sample")
+"""The demo's options besides its models, which are all rules."""
 _COMPLETION = {"-sc", "--shell-completion"}
 _NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -32,12 +33,13 @@ def run(argv: list[str]) -> int:
             "samples (synthetic, written for this package): its scores say nothing about any "
             "model.\n"
         )
-        argv = list(DEMO)
     if _COMPLETION & set(argv):
         from medhelm.cli.completion import complete
 
         return complete([a for a in argv if a not in _COMPLETION])
     registry = load_plugins(argv)
+    if is_demo:
+        argv = [_all_rules(registry), *DEMO]
     if {"-h", "--help"} & set(argv):
         from medhelm.cli.run_help import print_help
 
@@ -60,6 +62,20 @@ def complete(words: Sequence[str]) -> list[str]:
     from medhelm.cli.completion import complete_config
 
     return complete_config(words)
+
+
+def _all_rules(registry: Registry) -> str:
+    """Return the option that names all rules that can be under test: medhelm's and those of plugins."""
+    from medhelm.models.providers import known_providers
+
+    firsts = {name: protocol.roles[0] for name, protocol in registry.protocols.items()}
+    own = [
+        f"{provider.name}/*"
+        for provider in known_providers().values()
+        if not provider.reads_prompt
+        and (not provider.plays or any(firsts[p] in r for p, r in provider.plays.items()))
+    ]
+    return f"model=glob([{','.join(own)}])"
 
 
 def load_plugins(argv: Sequence[str]) -> Registry:

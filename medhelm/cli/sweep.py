@@ -21,6 +21,7 @@ from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
+from medhelm.runs.casting import unplayed_note
 from medhelm.runs.planning import jury_note, paid_models, plan_runs
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.store.records import read_record
@@ -135,6 +136,8 @@ def _run(
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
+    if note := unplayed_note(jobs, registry):
+        print(note, file=sys.stderr)
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))

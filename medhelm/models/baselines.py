@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from medhelm.errors import UnknownName
 from medhelm.schema.data import AnswerKind, Benchmark, Instance
+from medhelm.schema.episode import Request
 from medhelm.schema.model import InstanceModel, ModelSpec
 from medhelm.similarity.word_model import Labelled, WordModel
 
@@ -58,7 +59,9 @@ class RuleModel:
     def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
         """Do nothing: the rule needs no other instance."""
 
-    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+    def answer(
+        self, benchmark: Benchmark, instance: Instance, seed: int, request: Request | None = None
+    ) -> str:
         """Return the completion for one instance."""
         digest = hashlib.sha256(f"{seed}\0{instance.id}".encode("utf-8", "replace")).digest()
         rng = random.Random(int.from_bytes(digest[:8], "big"))
@@ -93,7 +96,9 @@ class MajorityModel:
         self._top = min(golds, key=lambda gold: (-golds[gold], gold), default="")
         self._common = ", ".join(sorted(g for g, n in labels.items() if 2 * n > count))
 
-    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+    def answer(
+        self, benchmark: Benchmark, instance: Instance, seed: int, request: Request | None = None
+    ) -> str:
         """Return the most frequent gold that the instance can have; equals: the smallest."""
         if instance.choices:
             letters = LETTERS[: len(instance.choices)]
@@ -133,7 +138,9 @@ class WordsModel(MajorityModel):
             self._clusters.setdefault(instance.cluster, []).extend(labelled)
         return instance
 
-    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
+    def answer(
+        self, benchmark: Benchmark, instance: Instance, seed: int, request: Request | None = None
+    ) -> str:
         """Return the option, or the labels, that the words of the other instances speak for."""
         items = benchmark.items
         texts = instance.choices or (tuple(items.texts(instance)) if items is not None else ())

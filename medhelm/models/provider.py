@@ -67,7 +67,10 @@ class Provider:
     """True if models without a config run on this machine; else they are external."""
     reads_prompt: bool = True
     """False for rules, which are handed the instance itself: they have neither prompt nor budget,
-    and judge nothing. Only a provider of medhelm may be one."""
+    and judge nothing. Of a plugin only those are that play roles of its own protocols (`plays`)."""
+    plays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Protocols -> the roles of them that these rules play, and no other rules can; empty: any role of a
+    protocol that has no rules of its own."""
     reads_gold: Callable[[ModelSpec], bool] | None = None
     """Returns whether a model reads the gold of the test set, so that it is never ranked."""
     model_of: Callable[[ModelSpec], str] | None = None

@@ -23,10 +23,13 @@ def _problems(provider: Provider) -> list[str]:
         found.append("a name has small letters, digits, '_' and '-', and begins with a letter")
     if (provider.open_host is None) == (provider.open_model is None):
         found.append("give one of open_host (what models share) and open_model (embedded)")
-    if not provider.reads_prompt or provider.reads_gold is not None:
+    if not provider.plays and (not provider.reads_prompt or provider.reads_gold is not None):
         found.append(
-            "a plugin's models are handed requests, never the gold; leave out reads_prompt"
+            "a plugin's models are handed requests, never the gold; leave out reads_prompt, or "
+            "name in `plays` the protocols whose roles they play by rule"
         )
+    if provider.plays and (provider.reads_prompt or provider.open_model is None):
+        found.append("what `plays` roles by rule is embedded: give reads_prompt=False, open_model")
     if provider.base_url and urlsplit(provider.base_url).scheme not in ("http", "https"):
         found.append(f"base_url {provider.base_url!r} is not an http or https address")
     for name in provider.uses:

@@ -165,8 +165,10 @@ def terms_of(protocol: Protocol, spec: RunSpec, repeat: int) -> Terms:
     roles = {first: _role_terms(spec.model, spec.max_output_tokens, protocol)}
     for role in others:
         model = spec.cast[role]
-        assert model.max_output_tokens is not None  # a cast has the protocol's where it names none
-        roles[role] = _role_terms(model, model.max_output_tokens, protocol)
+        # a cast has the protocol's budget where it names none; a rule has none at all
+        roles[role] = _role_terms(
+            model, model.max_output_tokens or protocol.budgets[role], protocol
+        )
     return Terms(
         repeat=repeat,
         seed=spec.seed + repeat,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from medhelm.config import Job, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.graders.terms import graders_of
 from medhelm.models.catalogue import find_model
+from medhelm.models.providers import known_provider, known_providers
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.schema.data import Benchmark
@@ -32,12 +33,55 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
                 f"add cast.{role}=NAME (`medhelm list models`)"
             )
         spec = _find(role, chosen, registry)
+        if not can_play(spec, protocol, role):
+            raise refuse_rule(spec, benchmark, protocol, role)
         if spec.strategy:
             registry.strategy(spec.strategy)
         if spec.max_output_tokens is None:
             spec = msgspec.structs.replace(spec, max_output_tokens=protocol.budgets[role])
         cast[role] = named_by_strategy(as_asked(protocol, spec))
     return cast
+
+
+def can_play(model: ModelSpec, protocol: Protocol, role: str) -> bool:
+    """Return whether a model can be asked in a role of a protocol.
+
+    All that read prompts can. Rules that name their roles play these and no others, and a protocol that
+    has rules of its own is played by no others.
+    """
+    provider = known_provider(model.provider)
+    if provider is None or provider.reads_prompt:
+        return True
+    if provider.plays:
+        return role in provider.plays.get(protocol.name, ())
+    return not any(protocol.name in p.plays for p in known_providers().values())
+
+
+def refuse_rule(
+    model: ModelSpec, benchmark: Benchmark, protocol: Protocol, role: str
+) -> UsageError:
+    """Return the refusal of a rule that cannot play a role."""
+    own = [p.name for p in known_providers().values() if role in p.plays.get(protocol.name, ())]
+    known = f"its rules are {', '.join(f'{n}/*' for n in own)}" if own else "choose another model"
+    return UsageError(
+        f"{model.name} is a rule that cannot play the role {role!r} of benchmark {benchmark.name!r}; "
+        f"{known} (`medhelm list models`)"
+    )
+
+
+def unplayed_note(jobs: Iterable[Job], registry: Registry) -> str:
+    """Return which rules of a sweep are left out of benchmarks that they cannot play; empty: none."""
+    left: dict[str, list[str]] = {}
+    for job in jobs:
+        for choice in job.benchmarks:
+            protocol = registry.protocol(registry.benchmark(choice.name).protocol)
+            if not can_play(job.model, protocol, protocol.roles[0]):
+                left.setdefault(choice.name, []).append(job.model.name)
+    if not left:
+        return ""
+    shown = [f"{name} ({len(models)})" for name, models in left.items()]
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return f"Rules are left out of benchmarks that they cannot play: {', '.join(shown[:3])}{more}."
 
 
 def _find(role: str, chosen: str | Mapping[str, Any], registry: Registry) -> ModelSpec:

@@ -175,7 +175,9 @@ class _Embedded:
         """Return the baseline's answer to the instance."""
         seed = self._stage.spec.seed + self._repeat
         try:
-            text = self._model.answer(self._stage.benchmark, self._instance, seed)
+            text = self._model.answer(self._stage.benchmark, self._instance, seed, request)
+        except MedhelmError as e:  # a case that the rule cannot play
+            raise Stopped(e) from None
         except Exception as e:  # a defect of the rule is none of the protocol's
             raise Stopped(MedhelmError(f"a defect stopped this run: {place_of(e)}")) from None
         return Response(

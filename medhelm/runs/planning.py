@@ -31,9 +31,11 @@ from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
 from medhelm.runs.casting import (
+    can_play,
     choose_cast,
     chosen_settings,
     named_by_strategy,
+    refuse_rule,
     refuse_unused,
 )
 from medhelm.schema.data import MADE_BY, Benchmark, FileDataset, HubDataset
@@ -115,20 +117,18 @@ def plan_runs(
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
     without: dict[str, DataError] = {}
+    unplayed: list[tuple[ModelSpec, Benchmark]] = []
     runs: dict[tuple[str, str], Run] = {}
     for job in jobs:
         refuse_unused(job, registry)
         check_model(job.model, environ)
         for choice in job.benchmarks:
             benchmark = registry.benchmark(choice.name)
-            with _noting(refused):
-                privacy.check(
-                    benchmark.name,
-                    benchmark.data_class,
-                    job.model.name,
-                    job.model.endpoint_class,
-                    job.privacy,
-                )
+            protocol = registry.protocol(benchmark.protocol)
+            if not can_play(job.model, protocol, protocol.roles[0]):
+                unplayed.append((job.model, benchmark))
+                continue
+            _check_privacy(job, benchmark, job.model, refused)
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
             try:
@@ -142,21 +142,29 @@ def plan_runs(
             cast = choose_cast(job, benchmark, registry)
             for role, model in cast.items():
                 check_model(model, environ)
-                with _noting(refused):
-                    privacy.check(
-                        benchmark.name,
-                        benchmark.data_class,
-                        model.name,
-                        model.endpoint_class,
-                        job.privacy,
-                        role=role,
-                    )
+                _check_privacy(job, benchmark, model, refused, role=role)
             jury = _jury(job, benchmark, registry, environ, refused)
             run = _run(job, benchmark, datasets[key], registry, cast, jury)
             _refuse_other(runs.setdefault((run.spec.benchmark, request_hash(run.spec)), run), run)
     if without:
         raise _all_without(without, registry)
+    _refuse_idle(unplayed, runs.values(), registry)
     return tuple(runs.values())
+
+
+def _refuse_idle(
+    unplayed: Iterable[tuple[ModelSpec, Benchmark]], runs: Iterable[Run], registry: Registry
+) -> None:
+    """Refuse a rule, or a benchmark, of which nothing is left in a sweep; raises UsageError.
+
+    In the others the pair is left out: a sweep over all rules and all benchmarks has such pairs.
+    """
+    names = {(run.spec.model.name, run.spec.benchmark) for run in runs}
+    models, benchmarks = {m for m, _ in names}, {b for _, b in names}
+    for model, benchmark in unplayed:
+        if model.name not in models or benchmark.name not in benchmarks:
+            protocol = registry.protocol(benchmark.protocol)
+            raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
 
 
 def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
@@ -236,6 +244,19 @@ def _noting(refused: list[PrivacyRefused] | None) -> Iterator[None]:
         refused.append(e)
 
 
+def _check_privacy(
+    job: Job,
+    benchmark: Benchmark,
+    model: ModelSpec,
+    refused: list[PrivacyRefused] | None,
+    **part: str,
+) -> None:
+    """Refuse a model that may not see a benchmark's data. `part`: its role or jury."""
+    data_class, where = benchmark.data_class, model.endpoint_class
+    with _noting(refused):
+        privacy.check(benchmark.name, data_class, model.name, where, job.privacy, **part)
+
+
 def _jury(
     job: Job,
     benchmark: Benchmark,
@@ -252,15 +273,7 @@ def _jury(
         job.jury, registry.models, environ, is_sample=is_sample, default=benchmark.jury
     )
     for judge in jury.judges:
-        with _noting(refused):
-            privacy.check(
-                benchmark.name,
-                benchmark.data_class,
-                judge.name,
-                judge.endpoint_class,
-                job.privacy,
-                jury=jury.name,
-            )
+        _check_privacy(job, benchmark, judge, refused, jury=jury.name)
     return jury
 
 

@@ -85,5 +85,7 @@ class InstanceModel(Protocol):
     def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
         """Read what is needed of all instances (a label distribution)."""
 
-    def answer(self, benchmark: Benchmark, instance: Instance, seed: int) -> str:
-        """Return the completion for one instance."""
+    def answer(
+        self, benchmark: Benchmark, instance: Instance, seed: int, request: Request | None = None
+    ) -> str:
+        """Return the completion for one instance. `request`: what its role is sent in an episode."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from medhelm.models.costs import upper_bound, usd
+from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
 from medhelm.tables import notes
@@ -229,6 +230,11 @@ def _layout(rows: Sequence[Row]) -> Layout:
 def _unpriced(records: Sequence[RunRecord]) -> list[str]:
     """Return notes on judges and other roles that were asked and whose price is unknown."""
     judges = {p.model.name for r in records for p in _asked(r) if p.model.price is None}
-    cast = {p.model.name for r in records for p in r.others if p.model.price is None}
+    cast = {
+        p.model.name
+        for r in records
+        for p in r.others
+        if p.model.price is None and reads_prompt(p.model)
+    }
     named = (("Judges", judges), ("Models of other roles", cast))
     return [f"{who} of unknown price: {', '.join(sorted(names))}." for who, names in named if names]
