@@ -44,8 +44,8 @@ from medhelm.store.records import (
     instance_key,
     write_struct,
 )
-from medhelm.store.runlog import log_bytes, read_episodes
-from medhelm.store.usage import UsageTally, is_counted
+from medhelm.store.runlog import is_answered, log_bytes, read_episodes
+from medhelm.store.usage import UsageTally
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +230,7 @@ class _UsageSum:
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
-        self.errors += not is_counted(response)
+        self.errors += not is_answered(response)
         for call in episode.calls:
             role = call.role if call.role in self._roles else MODEL
             self._roles[role].add(call.response, is_sent=role not in self._rules)
