@@ -158,17 +158,22 @@ class Protocol:
     sends_schema: bool = False
     """Whether requests carry a JSON Schema where the endpoint takes one."""
 
+    def __post_init__(self) -> None:
+        """Refuse a role without a budget; raises ValueError."""
+        if lacking := [role for role in self.roles[1:] if role not in self.budgets]:
+            raise ValueError(
+                f"protocol {self.name!r}: budgets lacks the output tokens of {', '.join(lacking)}"
+            )
+
 
 def terms_of(protocol: Protocol, spec: RunSpec, repeat: int) -> Terms:
     """Return the terms of one repeat of a run's instances."""
     first, *others = protocol.roles
     roles = {first: _role_terms(spec.model, spec.max_output_tokens, protocol)}
     for role in others:
-        model = spec.cast[role]
-        # a cast has the protocol's budget where it names none; a rule has none at all
-        roles[role] = _role_terms(
-            model, model.max_output_tokens or protocol.budgets[role], protocol
-        )
+        model = spec.cast[role]  # of a rule no budget is recorded: it obeys none
+        budget = model.max_output_tokens or protocol.budgets[role]
+        roles[role] = _role_terms(model, budget, protocol)
     return Terms(
         repeat=repeat,
         seed=spec.seed + repeat,

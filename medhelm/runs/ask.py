@@ -7,7 +7,7 @@ bound to one episode besides: a call that the log holds is given back and not se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -110,18 +110,24 @@ class Desk:
         finally:
             self._waiting.discard(task)
 
-    async def send(self, model: Model, request: Request, live: Live | None = None) -> Response:
+    async def send(
+        self, model: Model, request: Request, live: Live | None = None, *, is_rule: bool = False
+    ) -> Response:
         """Return what came for a request. A slot is held only while the request is in flight.
+
+        `is_rule`: it is answered here and for nothing, so that it takes no part in a budget.
 
         The budget is set aside before a slot is waited for, so that nobody waits for money while
         holding one. Raises Stopped where a cap is reached or the work was stopped, and with the
         reason where the endpoint cannot be asked at all (a wrong key, a dead server).
         """
-        tokens, price = request_tokens(request), model.spec.price
+        tokens = 0 if is_rule else request_tokens(request)
+        limit = 0 if is_rule else request.max_output_tokens
+        price = model.spec.price
         reservation: Reservation | None = None
         try:
             with self.stoppable(), live.waiting() if live else nullcontext():
-                reservation = await self.ledger.wait(price, tokens, request.max_output_tokens)
+                reservation = await self.ledger.wait(price, tokens, limit)
                 await model.acquire()
         except BudgetReached as e:
             self.stop(e)
@@ -192,9 +198,10 @@ class Asker:
         live: Live | None,
         log: RunFolder | None,
         *,
+        rules: Collection[str],
         is_begun: bool,
     ) -> None:
-        self._desk, self._models, self._live = desk, models, live
+        self._desk, self._models, self._live, self._rules = desk, models, live, rules
         self._episode, self._log, self._is_begun = episode, log, is_begun
         """`log`: None for an episode of one call, whose line is written when it has ended."""
         self._asked: set[str] = set()
@@ -216,7 +223,9 @@ class Asker:
             if stored.sent == sent:
                 return stored.response
             self._episode.stale += 1
-        response = await self._desk.send(self._models[role], request, self._live)
+        response = await self._desk.send(
+            self._models[role], request, self._live, is_rule=role in self._rules
+        )
         call = Call(
             role=role,
             step=step,

@@ -89,7 +89,15 @@ async def _conduct(
     models = stage.asked | {
         role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
     }
-    asker: Ask = Asker(stage.desk, models, episode, live, log, is_begun=begun is not None)
+    asker: Ask = Asker(
+        stage.desk,
+        models,
+        episode,
+        live,
+        log,
+        rules=stage.embedded.keys(),
+        is_begun=begun is not None,
+    )
     work = stage.protocol.conduct
     for role, strategy in stage.strategies.items():
         asker = strategy.over(role, asker)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from medhelm import ModelSpec, evaluate
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
@@ -64,3 +66,23 @@ def test_an_episode_that_another_role_failed_is_asked_again_by_the_next_run(tmp_
         second = toys(server, tmp_path)
         assert server.requests - asked == ITEMS, "the failed calls, and nothing that was answered"
     assert second.table("benchmarks")["n"].tolist() == [EPISODES]
+
+
+@pytest.mark.parametrize("played", ["helper", "model", "both"])
+def test_a_rule_plays_any_role_and_takes_no_part_in_a_budget(played: str, tmp_path: Path) -> None:
+    rule = ModelSpec(name="baseline/lead", provider="baseline", model="lead")
+    roles = {role: rule for role in ("helper", "model") if played in (role, "both")}
+    with serve_in_thread("fine") as server:
+        # some 35 tokens of prompt and answer for each call to a model, and as many for a rule's
+        asked = {"helper": EPISODES, "model": EPISODES * ITEMS, "both": 0}[played]
+        results = toys(server, tmp_path, budget_tokens=asked * 60 or 1, **roles)
+        assert server.requests == asked
+    assert results.table("benchmarks")["n"].tolist() == [EPISODES]
+    assert all(len(e.calls) == 1 + ITEMS for e in stored(tmp_path).values())
+
+
+def test_a_baseline_needs_no_budget(tmp_path: Path) -> None:
+    results = evaluate(
+        "baseline/random", "headqa", data="sample", results_dir=tmp_path, budget_tokens=1
+    )
+    assert results.table("benchmarks")["n"].tolist() == [8]
