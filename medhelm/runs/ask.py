@@ -198,7 +198,7 @@ class Asker:
         live: Live | None,
         log: RunFolder | None,
         *,
-        rules: Collection[str],
+        rules: Collection[str] = (),
         is_begun: bool,
     ) -> None:
         self._desk, self._models, self._live, self._rules = desk, models, live, rules
