@@ -60,7 +60,7 @@ def _site_page(
     cells = [c for own in found.cells.values() for c in own]
     cards = {c.run.benchmark: c.record.card for c in sorted(cells, key=lambda c: c.run.benchmark)}
     models = {c.run.model: c.record.spec.model for c in sorted(cells, key=lambda c: c.run.model)}
-    juries = {c.run.benchmark: c.record.grading.jury for c in cells}
+    juries = {c.run.benchmark: c.record.grading.raters for c in cells}
     agreement = None
     if options.agreement is not None:
         agreement = site.put_data("agreement", page_table(options.agreement))
@@ -81,9 +81,7 @@ def _site_page(
             for name, spec in models.items()
         ),
         benchmarks=tuple(_line(card) for card in cards.values()),
-        offline_jury=tuple(
-            b for b, terms in sorted(juries.items()) if terms and not terms.jury.judges
-        ),
+        offline_jury=tuple(b for b, jury in sorted(juries.items()) if jury and not jury.judges),
         pages=tuple(page for _, page in sorted(made.pages.items())),
         incomplete=tuple(
             sorted({(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"})

@@ -38,7 +38,8 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     judge: str
     ended: str
-    ratings: tuple[int, ...] | None
+    ratings: tuple[int | None, ...] | None
+    """1 or 0 of a binary criterion; None: no valid verdict."""
     reasons: tuple[str, ...]
     """One of each rating; empty where the judge gave none."""
     replies: tuple[str, ...]

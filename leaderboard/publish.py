@@ -167,6 +167,11 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
+    graders = tuple(
+        change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
+        for own in grading.graders
+    )
+    grading = change(grading, graders=graders)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -381,6 +386,8 @@ def run_command(record: RunRecord) -> str:
         words.append(f"seed={spec.seed}")
     if record.grading.scoring != "fixed":
         words.append(f"scoring={record.grading.scoring}")
-    if record.grading.jury is not None:
-        words.append(f"jury={record.grading.jury.jury.name}")
+    if (raters := record.grading.raters) is not None:
+        words.append(f"jury={raters.name}")
+    settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
+    words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
     return "medhelm run " + shlex.join(words)

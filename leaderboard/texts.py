@@ -17,11 +17,14 @@ from typing import NamedTuple
 import msgspec
 
 from medhelm.errors import RecordError
+from medhelm.grading.graders.panel import end_of, read_gradings
 from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
 from medhelm.grading.jury.panel import NOT_ASKED, judge_folder
+from medhelm.grading.rubric.explanations import explained
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
+from medhelm.store.records import grader_folder
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
@@ -146,7 +149,7 @@ def _see(texts: BenchmarkTexts, episode: Episode) -> tuple[tuple[str, str], ...]
 def _answer(
     episode: Episode,
     line: Line,
-    judged: Sequence[tuple[str, Mapping[int, Judgement]]],
+    judged: Sequence[tuple[str, Mapping[int, JudgeReply]]],
     prompt: tuple[tuple[str, str], ...] | None,
     details: PluginDetails,
 ) -> AnswerLine:
@@ -158,7 +161,7 @@ def _answer(
         error=response.error,
         extracted=line.extracted,
         scores=line.scores,
-        judges=tuple(_reply(judge, said.get(key)) for judge, said in judged),
+        judges=tuple(said.get(key) or _not_asked(judge) for judge, said in judged),
         latency_s=round(response.latency_s, 3),
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
@@ -168,11 +171,13 @@ def _answer(
     )
 
 
-def _reply(judge: str, said: Judgement | None) -> JudgeReply:
-    if said is None:
-        return JudgeReply(judge=judge, ended=NOT_ASKED, ratings=None, reasons=(), replies=())
+def _not_asked(judge: str) -> JudgeReply:
+    return JudgeReply(judge=judge, ended=NOT_ASKED, ratings=None, reasons=(), replies=())
+
+
+def _reply(said: Judgement) -> JudgeReply:
     return JudgeReply(
-        judge=judge,
+        judge=said.judge,
         ended=said.calls[-1].parsed if said.is_final else "error",
         ratings=said.scores,
         reasons=said.reasons,
@@ -180,15 +185,30 @@ def _reply(judge: str, said: Judgement | None) -> JudgeReply:
     )
 
 
-def _judgements(run: Path, record: RunRecord) -> list[tuple[str, Mapping[int, Judgement]]]:
+def _grading(judge: str, grading: Episode) -> JudgeReply:
+    """Return what a judge said for a grader: of binary criteria each with its explanation."""
+    said = explained(grading)
+    return JudgeReply(
+        judge=judge,
+        ended=end_of(grading),
+        ratings=tuple(None if d.is_met is None else int(d.is_met) for d in said) or None,
+        reasons=tuple(d.explanation for d in said),
+        replies=tuple(call.response.text for call in grading.calls),
+    )
+
+
+def _judgements(run: Path, record: RunRecord) -> list[tuple[str, Mapping[int, JudgeReply]]]:
     """Return each judge's last judgement of every answer."""
-    terms = record.grading.jury
-    if terms is None:
-        return []
-    return [
-        (judge.name, {j.key: j for j in read_judgements(judge_folder(run, terms, place))})
-        for place, judge in enumerate(terms.jury.judges)
-    ]
+    found: list[tuple[str, Mapping[int, JudgeReply]]] = []
+    if (terms := record.grading.jury) is not None:
+        for place, judge in enumerate(terms.jury.judges):
+            said = read_judgements(judge_folder(run, terms, place))
+            found.append((judge.name, {j.key: _reply(j) for j in said}))
+    for own in record.grading.graders:
+        for judge in own.jury.judges:
+            gradings = read_gradings(grader_folder(run, judge, own))
+            found.append((judge.name, {key: _grading(judge.name, g) for key, g in gradings}))
+    return found
 
 
 def write_instances(

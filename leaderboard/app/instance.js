@@ -121,7 +121,7 @@
   function ratings(reply, item, card) {
     if (!reply.ratings) return null;
     const names = (item && item.criteria.length ? item.criteria : card.rubric).map(([name]) => name);
-    return h("ul", { class: reply.reasons.length ? "ratings reasoned" : "ratings" }, reply.ratings.map((value, place) => h("li", null, medhelm.name(names[place] || `criterion ${place + 1}`), " ", h("strong", null, medhelm.count(value)), reply.reasons[place] ? [" ", h("span", { class: "faint" }, medhelm.shown(reply.reasons[place], 2000))] : null)));
+    return h("ul", { class: reply.reasons.length ? "ratings reasoned" : "ratings" }, reply.ratings.map((value, place) => h("li", null, medhelm.name(names[place] || `criterion ${place + 1}`), " ", h("strong", null, value === null ? "no valid verdict" : medhelm.count(value)), reply.reasons[place] ? [" ", h("span", { class: "faint" }, medhelm.shown(reply.reasons[place], 2000))] : null)));
   }
 
   function rawReplies(reply, seek) {

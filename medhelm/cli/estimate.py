@@ -12,7 +12,6 @@ from medhelm.cli.options import add_format, print_json, print_rows
 from medhelm.errors import PrivacyRefused
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
-    JudgeEstimate,
     RoleEstimate,
     RunEstimate,
     Totals,
@@ -21,6 +20,7 @@ from medhelm.runs.estimation import (
     sum_up,
     without_keys,
 )
+from medhelm.runs.judge_estimates import JudgeEstimate
 from medhelm.runs.planning import plan_runs
 
 
@@ -150,9 +150,16 @@ def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     leaving = ("in max", "in exp.", "out max", "out exp.", "calls")
     print_rows(columns, numbers=headings, leaving=leaving)
     print(
-        f"Judges: {totals.judge_calls:,} calls, one for each judge and answer that is not rated; "
+        f"Judges: {totals.judge_calls:,} calls for answers that are not rated yet; "
         f"max: {totals.judge_calls_limit:,} calls, each reply at its budget and with every repair."
     )
+    if cached := sum(j.cached_tokens_expected for j in judges):
+        share = 100 * cached / totals.jury_input_tokens_expected
+        print(
+            f"{share:.0f} % of the judges' input begins an earlier call, too: "
+            f"{_usd(totals.jury_usd_expected_cached)} USD expected where the provider caches it, "
+            f"{_usd(totals.jury_usd_expected)} without."
+        )
     print(
         f"Answers and judges together: {_usd(totals.total_usd_expected)} USD expected, "
         f"{_usd(totals.total_usd_limit)} at most."

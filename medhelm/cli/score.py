@@ -87,7 +87,7 @@ def _graded_line(where: str, record: RunRecord) -> str:
     value = "no value" if main.value is None else f"{main.value:.4f}"
     asked = record.instances * record.spec.repeats
     state = "" if record.state == "complete" else ", partial"
-    terms = record.grading.jury
-    if terms is not None and not terms.jury.judges:
+    raters = record.grading.raters
+    if raters is not None and not raters.judges:
         state += "; rated by the offline jury, a stand-in"
     return f"{where}: {main.metric} {value}, {main.scored} of {asked} scored{state}"

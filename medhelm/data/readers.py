@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -110,15 +112,25 @@ def _refuse_other_separator(path: Path, header: list[str], separator: str) -> No
 
 
 def read_jsonl(path: Path) -> _Rows:
-    """Yield the objects of JSON lines; blank lines are skipped."""
+    """Yield the objects of JSON lines, also of a gzip file; blank lines are skipped."""
     offset = 0
-    with path.open("rb") as file:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         for number, line in enumerate(file, 1):
             text = line.removeprefix(_BOM) if number == 1 else line
             if text.strip():
                 where = f"{path.name}, row {number}"
                 yield number, _object(_decode(text, where, offset), where)
             offset += len(line)
+
+
+def read_gzip(path: Path) -> _Rows:
+    """Yield the objects of JSON lines in a gzip file; raises DataError for any other one."""
+    if not path.name.endswith(".jsonl.gz"):
+        raise DataError(f"{path.name}: of gzip files only .jsonl.gz can be read")
+    try:
+        yield from read_jsonl(path)
+    except (EOFError, OSError, zlib.error) as e:
+        raise DataError(f"{path.name}: not readable as gzip ({type(e).__name__})") from None
 
 
 def read_cells(path: Path) -> _Rows:
@@ -213,6 +225,7 @@ def read_texts(folder: Path) -> _Rows:
 READERS: Mapping[str, Callable[[Path], _Rows]] = {
     ".csv": read_csv,
     ".jsonl": read_jsonl,
+    ".gz": read_gzip,
     ".json": read_json,
     ".parquet": read_parquet,
     ".xlsx": read_xlsx,

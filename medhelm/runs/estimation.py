@@ -5,17 +5,11 @@ whole budget of every request. What is expected instead is the mean of the store
 the same benchmark, first of the same model, else of models that think like it or do not;
 without any it is 3 times the tokens of the gold and 5 more, and 1,000 more for a model that
 thinks before it answers, but never above the budget.
-
-A judge reads each answer that it has not judged: the text where it is stored, else one of the
-expected length, and at most of the whole output budget. Its own output is expected to be the mean
-of its stored replies, else one JSON object with 40 tokens for each reason; at most every reply uses the judge's budget and has
-to be asked for again as often as the jury allows.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,13 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from medhelm.config import Job
-from medhelm.data.rubrics import criteria_of
 from medhelm.errors import RecordError
-from medhelm.extract import visible_text
-from medhelm.grading.jury.gradelog import judgement_key, read_judgements
-from medhelm.grading.jury.judging import is_judged
-from medhelm.grading.jury.panel import judge_folder
-from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import estimate_tokens, upper_bound
@@ -37,20 +25,16 @@ from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast
+from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JuryTerms, RunSpec
-from medhelm.store.records import Plan, find_gradings, judge_budget, order_key, read_record
+from medhelm.schema.run import RunSpec
+from medhelm.store.records import Plan, find_gradings, order_key, read_record
 from medhelm.store.runlog import ANSWERED, episode_keys, read_episodes
 
 _GOLD_FACTOR = 3
 _OVERHEAD = 5
-_THINKING = 1000
-_REASON = 40
-"""Tokens of a judge's reason for one score."""
-_REPAIR = repair_message("there are other keys than those of the rubric, or a score is missing")
 
 
 class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,23 +82,6 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
     usd_limit: float | None
 
 
-class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """One judge on the answers of one run."""
-
-    judge: str
-    calls: int
-    """Answers that the judge is still to rate."""
-    calls_limit: int
-    """Calls if each of them needed every repair."""
-    input_tokens_expected: int
-    input_tokens_limit: int
-    output_tokens_expected: int
-    output_tokens_limit: int
-    usd_expected: float | None
-    """None where the price is unknown."""
-    usd_limit: float | None
-
-
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over runs; USD is None where a price that matters is unknown."""
 
@@ -132,6 +99,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     jury_output_tokens_limit: int
     jury_usd_limit: float | None
     jury_usd_expected: float | None
+    jury_usd_expected_cached: float | None
+    """If providers cache what calls begin with alike."""
     cast_usd_limit: float | None
     """All other roles together."""
     cast_usd_expected: float | None
@@ -179,6 +148,7 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     """Return the totals of several runs."""
     asked = [e for e in estimates if e.to_ask]
     judged = [j for e in estimates for j in e.judges if j.calls]
+    cached = add_up(j.usd_expected_cached for j in judged)
     models = dict.fromkeys(e.model for e in asked if e.usd_limit is None)
     judges = dict.fromkeys(j.judge for j in judged if j.usd_limit is None)
     cast = [role for e in asked for role in e.cast]
@@ -210,6 +180,7 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
         jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
         jury_usd_limit=jury_limit,
         jury_usd_expected=jury_expected,
+        jury_usd_expected_cached=cached,
         cast_usd_limit=cast_limit,
         cast_usd_expected=cast_expected,
         total_usd_limit=add_up([usd_limit, jury_limit, cast_limit]),
@@ -277,99 +248,6 @@ class _Observed:
         return None
 
 
-class _Judge:
-    """Sums what one judge is sent and says over the answers of a run."""
-
-    def __init__(self, run: Run, terms: JuryTerms, place: int, reply: float | None) -> None:
-        self._judge, self._terms = terms.jury.judges[place], terms
-        self._reply = reply
-        self._limit = judge_budget(self._judge, terms.jury)
-        judged = read_judgements(judge_folder(run.path, terms, place))
-        self._judged = {j.key for j in judged if j.is_final}
-        self._tokens: Counter[str] = Counter()
-
-    def is_judged(self, episode: Episode) -> bool:
-        """Return whether the judge's verdict on a stored answer is kept."""
-        return judgement_key(episode) in self._judged
-
-    def add(self, instance: Instance, times: int, prompt: float, prompt_limit: float) -> None:
-        """Count so many answers to an instance, given the tokens of the judge's prompt."""
-        repairs, again = self._terms.jury.repairs, self._limit + estimate_tokens([_REPAIR])
-        self._tokens["calls"] += times
-        self._tokens["in"] += round(times * prompt)
-        self._tokens["in_limit"] += round(
-            times * ((1 + repairs) * prompt_limit + repairs * (repairs + 1) / 2 * again)
-        )
-        self._tokens["out"] += round(times * min(self._limit, self._expected(instance)))
-
-    def _expected(self, instance: Instance) -> float:
-        if self._reply is not None:
-            return self._reply
-        scores = {c.name: 0 for c in criteria_of(self._terms.rubric, instance)}
-        reasons = _REASON * len(scores) * self._terms.jury.reasons
-        return estimate_tokens(json.dumps(scores)) + reasons + _THINKING * self._judge.reasoning
-
-    def estimate(self) -> JudgeEstimate:
-        """Return the sums."""
-        calls, tokens, price = self._tokens["calls"], self._tokens, self._judge.price
-        calls_limit = calls * (1 + self._terms.jury.repairs)
-        limit = calls_limit * self._limit
-        return JudgeEstimate(
-            judge=self._judge.name,
-            calls=calls,
-            calls_limit=calls_limit,
-            input_tokens_expected=tokens["in"],
-            input_tokens_limit=tokens["in_limit"],
-            output_tokens_expected=tokens["out"],
-            output_tokens_limit=limit,
-            usd_expected=upper_bound(tokens["in"], tokens["out"], price),
-            usd_limit=upper_bound(tokens["in_limit"], limit, price),
-        )
-
-
-class _Judges:
-    """The judges of a run, each with what it is still to rate; none where no model judges."""
-
-    def __init__(self, run: Run, observed: _Observed) -> None:
-        self._terms = run.grading.jury
-        judges = self._terms.jury.judges if self._terms else ()
-        self._judges = [
-            _Judge(run, self._terms, place, observed.reply(judge.name))
-            for place, judge in enumerate(judges)
-            if self._terms is not None
-        ]
-
-    def stored(self, episode: Episode) -> None:
-        """Count a stored answer for the judges that have not rated it."""
-        if self._terms is None or not is_judged(episode.response):
-            return
-        left = [judge for judge in self._judges if not judge.is_judged(episode)]
-        if left:
-            instance, text = episode.instance, visible_text(episode.response.text)
-            prompt = self._prompt(self._terms, instance, text)
-            for judge in left:
-                judge.add(instance, 1, prompt, prompt)
-
-    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
-        """Count answers that are still to come, by the tokens of their text."""
-        if self._terms is not None and self._judges:
-            prompt = self._prompt(self._terms, instance, "")
-            for judge in self._judges:
-                judge.add(instance, times, prompt + min(expected, limit), prompt + limit)
-
-    @staticmethod
-    def _prompt(terms: JuryTerms, instance: Instance, text: str) -> int:
-        return estimate_tokens(
-            judge_messages(
-                terms.rubric, instance, text, terms.instruction, reasons=terms.jury.reasons
-            )
-        )
-
-    def estimates(self) -> tuple[JudgeEstimate, ...]:
-        """Return the estimate of each judge."""
-        return tuple(judge.estimate() for judge in self._judges)
-
-
 class _Role:
     """Sums what the episodes that are left are foretold to need of one role."""
 
@@ -432,7 +310,7 @@ class _Role:
 
 
 def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimate:
-    spec, judges = run.spec, _Judges(run, observed)
+    spec, judges = run.spec, Judges(run, observed.reply)
     answered = _answered(run, selection, judges)
     seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
     first, *others = run.players
@@ -470,7 +348,7 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
         usd_limit=usd_limit,
         usd_expected=usd_expected,
         cast=tuple(role.estimate() for role in roles.values()),
-        jury=run.grading.jury.jury.name if run.grading.jury else None,
+        jury=run.grading.raters.name if run.grading.raters else None,
         judges=judges.estimates(),
     )
 
@@ -478,11 +356,11 @@ def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimat
 def _expected(instance: Instance, spec: RunSpec) -> _Length:
     """Return the output tokens of one answer by the rule of the module's docstring."""
     text = _OVERHEAD + _GOLD_FACTOR * estimate_tokens(", ".join(instance.references))
-    thinking = _THINKING if spec.model.reasoning else 0
+    thinking = THINKING if spec.model.reasoning else 0
     return _Length(min(spec.max_output_tokens, text + thinking), min(spec.max_output_tokens, text))
 
 
-def _answered(run: Run, selection: Selection, judges: _Judges) -> set[int]:
+def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
     """Return the keys of the episodes that are stored, answered, and part of the plan."""
     plan = Plan(
         spec=run.spec,

@@ -88,6 +88,8 @@ class GraderTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     jury: JurySpec
     settings: dict[str, Any] = {}
     """The grader's settings that differ from its defaults."""
+    metrics: tuple[str, ...] = ()
+    """Names of the metrics that rest on its verdicts."""
 
 
 class GradingSpec(
@@ -110,6 +112,10 @@ class GradingSpec(
         if self.jury is not None:
             return self.jury.jury
         return self.graders[0].jury if self.graders else None
+
+    def is_graded(self, metric: str) -> bool:
+        """Return whether a metric rests on the verdicts of a grader."""
+        return any(metric in own.metrics for own in self.graders)
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

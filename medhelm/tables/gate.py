@@ -292,8 +292,8 @@ _SEEDED = "so near an end of the interval that the bootstrap's seed decides; mor
 def _without_score(bar: Bar, cell: Cell, own: Estimate) -> str:
     """Return why there is no score that says anything; empty where there is one."""
     name = bar.metric.name
-    terms = cell.record.grading.jury
-    if notes.is_jury(name) and terms is not None and not terms.jury.judges:
+    raters = cell.record.grading.raters
+    if notes.is_rated(cell.record, name) and raters is not None and not raters.judges:
         return "rated by the offline jury, which stands in for judges"
     if not cell.planned(name):
         return "undefined: no instance of the run can have a value"

@@ -10,6 +10,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_prompt
+from medhelm.schema.run import RunRecord
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
 from medhelm.tables.format.flags import MARKS
@@ -41,8 +42,9 @@ FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
 def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
     record = cell.record
+    is_judged = is_rated(record, metric)
     served = [record.own.served_models]
-    served += [j.served_models for j in record.graders if is_jury(metric)]
+    served += [j.served_models for j in record.graders if is_judged]
     unknown = [record.own.usage.unknown, *(j.usage.unknown for j in record.graders)]
     found = {
         "coverage": cell.shortfall(metric).startswith("coverage"),
@@ -53,9 +55,9 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
-        "judges": is_jury(metric)
+        "judges": is_judged
         and any(grader.ends.get(end) for grader in record.graders for end in MISSING),
-        "self": is_jury(metric) and bool(cell.own_judges),
+        "self": is_judged and bool(cell.own_judges),
     }
     return [flag for flag, is_raised in found.items() if is_raised]
 
@@ -65,30 +67,37 @@ def is_jury(metric: str) -> bool:
     return metric == JURY or metric.startswith((f"{JURY}[", f"{JURY}."))
 
 
+def is_rated(record: RunRecord, metric: str) -> bool:
+    """Return whether a metric of a run rests on judges, of a jury or of a grader."""
+    return is_jury(metric) or record.grading.is_graded(metric)
+
+
 def jury_name(panel: Panel) -> str | None:
     """Return the name of the jury that rated the answers of a panel; `OFFLINE` without a model."""
-    terms = [c.record.grading.jury for c in panel.cells.values()]
-    juries = [t.jury for t in terms if t is not None]
-    return next((j.name if j.judges else OFFLINE.name for j in juries), None)
+    juries = [c.record.grading.raters for c in panel.cells.values()]
+    return next((j.name if j.judges else OFFLINE.name for j in juries if j is not None), None)
 
 
 def _stand_ins(study: Study) -> list[str]:
-    """Return the note on the benchmarks that no model has judged; none where there is none."""
-    found = [
-        benchmark
-        for benchmark, cells in study.cells.items()
-        if any(
-            (terms := c.record.grading.jury) is not None and not terms.jury.judges
-            for c in cells.values()
+    """Return the notes on the benchmarks that no model has judged; none where there is none."""
+    juries, graders = set[str](), set[str]()
+    for benchmark, cells in study.cells.items():
+        for grading in (c.record.grading for c in cells.values()):
+            if (raters := grading.raters) is not None and not raters.judges:
+                (juries if grading.jury is not None else graders).add(benchmark)
+    said = []
+    if juries:
+        said.append(
+            "Rated by the offline jury: three graders by rule, which see shared words, their order "
+            "and length. It stands in for judges where none is asked, and its scores say nothing "
+            f"about quality: {_several(sorted(juries))}."
         )
-    ]
-    if not found:
-        return []
-    return [
-        "Rated by the offline jury: three graders by rule, which see shared words, their order and "
-        "length. It stands in for judges where none is asked, and its scores say nothing about "
-        f"quality: {_several(found)}."
-    ]
+    if graders:
+        said.append(
+            "Graded by a rule that sees shared words alone. It stands in for judges where none is "
+            f"asked, and its scores say nothing about quality: {_several(sorted(graders))}."
+        )
+    return said
 
 
 def _as_fixed(study: Study) -> str:

@@ -299,7 +299,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
         "repeats": repeats,
         "flags": " ".join(notes.flags(cell, metric.name)),
-        "jury": notes.jury_name(panel) if notes.is_jury(metric.name) else None,
+        "jury": notes.jury_name(panel) if notes.is_rated(record, metric.name) else None,
         **cost_columns([record]),
         "request_hash": record.request_hash,
         "grading_hash": record.grading_hash,

@@ -32,14 +32,16 @@ def grader_terms(
 
     Raises UsageError where a setting is not of its default's type.
     """
+    graded = [m for m in metrics if isinstance(m, GradedMetric)]
     return tuple(
         GraderTerms(
             grader=grader.name,
             version=grader.version,
             jury=jury,
             settings=_chosen(chosen, grader),
+            metrics=tuple(m.name for m in graded if m.grader == grader),
         )
-        for grader in graders_of(metrics).values()
+        for grader in graders_of(graded).values()
     )
 
 

@@ -26,12 +26,15 @@ from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Message, Response
 
 MODE, STRICT, BATCHED = "mode", "strict", "batched"
+STRICT_STEP, BATCHED_STEP = "criterion/", "criteria"
 _T = TypeVar("_T")
 
 _NOTHING = "(no text)"
 """Stands for an empty reply, which some endpoints refuse as a turn."""
 _EXPLANATION = 50
 """Tokens of the object that decides on one criterion."""
+_FENCE = 22
+"""Tokens of the lines around a criterion."""
 _REPAIR = 40
 """Tokens of the message that asks for a reply again."""
 
@@ -58,7 +61,7 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> 
     if is_batched:
         names = [c.name for c in criteria]
         decisions, fault = await case.decide(
-            with_criteria(shared, criteria), "criteria", lambda text: read_decisions(text, names)
+            with_criteria(shared, criteria), BATCHED_STEP, lambda text: read_decisions(text, names)
         )
         found = {n: (decisions[n] if decisions else None, fault) for n in names}
     else:
@@ -66,7 +69,7 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> 
 
         async def one(criterion: Criterion) -> tuple[Decision | None, str]:
             messages = with_criterion(shared, criterion)
-            return await case.decide(messages, f"criterion/{criterion.name}", read_decision)
+            return await case.decide(messages, STRICT_STEP + criterion.name, read_decision)
 
         found[first.name] = await one(first)
         rest = await together(one(c) for c in others)
@@ -131,7 +134,7 @@ def _forecast(
     criteria = criteria_of(instance)
     is_batched = terms.settings[MODE] == BATCHED
     shared = estimate_tokens(shared_messages(benchmark, instance, "", batched=is_batched)) + answer
-    own = sum(estimate_tokens(c.text) + 12 for c in criteria)
+    own = estimate_tokens("\n".join(c.text for c in criteria)) + _FENCE * len(criteria)
     calls = 1 if is_batched else len(criteria)
     tokens = calls * shared + own
     repairs = terms.settings[REPAIRS]

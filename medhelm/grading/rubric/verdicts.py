@@ -21,8 +21,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def to_state(self) -> dict[str, Any]:
         """Return the verdicts as JSON values."""
-        state: dict[str, Any] = msgspec.to_builtins(self)
-        return state
+        return {"met": [*self.met], "invalid": dict(self.invalid)}
 
 
 def read_verdicts(state: Mapping[str, Any], criteria: Sequence[Criterion], where: str) -> Verdicts:

@@ -127,9 +127,9 @@ class Cell:
     @property
     def own_judges(self) -> tuple[str, ...]:
         """Names of the judges that are the model itself, by name or by what is asked where."""
-        terms = self.record.grading.jury
+        raters = self.record.grading.raters
         model = self.record.spec.model
-        judges = terms.jury.judges if terms else ()
+        judges = raters.judges if raters else ()
         return tuple(j.name for j in judges if j.name == model.name or _is_same(j, model))
 
     def planned(self, metric: str) -> int:

@@ -21,7 +21,7 @@ from medhelm.models.identity import identity, reads_gold, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.store.records import judge_hash
+from medhelm.store.records import grader_hash, judge_hash
 
 Data = Literal["sample", "full"]
 
@@ -210,6 +210,9 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     for role in dict.fromkeys(role for r in runs for role in r.record.spec.cast):
         _same(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
     _same_jury([r for r in runs if r.record.grading.jury is not None])
+    for name in sorted({own.grader for r in runs for own in r.record.grading.graders}):
+        graded = [r for r in runs if any(g.grader == name for g in r.record.grading.graders)]
+        _same(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
     _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
@@ -259,6 +262,14 @@ def _same_jury(runs: Sequence[GradedRun]) -> None:
     for place, judge in enumerate(judges):
         what = f"settings of judge {judge.name} (hash)"
         _same(runs, what, partial(_judge_text, place=place), _REJUDGE)
+
+
+def _grader_text(run: GradedRun, name: str) -> str:
+    terms = next(own for own in run.record.grading.graders if own.grader == name)
+    chosen = "".join(f", {name}={value}" for name, value in sorted(terms.settings.items()))
+    judges = (f"{j.name} (hash {grader_hash(j, terms)})" for j in terms.jury.judges)
+    who = ", ".join(judges) or "its rule"
+    return f"version {terms.version} by {who}, quorum {terms.jury.quorum}{chosen}"
 
 
 def _terms(run: GradedRun) -> JuryTerms:

@@ -1,0 +1,113 @@
+"""HealthBench's form on real rows, where they are at hand, and on rows that are wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from medhelm.data.readers import read_file
+from medhelm.data.weighted_rubrics import weighted_rubric_instance
+from medhelm.errors import DataError
+from medhelm.grading.rubric.metrics import POINTS, Decided, RubricScore, points_share
+from medhelm.prompts.messages import render_prompt
+from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.score import Score
+
+REAL = Path(os.environ.get("MEDHELM_DATA_DIR", "")) / "healthbench" / "healthbench_245.jsonl.gz"
+ROW: dict[str, Any] = {
+    "prompt_id": "p1",
+    "prompt": [{"role": "user", "content": "My ear hurts."}],
+    "rubrics": [
+        {"criterion": "Asks about fever.", "points": 5, "tags": ["axis:completeness"]},
+        {"criterion": "Recommends surgery.", "points": -8, "tags": ["axis:accuracy"]},
+    ],
+    "example_tags": ["theme:context_seeking", "physician_agreed_category:not-enough-context"],
+}
+
+
+def pooled(scores: list[Score]) -> float:
+    import numpy as np
+
+    sums = {n: np.array(sum(s.sums[n] for s in scores)) for n in POINTS.sums}
+    return float(POINTS.of(sums))
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="the real rows are not here")
+def test_245_real_rows() -> None:
+    instances = [weighted_rubric_instance(row) for _, row in read_file(REAL)]
+    criteria = [c for i in instances for c in i.criteria]
+    assert (len(instances), len(criteria)) == (245, 1873)
+    assert sum(c.points < 0 for c in criteria) == 391
+    assert {len(i.turns) for i in instances} <= set(range(5, 20))
+
+    def score(i: Instance, met: list[bool]) -> Score:
+        return RubricScore().of(i, Decided(i.criteria, tuple(met)))
+
+    perfect = [score(i, [c.points > 0 for c in i.criteria]) for i in instances]
+    everything = [score(i, [True] * len(i.criteria)) for i in instances]
+    assert pooled(perfect) == 1.0
+    assert pooled(everything) == pytest.approx(0.673, abs=0.0005)
+    rows = [points_share(i.criteria, [True] * len(i.criteria)) for i in instances]
+    assert min(r for r in rows if r is not None) < 0
+    assert pooled(everything) == pytest.approx(fmean(r for r in rows if r is not None))
+
+
+def test_a_row_is_turns_criteria_and_metadata() -> None:
+    made = weighted_rubric_instance(ROW, critical=["axis:accuracy"])
+    assert [(c.name, c.points, c.is_critical) for c in made.criteria] == [
+        ("c01", 5.0, False),
+        ("c02", -8.0, True),
+    ]
+    assert made.metadata["theme"] == "context_seeking"
+    more = ROW | {
+        "prompt": [*ROW["prompt"], {"role": "assistant", "content": "Since when?"}]
+        + [{"role": "user", "content": "Monday."}]
+    }
+    benchmark = Benchmark(
+        name="b",
+        subcategory="",
+        dataset=FileDataset(files=()),
+        to_instance=weighted_rubric_instance,
+        metrics=["rubric_score"],
+        prompt="plain",
+    )
+    sent = render_prompt(benchmark, weighted_rubric_instance(more), system_prompt="Be brief.")
+    assert [(m.role, m.content) for m in sent] == [
+        ("system", "Be brief."),
+        ("user", "My ear hurts."),
+        ("assistant", "Since when?"),
+        ("user", "Monday."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"prompt_id": ""}, "no prompt_id"),
+        ({"prompt": []}, "prompt is not a list"),
+        ({"prompt": [{"role": "tool", "content": "x"}]}, "neither user nor assistant"),
+        ({"prompt": [{"role": "assistant", "content": "x"}]}, "last turn is not the user's"),
+        ({"prompt": [{"role": "user", "content": " "}]}, "a turn has no text"),
+        ({"rubrics": []}, "rubrics is not a list"),
+        ({"rubrics": [{"criterion": "", "points": 1}]}, "criterion 1: there is no text"),
+        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points are not a number"),
+        ({"rubrics": [{"criterion": "x", "points": True}]}, "points are not a number"),
+        ({"rubrics": [{"criterion": "x", "points": 1, "tags": "a"}]}, "tags are not a list"),
+    ],
+)
+def test_a_wrong_row_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        weighted_rubric_instance(ROW | change)
+
+
+def test_the_mean_is_clipped_and_rows_are_not() -> None:
+    good, bad = (weighted_rubric_instance(ROW) for _ in range(2))
+    full = RubricScore().of(good, Decided(good.criteria, (True, False)))
+    worst = RubricScore().of(bad, Decided(bad.criteria, (False, True)))
+    assert (full.value, worst.value, worst.extracted) == (1.0, 0.0, "-1.6000")
+    assert pooled([full, worst]) == 0.0  # (1 - 1.6) / 2, clipped
+    assert pooled([full, full, worst]) == pytest.approx(0.4 / 3)
