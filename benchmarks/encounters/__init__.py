@@ -3,3 +3,47 @@
 `packets` has what each role is given. MedSP1000 (Liang et al., 2026) and AgentClinic (Schmidgall et al.,
 2024) go by it. Each part is imported where it is asked for.
 """
+
+from __future__ import annotations
+
+from medhelm import Benchmark, Metric, ModelSpec, Protocol, Provider, hookimpl
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmarks."""
+    from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC
+
+    return [AGENTCLINIC]
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return the metrics of encounters."""
+    from medhelm_benchmarks.encounters.metrics import METRICS
+
+    return [*METRICS]
+
+
+@hookimpl
+def medhelm_protocols() -> list[Protocol]:
+    """Return the protocols."""
+    from medhelm_benchmarks.encounters.protocol import CONSULTATIONS, ENCOUNTERS
+
+    return [ENCOUNTERS, CONSULTATIONS]
+
+
+@hookimpl
+def medhelm_providers() -> list[Provider]:
+    """Return who plays roles by rule."""
+    from medhelm_benchmarks.encounters.rules import providers
+
+    return providers()
+
+
+@hookimpl
+def medhelm_models() -> list[ModelSpec]:
+    """Return the rules that play roles."""
+    from medhelm_benchmarks.encounters.rules import models
+
+    return models()

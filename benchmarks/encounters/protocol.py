@@ -1,0 +1,360 @@
+"""The protocol of an encounter: clinician, patient and surroundings, turn by turn, over clinical states.
+
+In a turn the clinician says something and does something; words go to the patient, actions to the
+surroundings, and both answers come back in its next turn. `states` decides how the case goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from medhelm import (
+    Ask,
+    Benchmark,
+    DataError,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    Protocol,
+    Response,
+    Terms,
+)
+from medhelm.extract import visible_text
+from medhelm.models.costs import request_tokens
+from medhelm.schema.episode import Finish
+from medhelm_benchmarks.encounters.matches import folded
+from medhelm_benchmarks.encounters.packets import Packets, packets_of
+from medhelm_benchmarks.encounters.prompts import (
+    Form,
+    clinician_messages,
+    controller_messages,
+    correction,
+    patient_messages,
+)
+from medhelm_benchmarks.encounters.record import (
+    CAPPED,
+    CLINICIAN_FAILED,
+    COMPLETED,
+    CONTROLLER_FAILED,
+    OVERSIZE,
+    PATIENT_FAILED,
+    UNREADABLE,
+    Encounter,
+    Turn,
+    as_state,
+    text_of,
+    transcript,
+)
+from medhelm_benchmarks.encounters.replies import (
+    ClinicianReply,
+    ControllerReply,
+    PatientReply,
+    Unreadable,
+    diagnosis_of,
+    read_markers,
+    read_reply,
+)
+from medhelm_benchmarks.encounters.states import Claim, Place, begin, follow, next_place
+from medhelm_benchmarks.encounters.views import (
+    ClinicianView,
+    ControllerView,
+    Heard,
+    Order,
+    PatientView,
+    Said,
+)
+
+CLINICIAN, PATIENT, CONTROLLER = "clinician", "patient", "controller"
+ENCOUNTER, CONSULTATION = "encounter", "consultation"
+SCRIPT = "script/packet"
+"""The rule that plays patient and surroundings from the structured part of their packets."""
+
+Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
+
+
+class Ended(Exception):
+    """The encounter cannot go on: how it ends, and whose failure that is."""
+
+    def __init__(self, ending: str, finish: Finish, error: str = "", text: str = "") -> None:
+        super().__init__(ending)
+        self.ending, self.finish, self.error, self.text = ending, finish, error, text
+
+
+@dataclass
+class Course:
+    """An encounter on its way."""
+
+    benchmark: Benchmark
+    instance: Instance
+    terms: Terms
+    ask: Ask
+    packets: Packets
+    gives_diagnosis: bool
+    place: Place
+    """Where it is."""
+    heard: list[tuple[str, Heard]] = field(default_factory=list)
+    """The clinician's replies, and what came of each."""
+    said: list[tuple[Said, str]] = field(default_factory=list)
+    ordered: list[tuple[Order, str]] = field(default_factory=list)
+    talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """What was said since the surroundings were last asked."""
+    told_facts: int = 0
+    """The last state whose facts the patient's side was given."""
+    turns: list[Turn] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    diagnosis: str | None = None
+    repaired: dict[str, int] = field(default_factory=dict)
+    """Corrective retries of this turn by role."""
+
+    @property
+    def cap(self) -> int:
+        """Return the most turns."""
+        cap: int = self.terms.settings["turns"]
+        return cap
+
+    @property
+    def form(self) -> Form:
+        """Return how the clinician replies."""
+        form: Form = self.terms.settings.get("reply", "json")
+        return form
+
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """Return the natural changes of the first state."""
+        states = self.packets.controller.states
+        return states[0].changes if states else ()
+
+    def encounter(self) -> Encounter:
+        """Return the encounter as far as it has come."""
+        return Encounter(
+            turns=tuple(self.turns),
+            opening=self.opening,
+            states=tuple(self.states),
+            diagnosis=self.diagnosis,
+        )
+
+
+async def conduct(
+    benchmark: Benchmark,
+    instance: Instance,
+    terms: Terms,
+    ask: Ask,
+    *,
+    gives_diagnosis: bool = False,
+) -> FinalAnswer:
+    """Return the encounter of a case. `gives_diagnosis`: an action names one, and that ends it."""
+    check_settings(terms)
+    packets = packets_of(instance)
+    place = begin(packets.controller.states)
+    course = Course(benchmark, instance, terms, ask, packets, gives_diagnosis, place)
+    course.states.append(place.label)
+    try:
+        for number in range(1, course.cap + 1):
+            if await _turn(course, number):
+                return _answer(course, COMPLETED)
+    except Ended as e:
+        state = as_state(course.encounter())
+        return FinalAnswer(
+            text=e.text, finish=e.finish, error=e.error, ending=e.ending, state=state
+        )
+    return _answer(course, CAPPED)
+
+
+def check_settings(terms: Terms) -> None:
+    """Refuse settings that no encounter can go by; raises DataError."""
+    if terms.settings["turns"] < 1 or terms.settings["retries"] < 0:
+        raise DataError("protocol.turns must be 1 or more, and protocol.retries 0 or more")
+    if (form := terms.settings.get("reply", "json")) not in ("json", "markers"):
+        raise DataError(f"protocol.reply={form} is not known; it is json or markers")
+
+
+def _answer(course: Course, ending: str) -> FinalAnswer:
+    encounter = course.encounter()
+    text = text_of(encounter) if course.diagnosis is None else course.diagnosis
+    return FinalAnswer(text=text, ending=ending, state=as_state(encounter))
+
+
+async def _turn(course: Course, number: int) -> bool:
+    """Conduct a turn; return whether the encounter is over."""
+    course.repaired = {}
+    step = f"turn/{number}"
+    reply, shown = await _clinician(course, step)
+    turn = Turn(
+        state=course.place.index,
+        speak=reply.speak.strip(),
+        actions=tuple(a.strip() for a in reply.actions if a.strip()),
+        eos=reply.eos,
+        repaired=course.repaired,
+    )
+    course.turns.append(turn)
+    if course.gives_diagnosis:
+        course.diagnosis = diagnosis_of(turn.actions)
+        turn = course.turns[-1] = msgspec.structs.replace(turn, eos=course.diagnosis is not None)
+        if course.diagnosis is not None:
+            return True
+    if turn.speak:
+        turn = course.turns[-1] = await _patient(course, turn, step)
+        course.talk.append((turn.speak, turn.heard))
+    if turn.actions or turn.eos:
+        turn = course.turns[-1] = await _controller(course, turn, step)
+    heard = Heard(turn.heard, turn.feedback, turn.events, turn.status)
+    course.heard.append((shown, heard))
+    return course.place.is_over
+
+
+async def _clinician(course: Course, step: str) -> tuple[ClinicianReply, str]:
+    packet = course.instance.context
+    view = ClinicianView(packet, course.opening, tuple(course.heard), course.cap)
+    messages = clinician_messages(view, course.form, gives_diagnosis=course.gives_diagnosis)
+    return await _ask(course, CLINICIAN, messages, ClinicianReply, step)
+
+
+async def _patient(course: Course, turn: Turn, step: str) -> Turn:
+    packet = course.packets.patient
+    new = range(course.told_facts + 1, course.place.index + 1)
+    course.told_facts = max(course.told_facts, course.place.index)
+    now = Said(turn.speak, tuple(fact for fact in packet.facts if fact.state in new))
+    view = PatientView.of(packet, tuple(course.said), now)
+    reply, shown = await _ask(course, PATIENT, patient_messages(view), PatientReply, step)
+    course.said.append((now, shown))
+    heard = tuple(line.strip() for line in reply.speak if line.strip())
+    return msgspec.structs.replace(turn, heard=heard)
+
+
+async def _controller(course: Course, turn: Turn, step: str) -> Turn:
+    packet = course.packets.controller
+    then = next_place(packet.states, course.place, eos=turn.eos)
+    begins = packet.states and then.index > course.place.index
+    now = Order(
+        tuple(course.talk),
+        turn.actions,
+        turn.eos,
+        course.place,
+        packet.states[then.index] if begins else None,
+    )
+    course.talk = []
+    view = ControllerView.of(packet, tuple(course.ordered), now)
+    reply, shown = await _ask(course, CONTROLLER, controller_messages(view), ControllerReply, step)
+    course.ordered.append((now, shown))
+    claim = Claim(reply.progress_index, reply.state_label.strip(), reply.should_end)
+    place, overruled = follow(packet.states, course.place, claim, eos=turn.eos)
+    events = tuple(line.strip() for line in reply.events if line.strip())
+    if place.index > course.place.index:
+        course.states.append(place.label)
+        if now.next_state is not None:
+            changes = {folded(change) for change in now.next_state.changes}
+            kept = tuple(line for line in events if folded(line) not in changes)
+            events = kept + now.next_state.changes
+    course.place = place
+    return msgspec.structs.replace(
+        turn,
+        feedback=tuple(line.strip() for line in reply.feedback if line.strip()),
+        events=events,
+        status=reply.patient_status.strip(),
+        unsupported=tuple(a.raw for a in reply.action_assessments if a.status == "unsupported"),
+        overruled=overruled,
+    )
+
+
+async def _ask(
+    course: Course, role: str, messages: tuple[Message, ...], kind: type[Reply], step: str
+) -> tuple[Reply, str]:
+    """Return a role's reply, after corrections where it cannot be read; raises Ended."""
+    terms, form = course.terms, course.form if role == CLINICIAN else "json"
+    seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
+    tries: int = terms.settings["retries"] + 1
+    sent = messages
+    for attempt in range(tries):
+        request = terms.request(course.instance, role, sent, seed=seed)
+        response = await course.ask(role, request, step=step, attempt=attempt)
+        if response.finish not in ("stop", "length"):
+            raise _failed(role, response)
+        try:
+            if form == "markers" and kind is ClinicianReply:
+                return read_markers(response.text)
+            return read_reply(response.text, kind)
+        except Unreadable as e:
+            fault = e
+        if attempt + 1 < tries:
+            course.repaired[role] = attempt + 1
+            sent = messages + correction(visible_text(response.text), fault, form)
+    if role == CLINICIAN:
+        raise Ended(UNREADABLE, response.finish, text=response.text)
+    raise Ended(_ENDING[role], "error", f"{role}: no reply of the form asked for")
+
+
+_ENDING = {PATIENT: PATIENT_FAILED, CONTROLLER: CONTROLLER_FAILED}
+
+
+def _failed(role: str, response: Response) -> Ended:
+    """Return the end of an encounter whose call failed."""
+    if role != CLINICIAN:
+        return Ended(_ENDING[role], "error", f"{role}: {response.error or response.finish}")
+    ending = OVERSIZE if response.finish == "oversize" else CLINICIAN_FAILED
+    return Ended(ending, response.finish, response.error, response.text)
+
+
+_TURN_TOKENS = 160
+"""Tokens that a turn is expected to add to what each role is sent."""
+
+
+def forecast(
+    benchmark: Benchmark, instance: Instance, terms: Terms, *, gives_diagnosis: bool = False
+) -> Iterator[Forecast]:
+    """Yield what each role is expected to be sent: two thirds of the most turns, and their history."""
+    packets = packets_of(instance)
+    cap: int = terms.settings["turns"]
+    turns = (2 * cap + 2) / 3
+    order = Order((), (), False, begin(packets.controller.states))
+    said = Said("")
+    form: Form = terms.settings.get("reply", "json")
+    first = {
+        CLINICIAN: clinician_messages(
+            ClinicianView(instance.context, (), (), cap), form, gives_diagnosis=gives_diagnosis
+        ),
+        PATIENT: patient_messages(PatientView.of(packets.patient, (), said)),
+        CONTROLLER: controller_messages(ControllerView.of(packets.controller, (), order)),
+    }
+    later = sum(len(msgspec.json.encode(state)) for state in packets.controller.states[1:]) // 3
+    tries: int = terms.settings["retries"] + 1
+    budgets = sum(role.max_output_tokens for role in terms.roles.values())
+    for role, messages in first.items():
+        base = request_tokens(terms.request(instance, role, messages))
+        grown = turns * (turns - 1) / 2 * _TURN_TOKENS
+        most = cap * (base + later + 200) + cap * (cap + 1) // 2 * (budgets + 200)
+        yield Forecast(
+            role=role,
+            calls=turns,
+            calls_limit=cap * tries,
+            input_tokens=turns * base + grown,
+            input_tokens_limit=tries * most,
+        )
+
+
+_SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0}
+"""Corrective retries of one reply; what is added to the run's seed in a role's requests."""
+
+ENCOUNTERS = Protocol(
+    name=ENCOUNTER,
+    roles=(CLINICIAN, PATIENT, CONTROLLER),
+    conduct=conduct,
+    forecast=forecast,
+    transcript=transcript,
+    cast={PATIENT: SCRIPT, CONTROLLER: SCRIPT},
+    settings={"turns": 12, **_SETTINGS},
+    budgets={PATIENT: 1024, CONTROLLER: 2048},
+)
+CONSULTATIONS = replace(
+    ENCOUNTERS,
+    name=CONSULTATION,
+    conduct=partial(conduct, gives_diagnosis=True),
+    forecast=partial(forecast, gives_diagnosis=True),
+    settings={"turns": 20, "reply": "json", **_SETTINGS},
+)
+"""An encounter of one state whose clinician names a diagnosis (AgentClinic)."""

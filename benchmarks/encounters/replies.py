@@ -1,0 +1,122 @@
+"""Strict replies of the roles: one JSON object with exactly its fields, or what is wrong with it.
+
+Thinking is taken off, and a fence around the whole. Nothing else is forgiven: a field of another
+type, a missing or an unknown one, a key that occurs twice, words around the object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from medhelm.data.readers import repeated_key
+from medhelm.extract import visible_text
+
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
+
+
+class ClinicianReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the clinician says and does in a turn."""
+
+    speak: str
+    actions: list[str]
+    eos: bool
+
+
+class PatientReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the patient's side says."""
+
+    speak: list[str]
+    actors_present: dict[str, str]
+
+
+class Assessment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the controller makes of one action; never shown to the clinician."""
+
+    raw: str
+    interpreted_action: str
+    status: str
+    rationale: str
+
+
+class ControllerReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the surroundings answer, and where the controller believes the encounter to be."""
+
+    feedback: list[str]
+    events: list[str]
+    actors_present: dict[str, str]
+    action_assessments: list[Assessment]
+    patient_status: str
+    progress_index: int
+    state_label: str
+    should_end: bool
+    completion_reason: str
+
+
+class Unreadable(Exception):
+    """A reply that is not what was asked for; its text says why, in words for its writer."""
+
+
+Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
+
+
+def read_reply(text: str, kind: type[Reply]) -> tuple[Reply, str]:
+    """Return a role's reply, and its text as history keeps it. Raises Unreadable."""
+    shown = visible_text(text)
+    if fenced := _FENCE.fullmatch(shown):
+        shown = fenced[1].strip()
+    if not shown:
+        raise Unreadable("it was empty")
+    try:
+        reply = msgspec.json.decode(shown.encode("utf-8", "replace"), type=kind)
+    except msgspec.ValidationError as e:
+        raise Unreadable(f"a field is not as asked for: {e}") from None
+    except msgspec.DecodeError:
+        raise Unreadable("it was not one JSON object and nothing else") from None
+    if (repeated := repeated_key(shown)) is not None:
+        raise Unreadable(f"the key {repeated[0]!r} occurs twice")
+    if isinstance(reply, ControllerReply):
+        _check(reply)
+    return reply, shown
+
+
+def _check(reply: ControllerReply) -> None:
+    if reply.progress_index < 0:
+        raise Unreadable("progress_index is below 0")
+    for found in reply.action_assessments:
+        if found.status not in ("executed", "pending", "unsupported"):
+            raise Unreadable("the status of an action is not executed, pending or unsupported")
+
+
+_ORDER = re.compile(
+    r"^[^\w\n]*REQUEST TEST[^\w\n]*:[^\w\n]*(.+?)[^\w\n]*$", re.MULTILINE | re.IGNORECASE
+)
+_DIAGNOSIS = re.compile(r"DIAGNOSIS READY\W*:\s*(.+)", re.DOTALL | re.IGNORECASE)
+NAMED = "diagnosis:"
+"""Begins the action by which a diagnosis is given."""
+
+
+def read_markers(text: str) -> tuple[ClinicianReply, str]:
+    """Return a reply in plain text with marker lines, as AgentClinic's clinician writes it.
+
+    A line `REQUEST TEST: NAME` is an action, `DIAGNOSIS READY: NAME` ends the encounter, all else is said
+    to the patient. Raises Unreadable.
+    """
+    shown = visible_text(text)
+    if not shown:
+        raise Unreadable("it was empty")
+    if found := _DIAGNOSIS.search(shown):
+        name = found[1].strip().splitlines()[0].strip(" *_`\"'[]")
+        return ClinicianReply("", [f"{NAMED} {name}"], True), shown
+    orders = [" ".join(order.split()) for order in _ORDER.findall(shown)]
+    said = _ORDER.sub("", shown).strip()
+    return ClinicianReply(said, orders, False), shown
+
+
+def diagnosis_of(actions: Iterable[str]) -> str | None:
+    """Return the diagnosis that the actions of a turn give; the last one where there are several."""
+    named = [a.strip() for a in actions if a.strip().casefold().startswith(NAMED)]
+    return named[-1][len(NAMED) :].strip() if named else None

@@ -1,0 +1,312 @@
+"""Roles played by rule, so that whole encounters need no model.
+
+| rule | role | what it does |
+|---|---|---|
+| `script/packet` | patient | says what the facts of its script say on what it is asked |
+| `script/packet` | controller | returns the results of its material for what is ordered, and the next state by `eos` |
+| `encounter/silent` | clinician | neither says nor does anything, and ends nothing |
+| `encounter/ends_at_once` | clinician | ends each state without a word |
+| `encounter/asks_everything` | clinician | asks for every fact of the patient's script, then ends |
+| `encounter/orders_everything` | clinician | orders every result of the material, then ends |
+| `encounter/oracle` | clinician | does what fulfils each item of the rubric, or names the gold diagnosis |
+
+The script sees what a model in its role is sent, and no more. The clinicians but the first two read
+packets that no clinician may see: they are shown, never ranked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from medhelm import (
+    Benchmark,
+    DataError,
+    Instance,
+    Message,
+    ModelSpec,
+    Provider,
+    Request,
+)
+from medhelm.errors import UnknownName
+from medhelm_benchmarks.encounters.matches import is_asked
+from medhelm_benchmarks.encounters.obligations import PATIENT as PATIENT_DUTIES
+from medhelm_benchmarks.encounters.packets import Packets, packets_of
+from medhelm_benchmarks.encounters.prompts import MARKERS
+from medhelm_benchmarks.encounters.protocol import (
+    CLINICIAN,
+    CONSULTATION,
+    CONTROLLER,
+    ENCOUNTER,
+    PATIENT,
+)
+from medhelm_benchmarks.encounters.replies import NAMED
+
+PROVIDER, SCRIPTS = "encounter", "script"
+READ_PACKETS = frozenset({"asks_everything", "orders_everything", "oracle"})
+
+HISTORY = (
+    "What brings you here today?",
+    "When did it begin, and how has it changed since?",
+    "Do you have pain, fever, cough, breathlessness, nausea, or changes of bowel or bladder?",
+    "Which illnesses and operations have you had?",
+    "Which drugs do you take, and do you have allergies?",
+    "What runs in your family?",
+    "Do you smoke, drink or use other drugs? What is your work, and who is at home?",
+)
+"""Asked where the script is text alone."""
+ORDERS = (
+    "vital signs",
+    "complete physical examination",
+    "complete blood count",
+    "metabolic panel",
+    "urinalysis",
+    "electrocardiogram",
+    "chest X-ray",
+    "computed tomography",
+    "magnetic resonance imaging",
+    "ultrasound",
+    "biopsy",
+)
+"""Ordered where the material is text alone."""
+
+
+class RuleModel:
+    """A role played by rule."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+        self.name = _name(spec)
+        self.is_script = spec.provider == SCRIPTS
+
+    def prepare(self, benchmark: Benchmark, instances: Iterator[Instance]) -> None:
+        """Refuse to play from packets that are text alone; raises DataError."""
+        if not self.is_script:
+            return
+        for instance in instances:
+            packets = packets_of(instance)
+            if not (packets.patient.facts and packets.controller.states):
+                raise DataError(
+                    f"benchmark {benchmark.name!r}: case {instance.id!r} has texts alone, from which "
+                    f"{self.spec.name} cannot play; add cast.patient=MODEL cast.controller=MODEL"
+                )
+
+    def answer(
+        self, benchmark: Benchmark, instance: Instance, seed: int, request: Request | None = None
+    ) -> str:
+        """Return what the rule says in its role. Raises DataError in a role that it cannot play."""
+        messages = request.messages if request is not None else ()
+        if not messages:
+            return ""
+        if not self.is_script:
+            return _clinician(self.name, instance, messages)
+        if messages[0].content.startswith(PATIENT_DUTIES[0].sentence):
+            return _patient(instance, messages)
+        return _controller(messages)
+
+
+def _name(spec: ModelSpec) -> str:
+    return spec.model or spec.name.rpartition("/")[2]
+
+
+def _sent(message: Message) -> dict[str, Any]:
+    """Return the JSON object that ends a message."""
+    text = message.content
+    values: dict[str, Any] = json.loads(text[text.index("\n\n{") :] if "\n\n{" in text else text)
+    return values
+
+
+def _patient(instance: Instance, messages: Sequence[Message]) -> str:
+    script = _sent(messages[0])
+    facts = list(script.get("when_asked", ()))
+    turns = [_sent(m) for m in messages if m.role == "user"]
+    for turn in turns:
+        facts = [*turn.get("when_asked_from_now_on", ()), *facts]
+    asked = turns[-1]["clinician_says"]
+    found = [fact for fact in facts if is_asked(fact["on"], asked)]
+    lines = [
+        fact["says"] if fact["who"] == "Patient" else f"{fact['who']}: {fact['says']}"
+        for fact in found
+    ]
+    companions = script.get("companions", ())
+    if not lines:
+        otherwise = packets_of(instance).patient.otherwise
+        mute = not script.get("patient_can_speak", True) and companions
+        lines = [f"{companions[0]}: {otherwise}" if mute else otherwise]
+    present = {"Patient": "the script is theirs"} | dict.fromkeys(
+        companions, "the script names them"
+    )
+    return _json({"speak": list(dict.fromkeys(lines)), "actors_present": present})
+
+
+def _controller(messages: Sequence[Message]) -> str:
+    material = _sent(messages[0])
+    orders = [_sent(m) for m in messages if m.role == "user"]
+    states = [material["first_state"]] if "first_state" in material else []
+    states += [order["next_state"] for order in orders[:-1] if "next_state" in order]
+    now = orders[-1]
+    feedback: list[str] = []
+    assessments = []
+    for action in now["actions"]:
+        lines = _results(states, action)
+        feedback += [line for line in lines if line not in feedback]
+        assessments.append(
+            {
+                "raw": action,
+                "interpreted_action": action,
+                "status": "executed" if lines else "unsupported",
+                "rationale": "",
+            }
+        )
+    place = {
+        "progress_index": now["progress_index"],
+        "state_label": now["state_label"],
+        "should_end": now["eos"] and "next_state" not in now,
+    }
+    if "next_state" in now:
+        place |= {
+            "progress_index": now["progress_index"] + 1,
+            "state_label": now["next_state"]["label"],
+        }
+    return _json(
+        {
+            "feedback": feedback,
+            "events": [],
+            "actors_present": dict.fromkeys(material.get("staff", ()), "the material names them"),
+            "action_assessments": assessments,
+            "patient_status": "",
+            **place,
+            "completion_reason": "",
+        }
+    )
+
+
+def _results(states: Sequence[Mapping[str, Any]], action: str) -> list[str]:
+    """Return what an action brings about: by the latest state that has something for it."""
+    for state in reversed(states):
+        found = [r for r in state.get("results", ()) if is_asked(r["asked_by"], action)]
+        if found:
+            return [
+                f"{r['speaker']}: {r['text']}" if r.get("speaker") else r["text"] for r in found
+            ]
+    return []
+
+
+Move = tuple[str, list[str]]
+"""What a clinician says and does in a state."""
+
+
+def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> str:
+    turn = sum(m.role == "assistant" for m in messages)
+    is_plain = messages[0].content.startswith(MARKERS.partition("{cap}")[0])
+    is_named = is_plain or f"`{NAMED} NAME`" in messages[0].content
+    if name == "silent":
+        return "(silent)" if is_plain else _reply(("", []), eos=False)
+    packets = packets_of(instance)
+    last = max(len(packets.controller.states) - 1, 0)
+    speak, actions = _CLINICIANS[name](packets, min(turn, last)) if turn <= last else ("", [])
+    if not is_named:
+        return _reply((speak, actions), eos=True)
+    gold = instance.references[0] if name == "oracle" and instance.references else "not known"
+    if is_plain:
+        orders = [f"REQUEST TEST: {action}" for action in actions]
+        text = "\n".join([speak, *orders]).strip()
+        return text if text and turn == 0 else f"DIAGNOSIS READY: {gold}"
+    if (speak or actions) and turn == 0:
+        return _reply((speak, actions), eos=False)
+    return _reply(("", [f"{NAMED} {gold}"]), eos=True)
+
+
+def _reply(move: Move, *, eos: bool) -> str:
+    return _json({"speak": move[0], "actions": move[1], "eos": eos})
+
+
+def _nothing(packets: Packets, state: int) -> Move:
+    return "", []
+
+
+def _asks(packets: Packets, state: int) -> Move:
+    facts = [fact.asked_by[0] for fact in packets.patient.facts if fact.state == state]
+    if not packets.patient.facts:
+        return " ".join(HISTORY), []
+    return " ".join(f"{fact}?" for fact in facts), []
+
+
+def _orders(packets: Packets, state: int) -> Move:
+    states = packets.controller.states
+    if not states:
+        return "", list(ORDERS)
+    return "", [result.asked_by[0] for result in states[state].results]
+
+
+def _does_all(packets: Packets, state: int) -> Move:
+    deeds = [item.deed for item in packets.evaluator.items]
+    due = [deed for deed in deeds if deed is not None and deed.state == state]
+    said = [deed.wordings[0] for deed in due if deed.channel == "speak"]
+    done = [deed.wordings[0] for deed in due if deed.channel == "actions"]
+    return " ".join(f"{words}." for words in said), done
+
+
+_CLINICIANS: dict[str, Callable[[Packets, int], Move]] = {
+    "silent": _nothing,
+    "ends_at_once": _nothing,
+    "asks_everything": _asks,
+    "orders_everything": _orders,
+    "oracle": _does_all,
+}
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def reads_packets(spec: ModelSpec) -> bool:
+    """Return whether a rule reads packets that no clinician may see."""
+    return _name(spec) in READ_PACKETS
+
+
+def check(spec: ModelSpec) -> None:
+    """Refuse a rule that does not exist; raises UnknownName."""
+    known = _NAMES[spec.provider]
+    if _name(spec) not in known:
+        raise UnknownName("rule", _name(spec), known, f"The rules are {', '.join(known)}.")
+
+
+_NAMES = {PROVIDER: tuple(_CLINICIANS), SCRIPTS: ("packet",)}
+_ROLES = {PROVIDER: (CLINICIAN,), SCRIPTS: (PATIENT, CONTROLLER)}
+
+
+def providers() -> list[Provider]:
+    """Return who plays roles by rule: those of the clinician, and the script of the others."""
+    return [
+        Provider(
+            name=name,
+            help=f"rules in the role {' or '.join(roles)}",
+            open_model=RuleModel,
+            check=check,
+            is_open=False,
+            is_local=True,
+            reads_prompt=False,
+            reads_gold=reads_packets,
+            model_of=_name,
+            plays=dict.fromkeys((ENCOUNTER, CONSULTATION), roles),
+            uses=(),
+        )
+        for name, roles in _ROLES.items()
+    ]
+
+
+def models() -> list[ModelSpec]:
+    """Return the rules as models."""
+    return [
+        ModelSpec(
+            name=f"{provider}/{name}",
+            provider=provider,
+            model=name,
+            endpoint_class="local",
+            weights="none",
+        )
+        for provider, names in _NAMES.items()
+        for name in names
+    ]

@@ -1,0 +1,116 @@
+"""AgentClinic: rows to cases, whole consultations by rule, and the 214 real cases."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from medhelm import load_results
+from medhelm.cli import run_command
+from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC, to_instance
+from medhelm_benchmarks.encounters.metrics import DiagnosisNamed
+from medhelm_benchmarks.encounters.packets import packets_of
+from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
+from medhelm_benchmarks.encounters.record import encounter_of
+from tests.benchmarks.encounters.stage import clinician, in_turn, play, says
+
+ROW = {
+    "OSCE_Examination": {
+        "Objective_for_Doctor": "Assess the patient with a cough.",
+        "Patient_Actor": {
+            "Demographics": "30-year-old male",
+            "History": "Cough for a week.",
+            "Symptoms": {"Primary_Symptom": "Cough", "Secondary_Symptoms": ["Fever", "Chills"]},
+            "Family_History": "",
+        },
+        "Physical_Examination_Findings": {"Vital_Signs": {"Temperature": "38.9 °C"}},
+        "Test_Results": {"Chest_X-ray": {"Findings": "Lobar pneumonia on the left"}},
+        "Correct_Diagnosis": "Lobar pneumonia",
+    }
+}
+
+
+def test_a_row_becomes_three_packets_and_a_gold() -> None:
+    case = to_instance(ROW)
+    packets = packets_of(case)
+    assert case.context == "Assess the patient with a cough."
+    assert case.references == ("Lobar pneumonia",)
+    assert case.metadata == {"diagnosis_in_results": "yes"}
+    assert [fact.answer for fact in packets.patient.facts] == [
+        "Cough for a week.",
+        "Primary Symptom: Cough; Secondary Symptoms: Fever, Chills",
+    ]
+    (state,) = packets.controller.states
+    assert [r.text for r in state.results] == [
+        "Vital Signs: Temperature: 38.9 °C",
+        "Chest X-ray: Findings: Lobar pneumonia on the left",
+    ]
+    assert "neumonia" not in packets.patient.text + packets.controller.text
+
+
+def test_a_consultation_asks_orders_and_is_scored_by_its_diagnosis() -> None:
+    case = to_instance(ROW)
+    asked = says("Which symptoms do you have?", "temperature", "chest x-ray", "lumbar puncture")
+    episode = play(
+        case,
+        in_turn(asked, says("", "diagnosis: left lobar pneumonia", eos=True)),
+        protocol=CONSULTATIONS,
+    )
+    first = encounter_of(episode).turns[0]
+    assert first.heard == ("Primary Symptom: Cough; Secondary Symptoms: Fever, Chills",)
+    assert first.feedback == (
+        "Vital Signs: Temperature: 38.9 °C",
+        "Chest X-ray: Findings: Lobar pneumonia on the left",
+    )
+    assert first.unsupported == ("lumbar puncture",)
+    score = DiagnosisNamed().score(case, episode)
+    assert (score.value, score.extracted) == (1.0, "left lobar pneumonia")
+    wrong = play(case, in_turn(says("", "diagnosis: pneumonia")), protocol=CONSULTATIONS)
+    assert DiagnosisNamed().score(case, wrong).value == 0.0
+    capped = play(case, in_turn(says("Hm?")), protocol=CONSULTATIONS)
+    score = DiagnosisNamed().score(case, capped)
+    assert (score.value, score.reason) == (0.0, "no diagnosis: capped")
+    assert len(encounter_of(capped).turns) == 20
+    prose = play(case, in_turn("I think it is lobar pneumonia"), protocol=CONSULTATIONS)
+    assert DiagnosisNamed().score(case, prose).outcome == "unparsed"
+
+
+@pytest.mark.parametrize("reply", ["json", "markers"])
+def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
+    case = to_instance(ROW)
+    for name, value in (("oracle", 1.0), ("ends_at_once", 0.0), ("asks_everything", 0.0)):
+        episode = play(case, clinician(case, name), protocol=CONSULTATIONS, reply=reply)
+        assert DiagnosisNamed().score(case, episode).value == value
+        assert episode.ending == "completed"
+    ordered = play(case, clinician(case, "orders_everything"), protocol=CONSULTATIONS, reply=reply)
+    assert len(encounter_of(ordered).turns[0].feedback) == 2
+
+
+@pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="no real files here")
+def test_the_214_real_cases_are_played_stored_and_not_played_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["run", "-m", "model=encounter/oracle,encounter/ends_at_once", "benchmark=agentclinic"]
+    line += ["data=full", f"results_dir={tmp_path}"]
+    assert run_command(line) == 0
+    rows = load_results(tmp_path).tables["benchmarks"].rows
+    assert {r["model"]: (r["score"], r["scored"]) for r in rows} == {
+        "encounter/oracle": (1.0, 214),
+        "encounter/ends_at_once": (0.0, 214),
+    }
+    log = next(tmp_path.glob("runs/agentclinic/*oracle*/*/responses.jsonl"))
+    before = log.read_bytes()
+    assert run_command(line) == 0
+    assert log.read_bytes() == before
+    assert before.count(b'"ending"') == 214
+    path = Path(os.environ["MEDHELM_DATA_DIR"], "agentclinic", "agentclinic_medqa_extended.jsonl")
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    cases = [to_instance(row) for row in rows]
+    assert len({case.id for case in cases}) == AGENTCLINIC.expected_instances["test"] == 214
+    for row, case in zip(rows, cases, strict=True):  # counted apart, on the raw text of the results
+        raw = json.dumps(row["OSCE_Examination"]["Test_Results"], ensure_ascii=False).lower()
+        is_there = row["OSCE_Examination"]["Correct_Diagnosis"].lower() in raw
+        assert case.metadata["diagnosis_in_results"] == ("yes" if is_there else "no")
