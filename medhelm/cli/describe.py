@@ -133,6 +133,7 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "expected_instances": dict(benchmark.expected_instances),
         "cluster": benchmark.cluster,
         "parts": list(benchmark.parts),
+        "reference_part": benchmark.reference_part,
         "rubric": benchmark.rubric,
         "columns": dict(benchmark.columns),
         "how_to_get": list(benchmark.how_to_get),

@@ -56,6 +56,9 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
         raise PluginError(f"{where}: an evaluate metric may be secondary only, not the first")
     if is_bertscore(benchmark.metrics[0]):
         raise PluginError(f"{where}: BERTScore may be secondary only, not the first")
+    if benchmark.reference_part and benchmark.reference_part not in benchmark.parts:
+        unknown = UnknownName("part", benchmark.reference_part, benchmark.parts)
+        raise PluginError(f"{where}: reference_part: {unknown}")
     if not _DATE.fullmatch(since := benchmark.exposure.public_since):
         raise PluginError(
             f"{where}: exposure.public_since {since!r} is not a date; write YYYY, YYYY-MM or "

@@ -88,6 +88,7 @@ class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    reference_part: str = ""
     rubric: str = ""
     columns: dict[str, str] = {}
     published: _Published = _Published()

@@ -387,6 +387,8 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         tasks=tuple(benchmark.tasks),
         source=_source(benchmark.dataset),
         plugin=_plugin(benchmark.origin),
+        reference_part=benchmark.reference_part,
+        public_since=benchmark.exposure.public_since,
     )
 
 

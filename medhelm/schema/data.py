@@ -233,6 +233,8 @@ class Benchmark:
     """How a rule answers where an instance asks of several items which are right; None: one answer."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
+    reference_part: str = ""
+    """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
     jury: str = ""

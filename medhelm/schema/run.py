@@ -189,6 +189,10 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Names the source of the data for people."""
     plugin: str = ""
     """File that declares the benchmark, with the start of its sha256."""
+    reference_part: str = ""
+    """The part of the benchmark that the others are compared with."""
+    public_since: str = ""
+    """When the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from medhelm.plugins.hookspecs import hookimpl
-from medhelm.tables import jury, pairs, power, slices, spending, tabulate
+from medhelm.tables import jury, pairs, part_gaps, power, slices, spending, tabulate
 from medhelm.tables.columns import (
     BENCHMARKS,
     CATEGORIES,
     COST,
+    GAPS,
     MDE,
     OVERALL,
     PAIRS,
@@ -77,6 +78,12 @@ _TABLES = (
         columns=RANKS,
         make=lambda asked: pairs.ranks(asked.study),
         publish=publish_whole,
+    ),
+    TableSpec(
+        name="gaps",
+        help="each part of a benchmark against the one that it is compared with (languages)",
+        columns=GAPS,
+        make=lambda asked: part_gaps.gaps(asked.study),
     ),
     TableSpec(
         name="slices",

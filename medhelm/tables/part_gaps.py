@@ -1,0 +1,114 @@
+"""The gaps table: each part of a benchmark against the part that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats
+from medhelm.stats.intervals import (
+    Interval,
+    bootstrap,
+    cluster_sums,
+    clustered_percentile,
+    seed_of,
+)
+from medhelm.tables import notes
+from medhelm.tables.columns import GAPS
+from medhelm.tables.study import Panel, Study, placed_sums
+from medhelm.tables.table import Layout, Row, Table, make_table
+
+
+def gaps(study: Study) -> Table:
+    """Return one row per part and model of each benchmark that names a reference part.
+
+    An instance of the part and one of the reference in one cluster (a question in two languages)
+    are resampled together, so that the gap is a paired one.
+    """
+    having = [b for b, panel in study.panels.items() if _has_reference(panel)]
+    rows = [row for b in having for row in _rows(study, b)]
+    return make_table(
+        "gaps",
+        "Gaps between the parts of a benchmark",
+        GAPS,
+        rows,
+        [
+            *notes.common(study),
+            *notes.ranking(study),
+            *([] if having else ["No benchmark of these runs has a part to compare others with."]),
+        ],
+        notes.settings(study),
+        group=("benchmark", "part"),
+        layout=Layout(
+            leaving=("reference_score",), main=("gap",), missing={"part": "(mean of all others)"}
+        ),
+    )
+
+
+def _has_reference(panel: Panel) -> bool:
+    return bool(panel.card.reference_part) and panel.metric.aggregation == MEAN_OF_PARTS.name
+
+
+def _rows(study: Study, benchmark: str) -> Iterator[Row]:
+    panel = study.panels[benchmark]
+    found = {m: list(_model_rows(study, panel, m)) for m in panel.cells}
+    models = sorted(found, key=lambda m: (m not in study.ranked, m))
+    for rows in zip(*(found[m] for m in models), strict=True):
+        yield from rows
+
+
+def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
+    """Yield a model's rows: of each other part, then of their mean."""
+    reference = panel.card.reference_part
+    names = panel.scores(model).pooling.names
+    ((sums, codes, count),) = placed_sums(panel, [model])
+    own = cluster_sums(sums, codes, count)
+    seed = seed_of(study.settings.bootstrap_seed, panel.card.name, "gaps")
+    draws = bootstrap(own, study.settings.draws, seed) if len(own) else own
+    known = [name.partition("/")[2] for name in names if name.startswith("count/")]
+    others = [part for part in known if part != reference]
+    means = {part: _mean(own.sum(0), names, part) for part in known}
+    drawn = {part: _mean(draws, names, part) for part in known}
+    counts = {part: own[:, names.index(f"count/{part}")] for part in known}
+
+    def gap(values: dict[str, Floats], parts: list[str]) -> Floats:
+        each = [_normalised(panel, values[p]) for p in parts]
+        return np.asarray(np.mean(each, axis=0) - _normalised(panel, values[reference]))
+
+    for part, members in [*((p, [p]) for p in others), (None, others)]:
+        in_part = np.sum([counts[p] for p in members], axis=0)
+        sizes = (in_part + counts[reference]).astype(np.int64)
+        ends = Interval(None, None, "none (one cluster)")
+        if np.count_nonzero(sizes) > 1:
+            ends = clustered_percentile(
+                gap(drawn, members), study.settings.confidence, sizes[sizes > 0]
+            )
+        yield {
+            "benchmark": panel.card.name,
+            "metric": panel.metric.name,
+            "part": part,
+            "reference": reference,
+            "model": model,
+            "ranked": model in study.ranked,
+            "score": float(np.mean([means[p] for p in members])),
+            "reference_score": float(means[reference]),
+            "gap": float(gap(means, members)),
+            "low": ends.low,
+            "high": ends.high,
+            "interval_method": notes.method(ends),
+            "n": int(in_part.sum()),
+            "reference_n": int(counts[reference].sum()),
+            "clusters": int(np.count_nonzero(sizes)),
+        }
+
+
+def _normalised(panel: Panel, values: Floats) -> Floats:
+    return panel.normalise(np.asarray(values))
+
+
+def _mean(sums: Floats, names: tuple[str, ...], part: str) -> Floats:
+    """Return the mean of a part from sums (..., k); NaN where it has no instance."""
+    whole = sums[..., names.index(f"count/{part}")]
+    return stats.ratio(sums[..., names.index(f"sum/{part}")], whole)
