@@ -1,0 +1,142 @@
+"""Cases from a folder of packets and the rubrics beside it: rows, instances, and what there is of both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm import DataError, Instance, Row
+from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
+from medhelm_benchmarks.encounters.data.rubrics import (
+    FrozenRubric,
+    items_of_markdown,
+    read_rubrics,
+)
+from medhelm_benchmarks.encounters.packets import (
+    COMPETENCIES,
+    Competency,
+    ControllerPacket,
+    EvaluatorPacket,
+    Packets,
+    PatientPacket,
+    RubricItem,
+    case_instance,
+)
+
+CASES, RUBRICS, SUBSET = "cases", "rubrics.jsonl", "subset.json"
+"""What lies in the folder of a benchmark of cases: a folder, and two files."""
+
+
+def read_rows(paths: Sequence[Path], split: str) -> Iterator[Row]:
+    """Yield a row of each scenario: `paths` are the folder of cases, the rubrics and, for a split that
+    is a part of the cases, the list of its scenarios.
+
+    Rubrics whose scenario is not in the folder are passed over. Raises DataError where no scenario
+    has a rubric, and for one of the list that is not there.
+    """
+    folder, rubrics = paths[0], read_rubrics(paths[1])
+    wanted = read_subset(paths[2]) if len(paths) > 2 else None
+    missing = dict.fromkeys(wanted or ())
+    for scenario in read_scenarios(folder):
+        if wanted is not None and scenario.id not in wanted:
+            continue
+        missing.pop(scenario.id, None)
+        yield row_of(scenario, rubrics.get(scenario.id))
+    if missing:
+        raise DataError(
+            f"split {split!r}: {len(missing)} of its {len(wanted or ())} scenarios are not in "
+            f"{folder}, the first is {next(iter(missing))}"
+        )
+
+
+def row_of(scenario: Scenario, rubric: FrozenRubric | None) -> dict[str, Any]:
+    """Return the row of a scenario; without a frozen rubric the items are read from its packet."""
+    items = rubric.items if rubric else items_of_markdown(scenario.texts["evaluator"])
+    packets = Packets(
+        patient=PatientPacket(text=scenario.texts["patient"]),
+        controller=ControllerPacket(text=scenario.texts["controller"]),
+        evaluator=EvaluatorPacket(
+            items=items,
+            text=scenario.texts["evaluator"],
+            rubric_version=rubric.version if rubric else "from the packet",
+        ),
+    )
+    return {
+        "case": scenario.id,
+        "article": scenario.case,
+        "clinician": scenario.texts["clinician"],
+        "packets": msgspec.to_builtins(packets),
+        "metadata": dict(scenario.metadata),
+    }
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return the instance of a row. A case whose rubric holds no item is left out."""
+    try:
+        packets = msgspec.convert(row["packets"], Packets)
+    except msgspec.ValidationError as e:
+        raise DataError(f"packets: {e}") from None
+    if not packets.evaluator.items:
+        return None
+    return case_instance(
+        row["case"],
+        row["clinician"],
+        packets,
+        cluster=row["article"],
+        metadata=row["metadata"],
+    )
+
+
+def read_subset(path: Path) -> frozenset[str]:
+    """Return the scenarios of a list, as `case/scenario`."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=_Subset)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise DataError(
+            f'{path}: not JSON of the form {{"scenarios": ["case/scenario", ...]}}'
+        ) from None
+    return frozenset(found.scenarios)
+
+
+class _Subset(msgspec.Struct, frozen=True):
+    scenarios: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Census:
+    """Counts what a set of rubrics holds."""
+
+    rubrics: int
+    articles: int
+    scorable: int
+    """Rubrics with an item."""
+    scorable_articles: int
+    without_items: tuple[str, ...]
+    """Scenarios that are left out."""
+    items: Mapping[Competency, int]
+    shared: int
+    """Rubrics whose items another scenario has, too, letter by letter."""
+    shared_groups: int
+
+
+def count_rubrics(rubrics: Iterable[tuple[str, str, Sequence[RubricItem]]]) -> Census:
+    """Return the counts of rubrics, each (article, `case/scenario`, items)."""
+    found = list(rubrics)
+    scorable = [(article, tuple(items)) for article, _, items in found if items]
+    groups = [n for n in Counter(items for _, items in scorable).values() if n > 1]
+    codes = Counter(item.competency for _, items in scorable for item in items)
+    return Census(
+        rubrics=len(found),
+        articles=len({article for article, _, _ in found}),
+        scorable=len(scorable),
+        scorable_articles=len({article for article, _ in scorable}),
+        without_items=tuple(name for _, name, items in found if not items),
+        items={code: codes[code] for code in COMPETENCIES},
+        shared=sum(groups),
+        shared_groups=len(groups),
+    )

@@ -1,0 +1,245 @@
+"""Role packets of scenarios, read from `<case>/<scenario>/<role>/` or from the rows of a table.
+
+Folders of roles have several names, English and Chinese. They are compared without case, spaces and
+punctuation. The files of a role are joined in the order of their names, each under its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from medhelm import DataError, Row
+from medhelm.data.readers import read_file
+from medhelm.files.durable import why
+
+PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
+PACKET_ROLES: tuple[PacketRole, ...] = get_args(PacketRole)
+FOLDERS: Mapping[PacketRole, str] = {
+    "clinician": "examinee",
+    "patient": "sp_actor",
+    "controller": "environment_controller",
+    "evaluator": "evaluator",
+}
+"""The name of each role's folder where this package writes one."""
+TEXTS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".xml")
+"""Files that are read; others in a role's folder are not."""
+META_FILE = "phase1_scenarios_meta.json"
+"""In a case's folder: what its source says of each scenario."""
+META_FIELDS = (
+    "specialty",
+    "department",
+    "urgency_level",
+    "patient_gender",
+    "patient_age",
+    "patient_race",
+    "patient_nationality",
+    "injury_body_part",
+)
+_TABLES = (".jsonl", ".parquet", ".csv")
+_NAMES: Mapping[PacketRole, tuple[str, ...]] = {
+    "clinician": ("examinee", "scenario_initialization", "受试者", "受试者材料"),
+    "patient": (
+        "sp_actor",
+        "sp",
+        "standardized_patient_actor",
+        "SP材料",
+        "SP角色",
+        "SP扮演者",
+    ),
+    "controller": (
+        "environment_controller",
+        "environment",
+        "环境控制",
+        "环境控制者",
+        "环境控制材料",
+    ),
+    "evaluator": ("evaluator", "评估者", "评估者资料", "评分标准"),
+}
+_CASE_COLUMNS, _SCENARIO_COLUMNS = ("case_id", "case"), ("scenario", "scenario_id")
+_STRUCK = re.compile(r"(?<!~)~~(?!~)(?:(?!\n[ \t]*\n).)+?(?<!~)~~(?!~)", re.DOTALL)
+
+
+def plain_name(name: str) -> str:
+    """Return a name without case, spaces and punctuation."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+_ROLE_OF = {plain_name(name): role for role, names in _NAMES.items() for name in names}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The packets of one scenario as texts."""
+
+    case: str
+    name: str
+    texts: Mapping[PacketRole, str]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Return `case/scenario`."""
+        return f"{self.case}/{self.name}"
+
+
+def without_struck(text: str) -> str:
+    """Return a text without what is struck out in it (`~~...~~`, within one paragraph)."""
+    return _STRUCK.sub("", text)
+
+
+def read_scenarios(folder: Path) -> Iterator[Scenario]:
+    """Yield the scenarios of a folder of cases, or of the tables in it, in the order of their names.
+
+    Raises DataError with the place for a role that is missing, empty or there twice, and where there
+    is no scenario at all. No message holds text of a packet.
+    """
+    tables = [p for p in _visible(folder) if p.suffix in _TABLES and p.is_file()]
+    folders = [p for p in _visible(folder) if p.is_dir()]
+    found = False
+    for table in tables:
+        for number, row in read_file(table):
+            found = True
+            yield _of_row(row, f"{table.name}, row {number}")
+    for case in folders if not tables else ():
+        meta = read_meta(case / META_FILE)
+        for place in _visible(case):
+            roles = _role_folders(place) if place.is_dir() else {}
+            if roles:
+                found = True
+                texts = {role: _role_text(role, path) for role, path in roles.items()}
+                yield _scenario(case.name, place.name, texts, meta.get(place.name, {}))
+    if not found:
+        raise DataError(
+            f"{folder}: there is no scenario; it needs <case>/<scenario>/<role>/ with the roles "
+            f"{', '.join(FOLDERS.values())}, or a table with a column of each"
+        )
+
+
+def read_meta(path: Path) -> dict[str, dict[str, str]]:
+    """Return the known fields of each scenario by its name; none where there is no such file."""
+    try:
+        found = json.loads(path.read_bytes())
+        return {entry["scenario_id"]: _known(entry) for entry in found["scenarios"]}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            f'{_place(path)}: not JSON of the form {{"scenarios": [{{"scenario_id": ...}}]}}'
+        ) from None
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {why(e)}") from None
+
+
+def _known(entry: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(entry[key]).strip() for key in META_FIELDS if entry.get(key) not in (None, "")}
+
+
+def _visible(folder: Path) -> list[Path]:
+    try:
+        found = [p for p in folder.iterdir() if not p.name.startswith((".", "__MACOSX"))]
+    except OSError as e:
+        raise DataError(f"cannot read {folder}: {why(e)}") from None
+    return sorted(found, key=lambda p: p.name)
+
+
+def _role_folders(scenario: Path) -> dict[PacketRole, Path]:
+    """Return the folder of each role; nothing where the folder is not of a scenario."""
+    found: dict[PacketRole, Path] = {}
+    for path in _visible(scenario):
+        role = _ROLE_OF.get(plain_name(path.name))
+        if role is None or not path.is_dir():
+            continue
+        if role in found:
+            raise DataError(
+                f"{_place(scenario)}: {found[role].name!r} and {path.name!r} are both the folder of "
+                f"the {role}; move one of them away"
+            )
+        found[role] = path
+    return found
+
+
+def _role_text(role: PacketRole, folder: Path) -> str:
+    """Return the files of a role, joined under their names."""
+    files = [
+        p
+        for p in folder.rglob("*")
+        if p.suffix.lower() in TEXTS
+        and p.is_file()
+        and not any(part.startswith(".") for part in p.relative_to(folder).parts)
+    ]
+    parts: list[tuple[str, str]] = []
+    for file in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as e:
+            raise DataError(
+                f"{_place(folder)}/{file.name}: not UTF-8 at byte {e.start}; save it as UTF-8"
+            ) from None
+        except OSError as e:
+            raise DataError(f"cannot read {file}: {why(e)}") from None
+        parts.append((file.relative_to(folder).as_posix(), text))
+    return _joined(role, parts)
+
+
+def _joined(role: PacketRole, files: Iterable[tuple[str, str]]) -> str:
+    """Return texts under the names of their files, without what is struck out for who plays a role."""
+    shown = ((n, t if role == "evaluator" else without_struck(t)) for n, t in files)
+    return "\n\n".join(f"# {name}\n\n{text.strip()}" for name, text in shown if text.strip())
+
+
+def _place(path: Path) -> str:
+    """Return the end of a path, which names case, scenario and role."""
+    return "/".join(path.parts[-3:])
+
+
+def _scenario(
+    case: str, name: str, texts: Mapping[PacketRole, str], metadata: Mapping[str, str]
+) -> Scenario:
+    """Return a scenario whose roles all have a text."""
+    for role in PACKET_ROLES:
+        if role not in texts:
+            raise DataError(
+                f"{case}/{name}: there is no folder or column of the {role} ({FOLDERS[role]!r})"
+            )
+        if not texts[role].strip():
+            raise DataError(f"{case}/{name}: the packet of the {role} is empty ({FOLDERS[role]!r})")
+    return Scenario(case, name, texts, metadata)
+
+
+def _of_row(row: Row, place: str) -> Scenario:
+    """Return the scenario of a row, whose columns have the names that folders have."""
+    texts: dict[PacketRole, str] = {}
+    for column, value in row.items():
+        role = _ROLE_OF.get(plain_name(column))
+        if role is None:
+            continue
+        if role in texts:
+            raise DataError(f"{place}: two columns are of the {role}; leave one out")
+        texts[role] = _cell_text(role, value, f"{place}, column {column!r}")
+    case, scenario = _cell(row, _CASE_COLUMNS, place), _cell(row, _SCENARIO_COLUMNS, place)
+    return _scenario(case, scenario, texts, _known(row))
+
+
+def _cell(row: Row, names: tuple[str, ...], place: str) -> str:
+    wanted = {plain_name(name) for name in names}
+    for column, value in row.items():
+        if plain_name(column) in wanted and isinstance(value, str) and value.strip():
+            return value.strip()
+    raise DataError(
+        f"{place}: there is no column {' or '.join(map(repr, names))}; the columns are "
+        f"{', '.join(sorted(row))}"
+    )
+
+
+def _cell_text(role: PacketRole, value: object, place: str) -> str:
+    """Return a packet from a cell: a text, or texts by the names of their files."""
+    if isinstance(value, str):
+        return (value if role == "evaluator" else without_struck(value)).strip()
+    if isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values()):
+        return _joined(role, sorted(value.items()))
+    raise DataError(f"{place}: neither a text nor texts by the names of files")

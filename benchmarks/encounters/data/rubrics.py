@@ -1,0 +1,133 @@
+"""Frozen rubrics: six lists of items, from JSON lines, or from Markdown with a heading for each.
+
+In Markdown an item is an entry of the outermost list below the heading of a competency, with all
+that belongs to it, letter by letter but for its bullet and its box.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medhelm import DataError
+from medhelm.data.readers import read_jsonl
+from medhelm_benchmarks.encounters.data.layout import plain_name
+from medhelm_benchmarks.encounters.packets import (
+    COMPETENCIES,
+    COMPETENCY_NAMES,
+    Competency,
+    RubricItem,
+)
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t#]*")
+_ENTRY = re.compile(r"([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]?\][ \t]+)?(\S.*)")
+_BY_NAME: Mapping[str, Competency] = {
+    **{plain_name(code): code for code in COMPETENCIES},
+    **{plain_name(name): code for code, name in COMPETENCY_NAMES.items()},
+    plain_name("patient care & procedural skills"): "PC",
+    plain_name("patient care and procedural skills"): "PC",
+    plain_name("interpersonal & communication skills"): "ICS",
+    plain_name("practice-based learning & improvement"): "PBLI",
+}
+
+
+@dataclass(frozen=True)
+class FrozenRubric:
+    """The rubric of one scenario, as it was frozen before any model was asked."""
+
+    case: str
+    scenario: str
+    version: str
+    items: tuple[RubricItem, ...]
+
+    @property
+    def id(self) -> str:
+        """Return `case/scenario`."""
+        return f"{self.case}/{self.scenario}"
+
+
+def read_rubrics(path: Path) -> dict[str, FrozenRubric]:
+    """Return the rubrics of a file of JSON lines by `case/scenario`; raises DataError with the row."""
+    found: dict[str, FrozenRubric] = {}
+    for number, row in read_jsonl(path):
+        place = f"{path.name}, row {number}"
+        rubric = rubric_of(row, place)
+        if rubric.id in found:
+            raise DataError(f"{place}: {rubric.id} has a rubric already; keep one of them")
+        found[rubric.id] = rubric
+    return found
+
+
+def rubric_of(row: Mapping[str, Any], place: str) -> FrozenRubric:
+    """Return the rubric of a record; raises DataError that names the place and the field."""
+    for name in ("case_id", "scenario", "rubric_version"):
+        if not isinstance(row.get(name), str) or not row[name]:
+            raise DataError(f"{place}: {name!r} is not a text")
+    items: list[RubricItem] = []
+    for code in COMPETENCIES:
+        texts = row.get(code)
+        if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
+            raise DataError(f"{place}: {code!r} is not a list of texts")
+        items += [RubricItem(competency=code, text=text) for text in texts]
+    return FrozenRubric(row["case_id"], row["scenario"], row["rubric_version"], tuple(items))
+
+
+def rubric_record(rubric: FrozenRubric) -> dict[str, Any]:
+    """Return the record of a rubric, which `rubric_of` reads."""
+    lists = {c: [i.text for i in rubric.items if i.competency == c] for c in COMPETENCIES}
+    head = {"case_id": rubric.case, "scenario": rubric.scenario, "rubric_version": rubric.version}
+    return head | lists
+
+
+def items_of_markdown(text: str) -> tuple[RubricItem, ...]:
+    """Return the items below the headings of competencies; none where no heading names one.
+
+    A heading below that of a competency belongs to it; one that is as high or higher ends it.
+    """
+    items: list[RubricItem] = []
+    competency: Competency | None = None
+    depth = 0
+    section: list[str] = []
+
+    def close() -> None:
+        if competency is not None:
+            items.extend(RubricItem(competency=competency, text=t) for t in _entries(section))
+        section.clear()
+
+    for line in text.splitlines():
+        heading = _HEADING.fullmatch(line.strip())
+        if heading is None:
+            section.append(line)
+            continue
+        close()
+        level, named = len(heading[1]), _competency(heading[2])
+        if named is not None or level <= depth:
+            competency, depth = named, level
+    close()
+    return tuple(dict.fromkeys(items))
+
+
+def _competency(heading: str) -> Competency | None:
+    """Return the competency that a heading names by its code, its name, or both ("PC: patient care")."""
+    parts = [heading, *re.split(r"[:(–—-]", heading, maxsplit=1)[:1]]
+    return next((c for part in parts if (c := _BY_NAME.get(plain_name(part)))), None)
+
+
+def _entries(lines: Iterable[str]) -> list[str]:
+    """Return the entries of the outermost list, each with the deeper lines that follow it."""
+    found: list[list[str]] = []
+    outermost: int | None = None  # the indent of the list that is open; prose is not an item
+    for line in lines:
+        entry = _ENTRY.fullmatch(line.rstrip())
+        indent = len(line) - len(line.lstrip())
+        if entry is not None and (outermost is None or indent <= outermost):
+            outermost = indent
+            found.append([entry[2]])
+        elif outermost is not None and (not line.strip() or indent > outermost):
+            found[-1].append(line.rstrip())
+        elif line.strip():
+            outermost = None
+    return ["\n".join(part).strip() for part in found]

@@ -1,0 +1,203 @@
+"""Cases from folders, tables and rubrics; the real rubrics where they are."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import DataError
+from medhelm_benchmarks.encounters.data.cases import (
+    count_rubrics,
+    read_rows,
+    to_instance,
+)
+from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
+from medhelm_benchmarks.encounters.data.rubrics import (
+    items_of_markdown,
+    read_rubrics,
+    rubric_record,
+)
+from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
+
+REAL = Path(os.environ.get("MEDHELM_DATA_DIR") or Path(__file__).parents[4] / "shared" / "data")
+REAL /= "medsp1000"
+TEXTS = {"examinee": "Who you are", "sp_actor": "Pain", "environment_controller": "ECG"}
+
+
+@pytest.fixture(scope="module")
+def real() -> Path:
+    if not (REAL / "rubrics.jsonl").is_file():
+        pytest.skip("no real rubrics; name their folder in MEDHELM_DATA_DIR")
+    return REAL
+
+
+def write_scenario(root: Path, scenario: str = "c1/scenario1", **folders: str) -> Path:
+    """Write a scenario, with a file of the given text in each folder."""
+    named = folders if folders else {**TEXTS, "evaluator": "## PC\n- Looks"}
+    for folder, text in named.items():
+        place = root / scenario / folder
+        place.mkdir(parents=True)
+        (place / "case.md").write_text(text, encoding="utf-8")
+    return root
+
+
+def table_of(rubrics: Path) -> Iterator[str]:
+    """Yield a line of packets for each real rubric."""
+    for line in rubrics.read_text().splitlines():
+        row = json.loads(line)
+        own = {"case_id": row["case_id"], "scenario": row["scenario"], "evaluator": "x"}
+        yield json.dumps({**own, **TEXTS, "specialty": "Cardiology", "patient_age": None})
+
+
+def test_all_real_rubrics_load(real: Path, tmp_path: Path) -> None:
+    rubrics = read_rubrics(real / "rubrics.jsonl")
+    census = count_rubrics((r.case, r.id, r.items) for r in rubrics.values())
+    assert (census.rubrics, census.articles) == (1_634, 613)
+    assert (census.scorable, census.scorable_articles) == (1_548, 595)
+    assert len(census.without_items) == 86 and sum(census.items.values()) == 24_602
+    assert (census.shared, census.shared_groups) == (124, 37)
+    raw = [json.loads(line) for line in (real / "rubrics.jsonl").read_text().splitlines()]
+    assert [rubric_record(r) for r in rubrics.values()] == raw
+
+    (tmp_path / "cases").mkdir()
+    lines = table_of(real / "rubrics.jsonl")
+    (tmp_path / "cases" / "packets.jsonl").write_text("\n".join(lines))
+    paths = [tmp_path / "cases", real / "rubrics.jsonl"]
+    rows = list(read_rows(paths, "test"))
+    instances = [i for row in rows if (i := to_instance(row)) is not None]
+    assert (len(rows), len(instances)) == (1_634, 1_548)
+    assert len({i.cluster for i in instances}) == 595
+    items = {i.id: packets_of(i).evaluator.items for i in instances}
+    assert sum(map(len, items.values())) == 24_602
+    first = raw[0]
+    assert [i.text for i in items["mededportal_10009/scenario1"]] == [
+        text for code in COMPETENCIES for text in first[code]
+    ]
+    assert instances[0].metadata == {"specialty": "Cardiology"}
+    verified = list(read_rows([*paths, real / "subset.json"], "verified"))
+    assert len([i for row in verified if to_instance(row)]) == 100
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("examinee", "sp_actor", "environment_controller", "evaluator"),
+        ("Examinee", "SP", "Environment", "EVALUATOR"),
+        ("受试者材料", "SP 扮演者", "环境控制材料", "评分标准"),
+        ("受试者", "SP角色", "环境控制", "评估者资料"),
+        ("scenario_initialization", "Standardized-Patient Actor", "环境控制者", "评估者"),
+    ],
+)
+def test_folders_of_both_languages(tmp_path: Path, names: tuple[str, ...]) -> None:
+    write_scenario(tmp_path, **dict(zip(names, ("a", "b ~~c~~ d", "e", "~~f~~"), strict=True)))
+    (scenario,) = read_scenarios(tmp_path)
+    assert scenario.id == "c1/scenario1"
+    assert scenario.texts == {
+        "clinician": "# case.md\n\na",
+        "patient": "# case.md\n\nb  d",
+        "controller": "# case.md\n\ne",
+        "evaluator": "# case.md\n\n~~f~~",
+    }
+
+
+def test_files_of_a_role_are_joined_by_name_and_metadata_is_read(tmp_path: Path) -> None:
+    place = write_scenario(tmp_path) / "c1" / "scenario1" / "sp_actor"
+    for name, text in {"a.TXT": "first", ".b.md": "hidden", "z.pdf": "%PDF"}.items():
+        (place / name).write_text(text)
+    meta: dict[str, Any] = {"scenario_id": "scenario1", "department": "Ward", "patient_age": 61}
+    meta["urgency_level"] = None
+    (tmp_path / "c1" / "phase1_scenarios_meta.json").write_text(json.dumps({"scenarios": [meta]}))
+    (scenario,) = read_scenarios(tmp_path)
+    assert scenario.texts["patient"] == "# a.TXT\n\nfirst\n\n# case.md\n\nPain"
+    assert scenario.metadata == {"department": "Ward", "patient_age": "61"}
+    (rubrics := tmp_path.parent / f"{tmp_path.name}.jsonl").write_text("")
+    (row,) = read_rows([tmp_path, rubrics], "test")
+    instance = to_instance(row)
+    assert instance is not None and instance.cluster == "c1"
+    (item,) = packets_of(instance).evaluator.items
+    assert (item.competency, item.text) == ("PC", "Looks")
+    assert "Looks" not in instance.context
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sp_actor": "a"}, "no folder or column of the clinician"),
+        ({**TEXTS}, "no folder or column of the evaluator"),
+        ({**TEXTS, "evaluator": " \n"}, "packet of the evaluator is empty"),
+        ({**TEXTS, "evaluator": "a", "SP": "b"}, "are both the folder of the patient"),
+        ({**TEXTS, "sp_actor": "~~all~~", "evaluator": "a"}, "empty|missing"),
+    ],
+)
+def test_what_is_missing_or_twice_is_named(
+    tmp_path: Path, change: dict[str, str], message: str
+) -> None:
+    write_scenario(tmp_path, **change)
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_scenarios(tmp_path))
+    assert "c1/scenario1" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_folder_without_scenarios_and_a_list_that_names_another(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no scenario; it needs <case>/<scenario>/<role>/"):
+        list(read_scenarios(tmp_path))
+    write_scenario(tmp_path / "cases")
+    (tmp_path / "rubrics.jsonl").write_text("")
+    (tmp_path / "subset.json").write_text('{"scenarios": ["c9/scenario1"]}')
+    paths = [tmp_path / name for name in ("cases", "rubrics.jsonl", "subset.json")]
+    with pytest.raises(DataError, match="1 of its 1 scenarios are not in .*c9/scenario1"):
+        list(read_rows(paths, "verified"))
+
+
+def test_a_table_without_a_case_names_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({**TEXTS, "evaluator": "x", "name": "n"}))
+    with pytest.raises(DataError, match=r"row 1: there is no column 'case_id' or 'case'; the col"):
+        list(read_scenarios(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a ~~b~~ c ~~d~~", "a  c "),
+        ("~~two\nlines~~!", "!"),
+        ("~~a\n\nb~~", "~~a\n\nb~~"),
+        ("~~~\ncode\n~~~", "~~~\ncode\n~~~"),
+        ("~5 to ~~ 6", "~5 to ~~ 6"),
+    ],
+)
+def test_struck_out_text(text: str, left: str) -> None:
+    assert without_struck(text) == left
+
+
+def test_items_of_markdown_are_outermost_entries_below_a_competency() -> None:
+    text = (
+        "# Rubric\n- before\n## Patient care\n- [ ] Takes a history\n  - onset\n\n  and more\n"
+        "- [x] Examines\n\nProse\n   deeper prose\n## ICS: communication\n1. Greets\n2) Listens\n"
+        "### Part two\n* Thanks\n## Notes\n- after\n"
+    )
+    assert [(i.competency, i.text) for i in items_of_markdown(text)] == [
+        ("PC", "Takes a history\n  - onset\n\n  and more"),
+        ("PC", "Examines"),
+        ("ICS", "Greets"),
+        ("ICS", "Listens"),
+        ("ICS", "Thanks"),
+    ]
+    assert items_of_markdown("- no heading\n") == ()
+
+
+def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
+    path = tmp_path / "rubrics.jsonl"
+    good: dict[str, Any] = {"case_id": "c", "scenario": "s", "rubric_version": "v1"}
+    good |= {code: [] for code in COMPETENCIES}
+    for rows, message in (
+        ([good, good], "row 2: c/s has a rubric already"),
+        ([good | {"PC": "text"}], "row 1: 'PC' is not a list of texts"),
+        ([good | {"MK": [" "]}], "row 1: 'MK' is not a list of texts"),
+        ([good | {"case_id": 3}], "row 1: 'case_id' is not a text"),
+    ):
+        path.write_text("\n".join(map(json.dumps, rows)))
+        with pytest.raises(DataError, match=message):
+            read_rubrics(path)
