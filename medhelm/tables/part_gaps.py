@@ -17,8 +17,8 @@ from medhelm.stats.intervals import (
 )
 from medhelm.tables import notes
 from medhelm.tables.columns import GAPS
-from medhelm.tables.study import Panel, Study, placed_sums
-from medhelm.tables.table import Layout, Row, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.study.study import Panel, Study, placed_sums
 
 
 def gaps(study: Study) -> Table:

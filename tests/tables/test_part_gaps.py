@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from medhelm import load_results
-from medhelm.tables.table import Settings
+from medhelm.tables.format.table import Settings
 from tests.build_runs import EXACT, Item, write_run
 
 OF_PARTS = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
