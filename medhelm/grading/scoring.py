@@ -217,7 +217,8 @@ class _UsageSum:
         others = {r: UsageTally(model.max_output_tokens or 0) for r, model in spec.cast.items()}
         self._roles = {MODEL: self._own, **others}
         self._rules = {role for role, model in self._models.items() if not reads_prompt(model)}
-        self.episodes = self.errors = 0
+        self._has_calls = bool(spec.protocol)
+        self.episodes = self.errors = self.stale = 0
         self.waited_s = ExactSum()
         self.ended_at: list[float] = []
         """Unix times of the first and the last answer."""
@@ -231,10 +232,11 @@ class _UsageSum:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
         self.errors += not is_answered(response)
-        for call in episode.calls:
+        self.stale += len(episode.stale)
+        for call in (*episode.calls, *episode.stale):
             role = call.role if call.role in self._roles else MODEL
             self._roles[role].add(call.response, is_sent=role not in self._rules)
-        if not episode.calls:
+        if not episode.calls and not self._has_calls:
             self._own.add(response, is_sent=bool(episode.messages))
 
     def parties(self) -> tuple[Party, ...]:
@@ -276,6 +278,7 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         "answer_seconds": f"{usage.waited_s.rounded():.3f}",
         "log_bytes": str(size),
         "asked_again": str(usage.errors),
+        **({"stale_calls": str(usage.stale)} if usage.stale else {}),
     }
 
 

@@ -83,12 +83,13 @@ class Desk:
         self.ledger = ledger
         self.stopped: MedhelmError | None = None
         """The reason why no further request is sent. None while the work goes on."""
-        self._waiting: set[asyncio.Task[Any]] = set()
+        self.waiting: set[asyncio.Task[Any]] = set()
+        """Tasks that wait for a slot or for the budget."""
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
         self.stopped = self.stopped or reason
-        for task in self._waiting:
+        for task in self.waiting:
             task.cancel()
 
     @contextmanager
@@ -98,7 +99,7 @@ class Desk:
             raise Stopped(self.stopped)
         task = asyncio.current_task()
         assert task is not None
-        self._waiting.add(task)
+        self.waiting.add(task)
         try:
             yield
         except asyncio.CancelledError:
@@ -108,7 +109,7 @@ class Desk:
             task.uncancel()
             raise Stopped(reason) from None
         finally:
-            self._waiting.discard(task)
+            self.waiting.discard(task)
 
     async def send(
         self, model: Model, request: Request, live: Live | None = None, *, is_rule: bool = False
@@ -165,12 +166,14 @@ class Desk:
 
 
 def find_stop(error: BaseException) -> Stopped | None:
-    """Return what stopped a task, also out of a group of tasks; None for anything else."""
+    """Return what stopped a task, also out of a group of tasks; None for anything else.
+
+    A defect beside a stop is found again when the work goes on.
+    """
     if isinstance(error, Stopped):
         return error
     if isinstance(error, BaseExceptionGroup):
-        stops = [stop for e in error.exceptions if (stop := find_stop(e)) is not None]
-        return stops[0] if len(stops) == len(error.exceptions) else None
+        return next(filter(None, map(find_stop, error.exceptions)), None)
     return None
 
 
@@ -199,46 +202,83 @@ class Asker:
         log: RunFolder | None,
         *,
         rules: Collection[str] = (),
-        is_begun: bool,
     ) -> None:
         self._desk, self._models, self._live, self._rules = desk, models, live, rules
-        self._episode, self._log, self._is_begun = episode, log, is_begun
+        self._episode, self._log = episode, log
         """`log`: None for an episode of one call, whose line is written when it has ended."""
-        self._asked: set[str] = set()
+        self.asked: set[str] = set()
+        """Names of the calls that were asked for."""
+        self._open: set[asyncio.Task[Any]] = set()
+        """Tasks of the protocol that wait for a response."""
+        self._is_over = False
+        self._idle: asyncio.Future[None] | None = None
+        """Done when the last of the calls that a protocol left behind is."""
 
     async def __call__(
         self, role: str, request: Request, *, step: str, attempt: int = 0
     ) -> Response:
         """Return the response to a call (`protocols.protocol.Ask`).
 
-        Raises ValueError where a protocol asks one call twice: each needs a name of its own.
+        Raises ValueError where a protocol asks one call twice: each needs a name of its own. Only
+        Stopped comes of a log that cannot be written, as no protocol goes on without it.
         """
+        if self._is_over:  # asked by a task that its protocol left behind
+            raise asyncio.CancelledError
         name = call_name(role, step, attempt)
-        if name in self._asked:
+        if name in self.asked:
             raise ValueError(f"{role} is asked {step!r} (attempt {attempt}) twice in one episode")
-        self._asked.add(name)
+        self.asked.add(name)
         sent = "" if self._log is None else request_key(request)
         stored = self._episode.calls.get(name)
-        if stored is not None and is_answered(stored.response):
-            if stored.sent == sent:
-                return stored.response
-            self._episode.stale += 1
-        response = await self._desk.send(
-            self._models[role], request, self._live, is_rule=role in self._rules
-        )
-        call = Call(
-            role=role,
-            step=step,
-            attempt=attempt,
-            sent=sent,
-            messages=request.messages,
-            response=response,
-        )
-        if self._log is None:
-            self._episode.calls[name] = call
-            return response
-        if not self._is_begun:
-            self._is_begun = True
-            self._log.append_part(self._episode.begun())
-        self._log.append_part(self._episode.called(call))
+        if stored is not None and is_answered(stored.response) and stored.sent == sent:
+            return stored.response
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            response = await self._desk.send(
+                self._models[role], request, self._live, is_rule=role in self._rules
+            )
+            self._keep(
+                Call(
+                    role=role,
+                    step=step,
+                    attempt=attempt,
+                    sent=sent,
+                    messages=request.messages,
+                    response=response,
+                )
+            )
+        except MedhelmError as e:  # of the log
+            raise Stopped(e) from None
+        finally:
+            self._open.discard(task)
+            if self._idle is not None and not self._open:
+                self._idle.set_result(None)
         return response
+
+    def _keep(self, call: Call) -> None:
+        if self._log is None:
+            self._episode.calls[call_name(call.role, call.step, call.attempt)] = call
+            return
+        self.begin(self._log)
+        self._log.append_part(self._episode.called(call))
+
+    def begin(self, log: RunFolder) -> None:
+        """Write the episode's first line, where the log does not hold it."""
+        if not self._episode.is_begun:
+            log.append_part(self._episode.begun())
+
+    async def end(self, *, is_cancelled: bool = False) -> None:
+        """Take no more calls, and wait for those in flight: what they bring is kept.
+
+        A protocol that fails, or asks for several things at once and is stopped, may leave tasks
+        behind. Those that still wait for a slot or for the budget are cancelled; with
+        `is_cancelled` all are.
+        """
+        self._is_over = True
+        for task in self._open if is_cancelled else self._open & self._desk.waiting:
+            task.cancel()
+        if self._open:
+            self._idle = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)

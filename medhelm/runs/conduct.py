@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+import msgspec
 
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
@@ -35,6 +39,8 @@ class Stage:
     log: RunFolder
     strategies: Mapping[str, Strategy]
     """The strategy of each role that has one."""
+    stale: Counter[str] = field(default_factory=Counter)
+    """Roles and steps of stored calls in whose place another request was sent, or none."""
 
     @cached_property
     def is_one_call(self) -> bool:
@@ -89,51 +95,74 @@ async def _conduct(
     models = stage.asked | {
         role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
     }
-    asker: Ask = Asker(
-        stage.desk,
-        models,
-        episode,
-        live,
-        log,
-        rules=stage.embedded.keys(),
-        is_begun=begun is not None,
-    )
-    work = stage.protocol.conduct
-    for role, strategy in stage.strategies.items():
-        asker = strategy.over(role, asker)
-    try:
-        answer = await work(stage.benchmark, instance, stage.terms[repeat], asker)
-    except MedhelmError:
-        raise
-    except Exception as e:  # the boundary of a protocol: the other instances go on
-        answer = FinalAnswer(finish="error", error=f"a defect of the protocol: {place_of(e)}")
-    calls = tuple(episode.calls.values())
-    if stage.is_one_call and len(calls) == 1:
-        (call,) = calls
+    asker = Asker(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
+    answer = await _answer(stage, instance, repeat, asker)
+    if stage.is_one_call and len(episode.calls) == 1:
+        (call,) = episode.calls.values()
         messages = () if stage.is_embedded else call.messages
         whole = Episode(instance=instance, messages=messages, response=call.response)
         stage.log.append(whole)
         return whole
-    response = response_of(instance, repeat, answer, calls, stage.protocol.roles[0])
-    whole = Episode(
-        instance=instance,
-        response=response,
-        calls=calls,
-        ending=answer.ending,
-        state=answer.state,
-    )
-    if log is None or not calls:
+    if log is None:
+        answered = response_of(
+            instance, repeat, answer, episode.calls.values(), stage.protocol.roles[0]
+        )
+        whole = Episode(instance=instance, response=answered)
         stage.log.append(whole)
-    else:
-        stage.log.append_part(episode.ended(response, answer.ending, answer.state))
+        return whole
+    whole = keep_ended(log, episode, asker, answer, stage.protocol.roles[0])
+    stage.stale.update(f"{call.role} {call.step}" for call in whole.stale)
     return whole
+
+
+def keep_ended(
+    log: RunFolder, episode: OpenEpisode, asker: Asker, answer: FinalAnswer, role: str
+) -> Episode:
+    """Return an episode that has ended, its last line appended; its answer is one of `role`."""
+    stale = () if answer.finish == "error" else episode.unasked(asker.asked)
+    response = response_of(episode.instance, episode.repeat, answer, episode.made_of(stale), role)
+    asker.begin(log)
+    ended = episode.ended(response, answer.ending, answer.state, stale)
+    line = msgspec.json.encode(ended)
+    if line != episode.last:  # a failure that came again is in the log
+        log.append_part(line)
+    return episode.episode(ended)
+
+
+async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Asker) -> FinalAnswer:
+    """Return what the protocol makes of an instance. None of its calls is under way any more."""
+    ask: Ask = asker
+    for role, strategy in stage.strategies.items():
+        ask = strategy.over(role, ask)
+    work = stage.protocol.conduct(stage.benchmark, instance, stage.terms[repeat], ask)
+    return await answer_of(work, asker, "protocol")
+
+
+async def answer_of(work: Awaitable[FinalAnswer], asker: Asker, whose: str) -> FinalAnswer:
+    """Return what a protocol or grader makes of its calls; a defect of it is an error of one episode.
+
+    None of its calls is under way any more.
+    """
+    is_cancelled = False
+    try:
+        return await work
+    except asyncio.CancelledError:
+        is_cancelled = True
+        raise
+    except MedhelmError:
+        raise
+    except Exception as e:  # the boundary of a plugin: the other instances go on
+        return FinalAnswer(finish="error", error=f"a defect of the {whose}: {place_of(e)}")
+    finally:
+        await asker.end(is_cancelled=is_cancelled)
 
 
 def response_of(
     instance: Instance, repeat: int, answer: FinalAnswer, calls: Iterable[Call], role: str
 ) -> Response:
     """Return an episode's answer as a response: with the usage of its first role over all calls."""
-    own = [call.response for call in calls if call.role == role]
+    made = tuple(calls)
+    own = [call.response for call in made if call.role == role]
     return Response(
         instance_id=instance.id,
         repeat=repeat,
@@ -146,7 +175,7 @@ def response_of(
         latency_s=sum(r.latency_s for r in own),
         served_model=own[-1].served_model if own else "",
         fingerprint=own[-1].fingerprint if own else "",
-        finished_at=max((r.finished_at for r in own), default=time.time()),
+        finished_at=max((call.response.finished_at for call in made), default=0.0),
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm.errors import MedhelmError
 from medhelm.grading.graders.grader import JUDGE, Grader, Shown, shown_of
 from medhelm.grading.jury.gradelog import judgement_key
-from medhelm.protocols.protocol import FinalAnswer, Protocol
+from medhelm.protocols.protocol import Protocol
 from medhelm.runs.ask import Asker, Desk, Live
-from medhelm.runs.conduct import place_of, response_of
+from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
@@ -68,18 +67,7 @@ class GraderJudge:
         assert shown is not None  # `key` said so
         begun = self._begun.pop(key, None)
         grading = begun or OpenEpisode(f"{key:016x}", shown.instance, shown.repeat)
-        asker = Asker(
-            bench.desk, {JUDGE: self.model}, grading, live, self.log, is_begun=begun is not None
-        )
+        asker = Asker(bench.desk, {JUDGE: self.model}, grading, live, self.log)
         terms = bench.grader.terms(self.model.spec, bench.terms, shown.repeat)
-        try:
-            answer = await bench.grader.grade(bench.benchmark, shown, terms, asker)
-        except MedhelmError:
-            raise
-        except Exception as e:  # the boundary of a grader: the other gradings go on
-            answer = FinalAnswer(finish="error", error=f"a defect of the grader: {place_of(e)}")
-        calls = tuple(grading.calls.values())
-        response = response_of(shown.instance, shown.repeat, answer, calls, JUDGE)
-        if not calls and begun is None:
-            self.log.append_part(grading.begun())
-        self.log.append_part(grading.ended(response, answer.ending, answer.state))
+        work = bench.grader.grade(bench.benchmark, shown, terms, asker)
+        keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)

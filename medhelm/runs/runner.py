@@ -9,7 +9,7 @@ server, a full disk) stops that run alone. The log keeps all that was answered.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,6 +48,8 @@ from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
 
 _SYNC_S = 0.5
 _YIELD_EVERY = 64
+_NAMED = 5
+"""The most steps of stale calls that are named."""
 _ACTIVE_RUNS = 4
 """Runs of one model at a time: enough to fill its endpoint while one of them ends."""
 
@@ -393,9 +395,23 @@ async def _ask_all(
     if stage.is_embedded:
         await _ask_embedded(run, stage, to_ask, sweep)
         return
-    async with asyncio.TaskGroup() as group:
-        work = _episodes(run, stage, to_ask, begun, sweep)
-        group.create_task(feed(sweep.desk, work, group))
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = _episodes(run, stage, to_ask, begun, sweep)
+            group.create_task(feed(sweep.desk, work, group))
+    finally:
+        if stage.stale:
+            sweep.progress.message(_stale_note(run, stage.stale))
+
+
+def _stale_note(run: Run, stale: Counter[str]) -> str:
+    named = ", ".join(f"{name} ({n})" for name, n in stale.most_common(_NAMED))
+    more = f" and {len(stale) - _NAMED} more steps" if len(stale) > _NAMED else ""
+    return (
+        f"{run.spec.benchmark} x {run.spec.model.name}: {stale.total()} stored call(s) are stale, as "
+        f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
+        "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
+    )
 
 
 async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) -> None:

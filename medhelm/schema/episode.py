@@ -118,6 +118,9 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The protocol's own name of how it ended ('capped'); empty where it has none."""
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
+    stale: tuple[Call, ...] = ()
+    """Stored calls that are no part of it any more: another request is sent in their place now, or
+    none. They were paid for."""
 
     @property
     def instance_id(self) -> str:

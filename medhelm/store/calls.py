@@ -2,18 +2,19 @@
 
     {"episode": KEY, "instance": ..., "repeat": 0}          its first line
     {"episode": KEY, "call": {...}}                         one for each call, as it ends
-    {"episode": KEY, "response": ..., "ending": ...}        its last line
+    {"episode": KEY, "response": ..., "ending": ..., "seal": ...}        its last line
 
 A call names the call that it continues and holds only the messages that are new. A text of more than
 200 bytes is written once in an episode, whichever role it is sent to; later lines name its hash. So
 the log grows with the turns of an episode and not with their square. A line that names a call or a
-text that is not there (its line was damaged) cannot be read, and its call is asked again.
+text that is not there (its line was damaged) cannot be read, and its call is asked again. The last
+line seals the calls: where one of them is missing, the episode has not ended.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -68,6 +69,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     response: Response
     ending: str = ""
     state: dict[str, Any] = {}
+    seal: str = ""
+    """Hash over the calls that the episode is made of; empty in logs from before there was one."""
+    stale: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Stored calls that were not asked any more when it ended."""
 
 
 def call_name(role: str, step: str, attempt: int) -> str:
@@ -81,12 +86,17 @@ class OpenEpisode:
     def __init__(self, key: str, instance: Instance, repeat: int) -> None:
         self.key, self.instance, self.repeat = key, instance, repeat
         self.calls: dict[str, Call] = {}
-        self.stale = 0
-        """Stored calls that were asked again because another request is sent now."""
+        self.stale: list[Call] = []
+        """Stored calls whose step was asked again, because another request is sent now."""
+        self.is_begun = False
+        """Whether the log holds its first line."""
+        self.last = b""
+        """The last line of a try that failed."""
         self._texts: dict[str, str] = {}
 
     def begun(self) -> bytes:
         """Return the first line."""
+        self.is_begun = True
         return msgspec.json.encode(
             Begun(episode=self.key, instance=self.instance, repeat=self.repeat)
         )
@@ -110,11 +120,29 @@ class OpenEpisode:
         self._keep(call)
         return msgspec.json.encode(line)
 
-    def ended(self, response: Response, ending: str, state: dict[str, Any]) -> bytes:
-        """Return the last line."""
-        return msgspec.json.encode(
-            Ended(episode=self.key, response=response, ending=ending, state=state)
+    def unasked(self, asked: Collection[str]) -> tuple[str, ...]:
+        """Return the names of the calls that are none of these."""
+        return tuple(name for name in self.calls if name not in asked)
+
+    def ended(
+        self, response: Response, ending: str, state: dict[str, Any], stale: tuple[str, ...]
+    ) -> Ended:
+        """Return the last line. `stale`: calls that are no part of the episode any more."""
+        return Ended(
+            episode=self.key,
+            response=response,
+            ending=ending,
+            state=state,
+            seal=self._seal(stale),
+            stale=stale or msgspec.UNSET,
         )
+
+    def end(self, ended: Ended, line: bytes) -> bool:
+        """Note a last line read from the log; False where a call that it seals is not there."""
+        if ended.seal and ended.seal != self._seal(ended.stale or ()):
+            return False
+        self.last = line
+        return True
 
     def take(self, stored: _Call) -> bool:
         """Keep a call read from the log; False where it names what is not there."""
@@ -138,15 +166,25 @@ class OpenEpisode:
         self._keep(call)
         return True
 
+    def made_of(self, stale: Collection[str]) -> tuple[Call, ...]:
+        """Return the calls but for these."""
+        return tuple(call for name, call in self.calls.items() if name not in stale)
+
     def episode(self, ended: Ended) -> Episode:
         """Return the whole episode."""
+        unasked = ended.stale or ()
         return Episode(
             instance=self.instance,
             response=ended.response,
-            calls=tuple(self.calls.values()),
+            calls=self.made_of(unasked),
             ending=ended.ending,
             state=ended.state,
+            stale=(*self.stale, *(self.calls[name] for name in unasked)),
         )
+
+    def _seal(self, stale: Collection[str]) -> str:
+        made = [(c.role, c.step, c.attempt, c.sent, c.response.finish) for c in self.made_of(stale)]
+        return hashlib.blake2b(msgspec.json.encode(made), digest_size=8).hexdigest()
 
     def _continued(self, call: Call) -> str:
         """Return the last call of the same role whose messages this one's begin with."""
@@ -158,7 +196,9 @@ class OpenEpisode:
 
     def _keep(self, call: Call) -> None:
         name = call_name(call.role, call.step, call.attempt)
-        self.calls.pop(name, None)  # asked again: its place is that of its last ending
+        before = self.calls.pop(name, None)  # asked again: its place is that of its last ending
+        if before is not None and before.sent != call.sent:
+            self.stale.append(before)
         self.calls[name] = call
         self._learn(call.response.text)
 

@@ -143,7 +143,8 @@ class RunFolder(AppendLog):
         `valid`: keys of all instances and repeats of the data. Returns how many were moved.
         """
         stale: list[tuple[int, int]] = []
-        end = gone = 0
+        gone: set[int] = set()
+        end = 0
         decode = msgspec.json.Decoder(_Line).decode
         with open(self.log_path, "rb") as lines:
             for line in lines:
@@ -151,12 +152,12 @@ class RunFolder(AppendLog):
                 parsed = _read_line(line, decode)
                 if parsed is not None and parsed.key not in valid:
                     stale.append((start, end))
-                    gone += parsed.response is not None
+                    gone.add(parsed.key)
         if stale:
             move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
             os.close(self._fd)
             self._open_log()
-        return len(stale)
+        return len(gone)
 
     def append(self, episode: Episode) -> None:
         """Hand one episode to the operating system. A line that does not fit is taken back."""
@@ -197,20 +198,21 @@ class _Parts:
         self.open: dict[str, OpenEpisode] = {}
         self._begun = msgspec.json.Decoder(Begun).decode
         self._called = msgspec.json.Decoder(Called).decode
+        self._ended = msgspec.json.Decoder(Ended).decode
 
     def take(self, head: _Line, line: bytes) -> bool:
         """Add a line to its episode; False where it names what the log does not hold."""
         if head.instance:
             begun = self._begun(_body(line))
-            self.open.setdefault(
-                head.episode, OpenEpisode(head.episode, begun.instance, begun.repeat)
-            )
+            episode = OpenEpisode(head.episode, begun.instance, begun.repeat)
+            self.open.setdefault(head.episode, episode).is_begun = True
             return True
         if head.episode not in self.open:
             return False
+        body = _body(line)
         if head.call:
-            return self.open[head.episode].take(self._called(_body(line)).call)
-        return True
+            return self.open[head.episode].take(self._called(body).call)
+        return self.open[head.episode].end(self._ended(body), body)
 
 
 def _body(line: bytes) -> bytes:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from medhelm import ModelSpec, evaluate
+from medhelm import ModelSpec, evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.errors import Interrupted
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
+from tests.quiz import command, environment
 from tests.server import FaultServer, Reply, serve_in_thread
 
 PLUGIN = Path(__file__).parent / "toys" / "toys.py"
@@ -34,6 +41,14 @@ def toys(server: FaultServer, folder: Path, **more: Any) -> Any:
     return evaluate(
         under_test, "toys", data="sample", cast=cast, results_dir=folder, protocol=more, **given
     )
+
+
+def arguments(server: FaultServer, folder: Path, plugin: Path = PLUGIN) -> list[str]:
+    """Return the command that runs the same."""
+    argv = ["run", "benchmark=toys", "data=sample", f"results_dir={folder}", f"plugins=[{plugin}]"]
+    for place, name in (("model", "under-test"), ("cast.helper", "helper")):
+        argv += [f"{place}=openai/{name}", f"{place}.base_url={server.base_url}"]
+    return argv
 
 
 def log_of(folder: Path) -> Path:
@@ -86,3 +101,106 @@ def test_a_baseline_needs_no_budget(tmp_path: Path) -> None:
         "baseline/random", "headqa", data="sample", results_dir=tmp_path, budget_tokens=1
     )
     assert results.table("benchmarks")["n"].tolist() == [8]
+
+
+def kinds(log: Path) -> dict[str, list[str]]:
+    """Return the kinds of the lines of each episode, in their order."""
+    found: dict[str, list[str]] = {}
+    for line in log.read_text().splitlines():
+        held = json.loads(line)
+        kind = next(kind for kind in ("instance", "call", "response") if kind in held)
+        found.setdefault(held["episode"], []).append(kind)
+    return found
+
+
+def test_a_defect_beside_parallel_calls_loses_none_of_them(tmp_path: Path) -> None:
+    with serve_in_thread("fine", latency_s=0.02) as server:
+        toys(server, tmp_path, way="defect")
+        assert server.requests == EPISODES * (1 + ITEMS)
+        log = log_of(tmp_path)
+        assert all(k == ["instance", *["call"] * 6, "response"] for k in kinds(log).values())
+        before = log.read_bytes()
+        toys(server, tmp_path, way="defect")
+        assert server.requests == EPISODES * (1 + ITEMS), "all that was answered is in the log"
+    assert log.read_bytes() == before and not log.with_name("quarantine.jsonl").exists()
+    assert {e.finish for e in stored(tmp_path).values()} == {"error"}
+
+
+@pytest.mark.slow
+def test_an_interrupt_loses_no_parallel_call_that_is_answered(tmp_path: Path) -> None:
+    with serve_in_thread("fine", latency_s=0.4) as server:
+        argv = [*arguments(server, tmp_path), "model.max_concurrency=4"]
+        process = subprocess.Popen(command(*argv), env=environment(), stdout=-3, stderr=-3)
+        while not (server.in_flight == 4 and server.requests > EPISODES + 2):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == Interrupted("").exit_code
+        answered = server.answered.total()
+        assert EPISODES + 2 < answered < EPISODES * (1 + ITEMS)
+    held = [kind for episode in kinds(log_of(tmp_path)).values() for kind in episode]
+    assert held.count("call") == answered
+
+
+@pytest.mark.parametrize(("way", "asked"), [("silent", 0), ("unread", 1 + ITEMS)])
+def test_an_episode_that_ends_as_before_is_written_once(
+    way: str, asked: int, tmp_path: Path
+) -> None:
+    with serve_in_thread("fine") as server:
+        table = toys(server, tmp_path, way=way).table("benchmarks")
+        before = log_of(tmp_path).read_bytes()
+        for _ in range(2):
+            toys(server, tmp_path, way=way)
+        assert server.requests == asked * EPISODES
+    assert log_of(tmp_path).read_bytes() == before
+    assert table["n"].tolist() == ([EPISODES] if way == "silent" else [0])
+    episodes = stored(tmp_path).values()
+    assert {e.ending for e in episodes} == {"silent" if way == "silent" else "failed"}
+    assert all(e.state == ({"items": ["n/a"]} if way == "silent" else {}) for e in episodes)
+
+
+@pytest.mark.parametrize("step", ["turn/0", "item/0", "item/4"])
+def test_an_episode_without_one_of_its_calls_has_not_ended(step: str, tmp_path: Path) -> None:
+    with serve_in_thread("fine") as server:
+        toys(server, tmp_path)
+        log, asked = log_of(tmp_path), server.requests
+        lines = log.read_text().splitlines(keepends=True)
+        place = next(n for n, line in enumerate(lines) if f'"step":"{step}"' in line)
+        lines[place] = lines[place].replace('"text":"fine"', '"text":"damaged"')
+        log.write_text("".join(lines))
+        assert len(stored(tmp_path)) == EPISODES - 1, "before it is mended, too"
+        toys(server, tmp_path)
+        moved = log.with_name("quarantine.jsonl").read_text().count('"call":{')
+        assert server.requests - asked == moved > 0
+    episodes = stored(tmp_path)
+    assert len(episodes) == EPISODES
+    for episode in episodes.values():
+        assert sorted(c.step for c in episode.calls) == [f"item/{n}" for n in range(5)] + ["turn/0"]
+        assert {c.response.text for c in episode.calls} == {"fine"}
+        assert {c.messages[-1].content for c in episode.calls if c.role == "helper"} == {
+            f"[helper] What of patient {episode.instance_id[1:]}?"
+        }
+
+
+def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = PLUGIN.read_text()
+    changed = tmp_path / "changed"
+    (changed / "samples").mkdir(parents=True)
+    sample = "samples/toys.jsonl"
+    (changed / sample).write_text((PLUGIN.parent / sample).read_text())
+    text = text.replace("Say something.", "Say something else.").replace("ITEMS = 5", "ITEMS = 4")
+    (changed / "toys.py").write_text(text)
+    with serve_in_thread(failing("[helper]", "patient 2")) as server:
+        toys(server, tmp_path / "r")
+        asked, server.answer = server.requests, failing("nothing")
+        argv = arguments(server, tmp_path / "r", changed / "toys.py")
+        assert run_command(argv) == 0
+        assert server.requests - asked == 1 + 4, "the model with other words, four of five items"
+    said = " ".join(capsys.readouterr().err.split())
+    assert "2 stored call(s) are stale" in said and "model turn/0 (1), helper item/4 (1)" in said
+    episode = stored(tmp_path / "r")["t2"]
+    assert [c.step for c in episode.stale] == ["turn/0", "item/4"]
+    assert [c.step for c in episode.calls] == ["turn/0", *(f"item/{n}" for n in range(4))]
+    (row,) = load_results(tmp_path / "r").typed("cost").rows
+    assert (row["requests"], row["helper_requests"]) == (EPISODES + 1, EPISODES * ITEMS - 1)
