@@ -120,7 +120,7 @@ def chosen_settings(given: Mapping[str, Any], protocol: Protocol) -> dict[str, A
                 f"protocol.{name}={value} is not of the type of its default, {default!r}"
             )
         if value != default:
-            chosen[name] = value
+            chosen[name] = type(default)(value)  # 2 where 2.0 is meant: one value, one run
     return chosen
 
 

@@ -31,7 +31,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import Plan, find_gradings, order_key, read_record
-from medhelm.store.runlog import ANSWERED, episode_keys, read_episodes
+from medhelm.store.runlog import episode_keys, is_answered, read_episodes
 
 _GOLD_FACTOR = 3
 _OVERHEAD = 5
@@ -370,7 +370,7 @@ def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
     )
     found = set()
     for episode in read_episodes(run.path, plan):
-        if episode.response.finish in ANSWERED:
+        if is_answered(episode.response):
             found.add(episode_keys(episode.instance, episode.response.repeat + 1)[-1])
             judges.stored(episode)
     return found

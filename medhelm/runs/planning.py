@@ -293,6 +293,9 @@ def _run(
     protocol = registry.protocol(benchmark.protocol)
     model = named_by_strategy(as_asked(protocol, job.model))
     players = {protocol.roles[0]: model, **cast}
+    strategies = {
+        role: registry.strategy(one.strategy) for role, one in players.items() if one.strategy
+    }
     spec = RunSpec(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -311,15 +314,14 @@ def _run(
         protocol_version=protocol.version,
         cast=cast,
         settings=chosen_settings(job.protocol, protocol),
+        strategies={role: s.version for role, s in strategies.items() if s.version != "1"},
     )
     return Run(
         benchmark=benchmark,
         protocol=protocol,
         dataset=dataset,
         spec=spec,
-        strategies={
-            role: registry.strategy(one.strategy) for role, one in players.items() if one.strategy
-        },
+        strategies=strategies,
         metrics=metrics,
         grading=grading_spec(metrics, job.scoring, benchmark.parts, terms, graders),
         card=benchmark_card(benchmark, registry),

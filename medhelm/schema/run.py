@@ -37,6 +37,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The models of the other roles. The first role is `model`'s."""
     settings: dict[str, Any] = {}
     """The protocol's settings that differ from its defaults."""
+    strategies: dict[str, str] = {}
+    """Versions of the strategies of roles that have one, but for the first version."""
 
 
 class MetricRef(

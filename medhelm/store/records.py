@@ -102,6 +102,8 @@ def request_hash(spec: RunSpec) -> str:
         }
     if spec.settings:
         decides["settings"] = spec.settings
+    if spec.strategies:
+        decides["strategies"] = spec.strategies
     return _digest(decides)
 
 

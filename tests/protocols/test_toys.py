@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,19 @@ def arguments(server: FaultServer, folder: Path, plugin: Path = PLUGIN) -> list[
     for place, name in (("model", "under-test"), ("cast.helper", "helper")):
         argv += [f"{place}=openai/{name}", f"{place}.base_url={server.base_url}"]
     return argv
+
+
+def another_plugin(folder: Path, changes: Mapping[str, str]) -> Path:
+    """Return the plugin with other words in some places."""
+    text, path = PLUGIN.read_text(), folder / "changed" / "toys.py"
+    (path.parent / "samples").mkdir(parents=True)
+    sample = "samples/toys.jsonl"
+    (path.parent / sample).write_text((PLUGIN.parent / sample).read_text())
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
 
 
 def log_of(folder: Path) -> Path:
@@ -184,17 +197,13 @@ def test_an_episode_without_one_of_its_calls_has_not_ended(step: str, tmp_path: 
 def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = PLUGIN.read_text()
-    changed = tmp_path / "changed"
-    (changed / "samples").mkdir(parents=True)
-    sample = "samples/toys.jsonl"
-    (changed / sample).write_text((PLUGIN.parent / sample).read_text())
-    text = text.replace("Say something.", "Say something else.").replace("ITEMS = 5", "ITEMS = 4")
-    (changed / "toys.py").write_text(text)
+    changed = another_plugin(
+        tmp_path, {"Say something.": "Say something else.", "ITEMS = 5": "ITEMS = 4"}
+    )
     with serve_in_thread(failing("[helper]", "patient 2")) as server:
         toys(server, tmp_path / "r")
         asked, server.answer = server.requests, failing("nothing")
-        argv = arguments(server, tmp_path / "r", changed / "toys.py")
+        argv = arguments(server, tmp_path / "r", changed)
         assert run_command(argv) == 0
         assert server.requests - asked == 1 + 4, "the model with other words, four of five items"
     said = " ".join(capsys.readouterr().err.split())
@@ -204,3 +213,26 @@ def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
     assert [c.step for c in episode.calls] == ["turn/0", *(f"item/{n}" for n in range(4))]
     (row,) = load_results(tmp_path / "r").typed("cost").rows
     assert (row["requests"], row["helper_requests"]) == (EPISODES + 1, EPISODES * ITEMS - 1)
+
+
+def test_a_new_version_of_a_strategy_is_another_run(tmp_path: Path) -> None:
+    changed = another_plugin(tmp_path, {'name="longer_of_2",': 'name="longer_of_2", version="2",'})
+    with serve_in_thread("fine") as server:
+        under_test = model(server, "under-test", strategy="longer_of_2")
+        sent = []
+        for plugin in (PLUGIN, PLUGIN, changed, changed):
+            before = server.requests
+            toys(server, tmp_path / "r", model=under_test, plugins=str(plugin))
+            sent.append(server.requests - before)
+    each = EPISODES * (2 + ITEMS)
+    assert sent == [each, 0, each, 0]
+    plans = [records.read_plan(run).spec.strategies for run in records.find_runs(tmp_path / "r")]
+    assert {} in plans and {"model": "2"} in plans
+
+
+def test_a_whole_number_for_a_fraction_is_the_same_run(tmp_path: Path) -> None:
+    halves = another_plugin(tmp_path, {'"turns": 1': '"turns": 1, "share": 0.5'})
+    with serve_in_thread("fine") as server:
+        for share in (2, 2.0):
+            toys(server, tmp_path / "r", plugins=str(halves), share=share)
+        assert server.requests == EPISODES * (1 + ITEMS)
