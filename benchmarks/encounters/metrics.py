@@ -1,10 +1,11 @@
-"""Metrics of encounters that need no model."""
+"""The metrics of encounters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from medhelm import Episode, Instance, Metric, Score
+from medhelm_benchmarks.encounters.grading.completion import METRICS as COMPLETION
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
 
@@ -30,4 +31,4 @@ class DiagnosisNamed(Metric):
         return Score(value=float(is_right), extracted=given, reason=episode.ending)
 
 
-METRICS = (DiagnosisNamed(),)
+METRICS: tuple[Metric, ...] = (DiagnosisNamed(), *COMPLETION)

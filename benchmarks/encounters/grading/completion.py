@@ -1,0 +1,185 @@
+"""Completion of a frozen rubric: one set of verdicts, and every reading of the paper by its own name.
+
+| metric | reading | in the paper |
+|---|---|---|
+| `encounter_completion` | mean over cases of each case's share of items | equation 2, the figures |
+| `encounter_pooled` | items met / items, over all cases | the headline |
+| `encounter_competency_mean` | mean over competencies of the pooled share | "macro" of table 1 |
+| `encounter_competency_case_mean` | mean over competencies of the mean over cases | equation 3 |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, mean_of_defined
+from medhelm.grading.graders.grader import GradedMetric, Grader
+from medhelm.schema.aggregation import Share, ShareExtremes, pooled_share
+from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
+from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, items_of
+from medhelm_benchmarks.encounters.grading.verdicts import Verdict, Verdicts, majority
+from medhelm_benchmarks.encounters.packets import COMPETENCIES, RubricItem
+from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
+
+if TYPE_CHECKING:
+    import numpy as np  # noqa: F401 - the type of Floats
+
+LEAST_VALID = 0.95
+"""Below this share of items with a valid verdict an encounter is not scored."""
+BY_COMPETENCY = tuple(
+    f"{name}/{c}" for c in COMPETENCIES for name in ("met", "items", "rate", "cases")
+)
+"""Sums of each competency: items met and all, and its rate over the cases that have items of it."""
+TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra")
+
+
+@dataclass(frozen=True)
+class MeanOfCompetencies:
+    """Returns the mean over the competencies that there are of part / whole."""
+
+    part: str
+    whole: str
+
+    def __call__(self, sums: Sums) -> Floats:
+        """Return the mean."""
+        import numpy as np
+
+        parts = [sums[f"{self.part}/{c}"] for c in COMPETENCIES]
+        wholes = [sums[f"{self.whole}/{c}"] for c in COMPETENCIES]
+        return mean_of_defined(np.stack(parts, -1) / np.stack(wholes, -1))
+
+
+CASE_MEAN = Aggregation(
+    name="encounter_case_mean",
+    sums=(*TOTALS, *BY_COMPETENCY, *DESCRIPTIVE),
+    of=Share("rate", "cases"),
+)
+POOLED = pooled_share("encounter_pooled", "met", "items")
+
+
+def _by_competency(name: str, part: str, whole: str) -> Aggregation:
+    pairs = tuple((f"{part}/{c}", f"{whole}/{c}") for c in COMPETENCIES)
+    return Aggregation(
+        name=name,
+        sums=tuple(one for pair in pairs for one in pair),
+        of=MeanOfCompetencies(part, whole),
+        extremes=ShareExtremes(pairs),
+    )
+
+
+Counted = dict[str, float]
+
+
+def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Counted:
+    """Return what a case adds to all sums. The denominator is the rubric, whatever was judged."""
+    sums: Counted = dict.fromkeys((*TOTALS, *BY_COMPETENCY), 0.0)
+    due = Counter(item.competency for item in items)
+    met = Counter(i.competency for i, v in zip(items, verdicts, strict=True) if v.met)
+    for competency, whole in due.items():
+        part = met[competency]
+        sums[f"met/{competency}"], sums[f"items/{competency}"] = part, whole
+        sums[f"rate/{competency}"], sums[f"cases/{competency}"] = part / whole, 1.0
+    sums |= {
+        "met": met.total(),
+        "items": len(items),
+        "rate": met.total() / len(items),
+        "cases": 1.0,
+        "invalid": sum(v.met is None for v in verdicts),
+        "no_evidence": sum(bool(v.fault) and v.met is False for v in verdicts),
+    }
+    return {name: float(value) for name, value in sums.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion(GradedMetric):
+    """A reading of which items of a rubric are met."""
+
+    grader: Grader = EVALUATIONS
+    source: str = "Liang et al. 2026, MedSP1000"
+    value: Callable[[Counted], float | None]
+    """The value of one case by its own sums."""
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return the score of a case; `unparsed` for a clinician that could not be read."""
+        if episode.ending == UNREADABLE:
+            return Score(value=None, outcome="unparsed", reason=UNREADABLE)
+        said = self.verdicts(instance, episode)
+        given = [msgspec.convert(v.state, Verdicts) for v in said if v.state is not None]
+        if len(given) < self.quorum or not given:
+            why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
+            reason = f"{len(given)} of {self.quorum} needed evaluators ({why or 'none asked'})"
+            return Score(value=None, outcome="unscored", reason=reason)
+        items = given[0].rubric or items_of(instance)
+        verdicts = majority(given, len(items))
+        valid = sum(verdict.met is not None for verdict in verdicts)
+        if valid < LEAST_VALID * len(items):
+            reason = f"a valid verdict on {valid} of {len(items)} items"
+            return Score(value=None, outcome="unscored", reason=reason)
+        sums = count(items, verdicts) | {"extra": float(sum(v.extra for v in given))}
+        sums |= describe(encounter_of(episode), episode.ending)
+        return self._scored(sums, "scored", _said(sums, episode.ending))
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return what a clinician counts that could not be read: no item is met."""
+        items = items_of(instance)
+        sums = count(items, (Verdict(met=False),) * len(items))
+        sums |= dict.fromkeys(DESCRIPTIVE, 0.0)
+        return self._scored(sums, outcome, reason)
+
+    def _scored(self, sums: Counted, outcome: Outcome, reason: str) -> Score:
+        value = self.value(sums)
+        if value is None:
+            return Score(value=None, outcome="uninformative", reason="nothing to complete")
+        own = {name: sums[name] for name in self.aggregation.sums}
+        return Score(
+            value=value,
+            outcome=outcome,
+            extracted=f"{sums['met']:g}/{sums['items']:g}",
+            reason=reason,
+            sums=own,
+        )
+
+
+def _said(sums: Counted, ending: str) -> str:
+    parts = [f"{sums[name]:g} {name.replace('_', ' ')}" for name in ("invalid", "no_evidence")]
+    return "; ".join([ending, *(part for part in parts if not part.startswith("0 "))])
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Returns a case's share of items."""
+
+    def __call__(self, sums: Counted) -> float | None:
+        """Return it."""
+        return sums["rate"]
+
+
+@dataclass(frozen=True)
+class RateOfCompetencies:
+    """Returns the mean of a case's shares by competency."""
+
+    def __call__(self, sums: Counted) -> float | None:
+        """Return it; None where there is none."""
+        own = [sums[f"rate/{c}"] for c in COMPETENCIES if sums[f"cases/{c}"]]
+        return sum(own) / len(own) if own else None
+
+
+METRICS = (
+    Completion(name="encounter_completion", aggregation=CASE_MEAN, value=Rate()),
+    Completion(name="encounter_pooled", aggregation=POOLED, value=Rate()),
+    Completion(
+        name="encounter_competency_mean",
+        aggregation=_by_competency("encounter_competency_mean", "met", "items"),
+        value=RateOfCompetencies(),
+    ),
+    Completion(
+        name="encounter_competency_case_mean",
+        aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
+        value=RateOfCompetencies(),
+    ),
+)

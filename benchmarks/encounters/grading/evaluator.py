@@ -1,0 +1,251 @@
+"""The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.jury.reply import BadReply
+from medhelm.models.costs import estimate_tokens
+from medhelm.prompts.fencing import fenced, tag_pattern
+from medhelm.protocols.parallel import together
+from medhelm.protocols.protocol import Ask
+from medhelm_benchmarks.encounters.grading.verdicts import Batch, Verdict, Verdicts, read_batch
+from medhelm_benchmarks.encounters.matches import is_asked
+from medhelm_benchmarks.encounters.obligations import EVALUATOR, as_prompt
+from medhelm_benchmarks.encounters.packets import (
+    COMPETENCIES,
+    Deed,
+    RubricItem,
+    packets_of,
+)
+from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
+
+SIZE, RUBRIC = "batch", "rubric"
+_TAG = tag_pattern(("encounter", "items"))
+_FORM = (
+    'Reply with one JSON object and nothing else: {"items": [{"competency": "PC", "item": "<the item, '
+    'word for word>", "met": true, "turns": [2]}, ...]}, with every item of the list once and in its '
+    "order. `met` is true or false. `turns` has the numbers of the turns that show it and is empty "
+    "where the item is not met."
+)
+
+
+def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
+    """Return the frozen items of a case: its own, or those that a file of rubrics has for it.
+
+    Raises DataError where there are none: an encounter without items cannot be scored.
+    """
+    if rubric:
+        found = read_rubrics(rubric).get(instance.id)
+        if found is None:
+            raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
+        return found
+    items = packets_of(instance).evaluator.items
+    if not items:
+        raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
+    return items
+
+
+@lru_cache(maxsize=4)
+def read_rubrics(path: str) -> Mapping[str, tuple[RubricItem, ...]]:
+    """Return the items of each case from a JSON-lines file in MedSP1000's form; raises DataError.
+
+    A line has `case_id`, `scenario` and a list of items for each competency.
+    """
+    found: dict[str, tuple[RubricItem, ...]] = {}
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"rubrics {path} cannot be read: {e}; give grader.rubric=FILE") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            key = f"{row['case_id']}/{row['scenario']}"
+            items = tuple(
+                RubricItem(competency=c, text=text) for c in COMPETENCIES for text in row.get(c, ())
+            )
+        except (ValueError, KeyError, TypeError):
+            raise DataError(
+                f"rubrics {path}, line {number}: not a JSON object with case_id, scenario and items"
+            ) from None
+        if items:
+            found[key] = items
+    return found
+
+
+def shown_turns(encounter: Encounter) -> str:
+    """Return an encounter as an evaluator reads it: a JSON object for each turn."""
+    lines = []
+    if encounter.opening:
+        lines.append({"turn": 0, "events": list(encounter.opening)})
+    for number, turn in enumerate(encounter.turns, start=1):
+        lines.append({"turn": number, **_turn(turn, encounter)})
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+
+
+def _turn(turn: Turn, encounter: Encounter) -> dict[str, Any]:
+    label = encounter.states[turn.state] if turn.state < len(encounter.states) else ""
+    return {
+        "state": label,
+        "clinician_says": turn.speak,
+        "clinician_does": list(turn.actions),
+        "clinician_ends_the_state": turn.eos,
+        "patient_side": list(turn.heard),
+        "feedback": list(turn.feedback),
+        "events": list(turn.events),
+        "patient_status": turn.status,
+    }
+
+
+def messages(encounter: Encounter, items: Sequence[RubricItem]) -> tuple[Message, Message]:
+    """Return what an evaluator is sent: rules, then the encounter and one batch of items."""
+    listed = "\n".join(
+        json.dumps({"competency": i.competency, "item": i.text}, ensure_ascii=False) for i in items
+    )
+    body = fenced("encounter", shown_turns(encounter), _TAG)
+    rules = (
+        "You judge an encounter between a clinician and a standardized patient by a frozen list of "
+        f"items.\n{as_prompt(EVALUATOR)}\n{_FORM}"
+    )
+    asked = f"{body}\n\nThe items, one JSON object a line:\n{listed}"
+    return Message("system", rules), Message("user", asked)
+
+
+async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+    """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
+    encounter = msgspec.convert(dict(shown.state), Encounter)
+    rubric: str = terms.settings[RUBRIC]
+    items = items_of(shown.instance, rubric)
+    batches = batched(items, terms.settings[SIZE])
+    case = _Case(shown.instance, encounter, terms, ask)
+    found = await together(case.judge(n, batch) for n, batch in enumerate(batches, start=1))
+    ends = {end for _, end in found}
+    if "error" in ends:
+        return FinalAnswer(finish="error", error="a call to the evaluator failed")
+    if "oversize" in ends:
+        return FinalAnswer(finish="oversize", error="the encounter does not fit the window")
+    verdicts = Verdicts(
+        items=tuple(verdict for batch, _ in found for verdict in batch.items),
+        extra=sum(batch.extra for batch, _ in found),
+        rubric=items if rubric else None,
+    )
+    is_whole = all(verdict.met is not None for verdict in verdicts.items)
+    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
+    return FinalAnswer(state=state, ending="" if is_whole else "partly invalid")
+
+
+def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]]:
+    """Return the items in batches of at most so many, in order; raises DataError below 1."""
+    if size < 1:
+        raise DataError(f"grader.{SIZE}={size}: a batch has at least one item")
+    return [items[n : n + size] for n in range(0, len(items), size)]
+
+
+class _Case:
+    """Asks one evaluator about one encounter."""
+
+    def __init__(self, instance: Instance, encounter: Encounter, terms: Terms, ask: Ask) -> None:
+        self._instance, self._encounter, self._terms, self._ask = instance, encounter, terms, ask
+
+    async def judge(self, number: int, items: Sequence[RubricItem]) -> tuple[Batch, str]:
+        """Return the verdicts on a batch, and how its call ended where it has none.
+
+        A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
+        one that can be read the valid verdicts count.
+        """
+        sent: tuple[Message, ...] = messages(self._encounter, items)
+        best: Batch | None = None
+        fault = "unreadable"
+        for attempt in range(1 + self._terms.settings[REPAIRS]):
+            request = self._terms.request(self._instance, JUDGE, sent)
+            response = await self._ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
+            if response.finish in ("error", "oversize"):
+                return _void(items, response.finish), response.finish
+            if response.finish == "refusal":
+                fault = "refused"
+                break
+            try:
+                best = read_batch(response.text, items, len(self._encounter.turns))
+                why = "; ".join(best.faults)
+            except BadReply as e:
+                why, fault = str(e), "truncated" if response.finish == "length" else "unreadable"
+            if not why:
+                break
+            asked = f"Your reply is not as asked for ({why}). Reply again, with every item once."
+            said = response.text.strip() or "(empty)"
+            sent = (*sent[:2], Message("assistant", said), Message("user", asked))
+        return best or _void(items, fault), ""
+
+
+def _void(items: Sequence[RubricItem], fault: str) -> Batch:
+    return Batch(items=tuple(Verdict(fault=fault) for _ in items), extra=0, faults=(fault,))
+
+
+def forecast(
+    benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
+) -> Iterator[Forecast]:
+    """Yield the calls to one evaluator: one a batch. An encounter is some three times its answer."""
+    items = items_of(instance, terms.settings[RUBRIC])
+    batches = batched(items, terms.settings[SIZE])
+    empty = Encounter()
+    tokens = sum(estimate_tokens(messages(empty, batch)) + 3 * answer for batch in batches)
+    repairs: int = terms.settings[REPAIRS]
+    again = terms.roles[JUDGE].max_output_tokens + 200
+    yield Forecast(
+        role=JUDGE,
+        calls=len(batches),
+        calls_limit=len(batches) * (1 + repairs),
+        input_tokens=tokens,
+        input_tokens_limit=(1 + repairs) * tokens + len(batches) * repairs * again,
+        output_tokens=sum(estimate_tokens([Message("user", i.text)]) + 25 for i in items),
+    )
+
+
+def stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings.
+
+    An item without a deed has no verdict: only a reader can tell.
+    """
+    encounter = msgspec.convert(dict(shown.state), Encounter)
+    items = items_of(shown.instance, settings[RUBRIC])
+    found = [
+        Verdict(fault="no deed") if item.deed is None else _by_rule(item.deed, encounter)
+        for item in items
+    ]
+    verdicts = Verdicts(items=tuple(found), rubric=items if settings[RUBRIC] else None)
+    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
+    return state
+
+
+def _by_rule(deed: Deed, encounter: Encounter) -> Verdict:
+    turns = []
+    for number, turn in enumerate(encounter.turns, start=1):
+        texts = turn.actions if deed.channel == "actions" else (turn.speak,)
+        if turn.state >= deed.state and any(is_asked(deed.wordings, text) for text in texts):
+            turns.append(number)
+    return Verdict(met=bool(turns), turns=tuple(turns))
+
+
+def is_whole(shown: Shown) -> bool:
+    """Return whether an encounter came to its end: by the case or by the cap."""
+    return shown.ending in (COMPLETED, CAPPED)
+
+
+EVALUATIONS = Grader(
+    name="encounter_rubric",
+    grade=grade,
+    forecast=forecast,
+    stand_in=stand_in,
+    is_graded=is_whole,
+    settings={SIZE: 15, RUBRIC: ""},
+)
