@@ -129,6 +129,12 @@ class Ledger:
         self.open = 0
         """Reservations not settled yet; while there are any, a refused request may fit later."""
         self._turns: list[asyncio.Event] = []
+        self._watchers: list[asyncio.Future[None]] = []
+
+    @property
+    def is_capped(self) -> bool:
+        """Return whether there is a cap at all."""
+        return self.cap_usd is not None or self.cap_tokens is not None
 
     def check(self, specs: Iterable[ModelSpec]) -> None:
         """Refuse a cap in USD where the price of a model is not known."""
@@ -149,24 +155,40 @@ class Ledger:
         Raises `BudgetReached` when this, what is spent and what is set aside pass a cap.
         """
         held = Reservation(self, price, input_estimate, max_output_tokens)
-        usd = self.spent_usd + self.reserved_usd + held.usd
-        tokens = self.spent_tokens + self.reserved_tokens + held.tokens
-        if self.cap_usd is not None and usd > self.cap_usd:
-            raise BudgetReached(
-                f"the cap of {self.cap_usd:g} USD is reached: {self.spent_usd:.4f} spent,"
-                f" {self.reserved_usd:.4f} in flight, {held.usd:.4f} asked for;"
-                " it holds for one command, and the same one again goes on"
-            )
-        if self.cap_tokens is not None and tokens > self.cap_tokens:
-            raise BudgetReached(
-                f"the cap of {self.cap_tokens} tokens is reached: {self.spent_tokens} spent,"
-                f" {self.reserved_tokens} in flight, {held.tokens} asked for;"
-                " it holds for one command, and the same one again goes on"
-            )
+        self.refuse(held.usd, held.tokens)
         self.reserved_usd += held.usd
         self.reserved_tokens += held.tokens
         self.open += 1
         return held
+
+    def refuse(self, usd: float, tokens: int) -> None:
+        """Raise BudgetReached where so much more, what is spent and what is set aside pass a cap."""
+        if self.cap_usd is not None and self.spent_usd + self.reserved_usd + usd > self.cap_usd:
+            raise BudgetReached(
+                f"the cap of {self.cap_usd:g} USD is reached: {self.spent_usd:.4f} spent,"
+                f" {self.reserved_usd:.4f} in flight, {usd:.4f} asked for;"
+                " it holds for one command, and the same one again goes on"
+            )
+        total = self.spent_tokens + self.reserved_tokens + tokens
+        if self.cap_tokens is not None and total > self.cap_tokens:
+            raise BudgetReached(
+                f"the cap of {self.cap_tokens} tokens is reached: {self.spent_tokens} spent,"
+                f" {self.reserved_tokens} in flight, {tokens} asked for;"
+                " it holds for one command, and the same one again goes on"
+            )
+
+    async def change(self) -> None:
+        """Wait for the next request that is settled, or work that ends."""
+        future = asyncio.get_running_loop().create_future()
+        self._watchers.append(future)
+        await future
+
+    def changed(self) -> None:
+        """Wake all who wait for a change."""
+        for future in self._watchers:
+            if not future.done():
+                future.set_result(None)
+        self._watchers.clear()
 
     async def wait(
         self, price: Price | None, input_estimate: int, max_output_tokens: int
@@ -209,6 +231,7 @@ class Ledger:
         self.reserved_usd = self.reserved_usd - held.usd if self.open else 0.0
         self.spent_tokens += tokens
         self.spent_usd += usd
+        self.changed()
 
 
 def _is_free(spec: ModelSpec) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
@@ -85,6 +85,8 @@ class Desk:
         """The reason why no further request is sent. None while the work goes on."""
         self.waiting: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a slot or for the budget."""
+        self._begun = 0
+        """Episodes of many calls that are under way."""
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
@@ -110,6 +112,30 @@ class Desk:
             raise Stopped(reason) from None
         finally:
             self.waiting.discard(task)
+
+    @asynccontextmanager
+    async def room(self, usd: float, tokens: int) -> AsyncIterator[None]:
+        """Begin an episode once its forecast fits beside what is spent and set aside; hold nothing.
+
+        So a budget that ends leaves few episodes unfinished. Raises Stopped where nothing is under way
+        any more and it does not fit.
+        """
+        with self.stoppable():
+            while True:
+                try:
+                    self.ledger.refuse(usd, tokens)
+                    break
+                except BudgetReached as e:
+                    if not self._begun and not self.ledger.open:
+                        self.stop(e)
+                        raise Stopped(e) from None
+                await self.ledger.change()
+        self._begun += 1
+        try:
+            yield
+        finally:
+            self._begun -= 1
+            self.ledger.changed()
 
     async def send(
         self, model: Model, request: Request, live: Live | None = None, *, is_rule: bool = False

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ import msgspec
 
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
+from medhelm.models.costs import upper_bound
 from medhelm.protocols.protocol import Ask, FinalAnswer, Protocol, Terms, terms_of
 from medhelm.protocols.strategy import Strategy
 from medhelm.runs.ask import Asker, Desk, Live, Stopped
@@ -79,11 +81,37 @@ async def conduct(
     episode: Episode | None = None
     try:
         with stage.desk.border():
-            episode = await _conduct(stage, instance, repeat, live, begun)
+            async with _room(stage, instance, repeat, begun):
+                episode = await _conduct(stage, instance, repeat, live, begun)
     finally:
         if live is not None:
             live.end()
     return episode
+
+
+def _room(
+    stage: Stage, instance: Instance, repeat: int, begun: OpenEpisode | None
+) -> AbstractAsyncContextManager[None]:
+    """Return what keeps an episode waiting until the budget has room for all of it.
+
+    One of one call waits for the room of that call; what has begun needs none that can be foretold.
+    """
+    if stage.is_one_call or stage.is_embedded or not stage.desk.ledger.is_capped:
+        return nullcontext()
+    usd, tokens = 0.0, 0
+    terms = stage.terms[repeat]
+    for part in stage.protocol.forecast(stage.benchmark, instance, terms) if begun is None else ():
+        if part.role in stage.embedded:
+            continue
+        strategy, spec = stage.strategies.get(part.role), stage.asked[part.role].spec
+        times = strategy.calls if strategy else 1
+        said = part.output_tokens
+        if said is None:
+            said = part.calls * terms.roles[part.role].max_output_tokens
+        input_tokens, output_tokens = round(times * part.input_tokens), round(times * said)
+        usd += upper_bound(input_tokens, output_tokens, spec.price) or 0.0
+        tokens += input_tokens + output_tokens
+    return stage.desk.room(usd, tokens)
 
 
 async def _conduct(

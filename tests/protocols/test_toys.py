@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from medhelm import ModelSpec, evaluate, load_results
+from medhelm import ModelSpec, Price, evaluate, load_results
 from medhelm.cli import run_command
-from medhelm.errors import Interrupted
+from medhelm.errors import BudgetReached, Interrupted
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
 from tests.quiz import command, environment
@@ -35,7 +35,7 @@ def toys(server: FaultServer, folder: Path, **more: Any) -> Any:
         server, "helper", max_concurrency=limit, max_attempts=1
     )
     under_test = more.pop("model", None) or model(server, "under-test", max_concurrency=limit)
-    kept = {"budget_tokens", "repeats", "max_instances", "jury", "plugins"}
+    kept = {"budget_tokens", "budget_usd", "plugins"}
     given = {"plugins": str(PLUGIN)} | {name: more.pop(name) for name in kept & more.keys()}
     cast = {"helper": helper}
     return evaluate(
@@ -236,3 +236,28 @@ def test_a_whole_number_for_a_fraction_is_the_same_run(tmp_path: Path) -> None:
         for share in (2, 2.0):
             toys(server, tmp_path / "r", plugins=str(halves), share=share)
         assert server.requests == EPISODES * (1 + ITEMS)
+
+
+PRICE = Price(input=1e6, output=1e6, date="2026-01-01")
+"""A dollar for a token."""
+
+
+@pytest.mark.parametrize("cap", [{"budget_tokens": 500}, {"budget_usd": 500}])
+def test_an_episode_begins_only_where_its_forecast_fits(cap: Any, tmp_path: Path) -> None:
+    with serve_in_thread("fine", latency_s=0.01) as server:
+        two = {
+            "model": model(server, "under-test", price=PRICE, max_concurrency=2),
+            "helper": model(server, "helper", price=PRICE, max_concurrency=2),
+        }
+        one = {key: 189 for key in cap}  # forecast: 20 and 20 tokens, and 5 times 20 and 10
+        with pytest.raises(BudgetReached, match="190.* asked for"):
+            toys(server, tmp_path, **two, **one)
+        assert server.requests == 0
+        with pytest.raises(BudgetReached):
+            toys(server, tmp_path, **two, **cap)
+        begun, asked = kinds(log_of(tmp_path)), server.requests
+        assert 0 < len(begun) < EPISODES and asked == len(begun) * (1 + ITEMS)
+        assert all(lines[-1] == "response" for lines in begun.values()), "none is unfinished"
+        toys(server, tmp_path, **two)
+        assert server.requests == EPISODES * (1 + ITEMS)
+    assert len(stored(tmp_path)) == EPISODES
