@@ -28,6 +28,7 @@ from medhelm.errors import MedhelmError
 from medhelm.grading.grade import grade, in_parts, metric_ref
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.panels import with_stand_ins
 from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
@@ -166,6 +167,10 @@ def _measure(
     if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
         findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
+    protocol = registry.protocol(benchmark.protocol)
+    own = protocol.proofs
+    if own is not None:  # they are whole episodes, which a grader's rule can read
+        fixed = with_stand_ins(fixed, protocol)
     published = (registry.metrics.get((name, "helm")) for name in names)
     helm = [m.prepare(dataset.folder) for m in published if m is not None]
     for metric in (*fixed, *helm):
@@ -176,7 +181,6 @@ def _measure(
     known = survey(dataset)
     _check_counts(benchmark, dataset, known, root, findings)
     grader = _Grader(benchmark, data, fixed, findings, known.instances)
-    own = registry.protocol(benchmark.protocol).proofs
     proofs: _Proofs = (
         partial(own, benchmark)
         if own
@@ -279,6 +283,14 @@ def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> No
         )
 
 
+def _is_above_floor(metric: Metric, score: Score) -> bool:
+    """Return whether a score is better than what an unreadable answer counts."""
+    if score.value is None or metric.floor is None:
+        return False
+    gain = score.value - metric.floor
+    return (gain if metric.higher_is_better else -gain) > _TOLERANCE
+
+
 class _Grader:
     """Grades the embedded answers on each instance and checks the instance on the way."""
 
@@ -338,6 +350,16 @@ class _Grader:
         tally.add(instance, score)
         if answer == "oracle" and metric is self._main:
             self._check_oracle(metric, instance, score)
+        if answer == "empty" and metric is self._main and _is_above_floor(metric, score):
+            said = "an answer without content scores on this instance"
+            self._findings.add(
+                "warning",
+                "baseline",
+                said,
+                instance=instance.id,
+                metric=metric.name,
+                got=f"{score.value:g}",
+            )
 
     def _check_oracle(self, main: Metric, instance: Instance, score: Score) -> None:
         if score.outcome in ("unscored", "uninformative"):
