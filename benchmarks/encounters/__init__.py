@@ -28,9 +28,10 @@ def medhelm_metrics() -> list[Metric]:
 @hookimpl
 def medhelm_protocols() -> list[Protocol]:
     """Return the protocols."""
+    from medhelm_benchmarks.encounters.proofs import with_proofs
     from medhelm_benchmarks.encounters.protocol import CONSULTATIONS, ENCOUNTERS
 
-    return [ENCOUNTERS, CONSULTATIONS]
+    return [with_proofs(ENCOUNTERS), with_proofs(CONSULTATIONS)]
 
 
 @hookimpl

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from medhelm import Episode, Instance, Metric, Score
 from medhelm_benchmarks.encounters.grading.completion import METRICS as COMPLETION
+from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
 
@@ -31,4 +32,4 @@ class DiagnosisNamed(Metric):
         return Score(value=float(is_right), extracted=given, reason=episode.ending)
 
 
-METRICS: tuple[Metric, ...] = (DiagnosisNamed(), *COMPLETION)
+METRICS: tuple[Metric, ...] = (DiagnosisAccuracy(), DiagnosisNamed(), *COMPLETION)
