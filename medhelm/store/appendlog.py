@@ -133,6 +133,21 @@ def _is_at(path: Path, fd: int) -> bool:
         return False
 
 
+def last_line(log: Path) -> bytes:
+    """Return the JSON of the last line of a log; empty where it is torn, damaged or missing."""
+    block = 1 << 16
+    with suppress(FileNotFoundError), open(log, "rb") as lines:
+        size = end = lines.seek(0, os.SEEK_END)
+        tail = b""
+        while end > 0 and tail.count(b"\n", 0, -1) == 0:
+            end, block = max(0, size - block), 4 * block
+            lines.seek(end)
+            tail = lines.read(size - end)
+        if tail.endswith(b"\n"):
+            return without_checksum(tail.rsplit(b"\n", 2)[-2]) or b""
+    return b""
+
+
 def mend_log(log: Path, quarantine: Path, take: Callable[[bytes, int], bool]) -> tuple[int, int]:
     """Return how many torn (0 or 1) and damaged lines were taken out of a log.
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 from array import array
 from collections.abc import Container, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
 from medhelm.store.appendlog import (
     AppendLog,
+    last_line,
     mend_log,
     move_aside,
     with_checksum,
@@ -84,6 +86,10 @@ def episode_keys(instance: Instance, repeats: int) -> list[int]:
     return [episode_key(content, repeat) for repeat in range(repeats)]
 
 
+class _Version(msgspec.Struct):
+    schema: int
+
+
 class _OneCall(msgspec.Struct, frozen=True):
     schema: int
     instance: Instance
@@ -127,6 +133,7 @@ class RunFolder(AppendLog):
             make_private(self.path)
             self._take_lock()
             remove_temporary(self.path)
+            self._refuse_later_judges()
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
             self._open_log()
         except OSError as e:
@@ -136,6 +143,19 @@ class RunFolder(AppendLog):
             self.close()
             raise
         return scan
+
+    def _refuse_later_judges(self) -> None:
+        """Refuse judges' logs that another version goes on with, before any model is asked."""
+        decode = msgspec.json.Decoder(_Version).decode
+        for log in self.path.glob("*/*/*.jsonl"):
+            if log.name == "quarantine.jsonl":
+                continue
+            with suppress(msgspec.DecodeError):  # what is damaged is moved aside when it is opened
+                if (schema := decode(last_line(log)).schema) != SCHEMA:
+                    raise RecordError(
+                        f"{log} has schema {schema}, this medhelm reads {SCHEMA}; "
+                        "use the medhelm version that wrote it, or another results_dir"
+                    )
 
     def set_aside(self, valid: Container[int]) -> int:
         """Move episodes of instances that are no longer in the data to `stale.jsonl`.

@@ -19,7 +19,14 @@ import pytest
 
 import medhelm
 from medhelm import models
-from medhelm.errors import BudgetReached, MedhelmError, ModelError, PrivacyRefused, UsageError
+from medhelm.errors import (
+    BudgetReached,
+    MedhelmError,
+    ModelError,
+    PrivacyRefused,
+    RecordError,
+    UsageError,
+)
 from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.costs import Ledger
@@ -32,6 +39,7 @@ from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
+from medhelm.store.appendlog import with_checksum, without_checksum
 from tests.quiz import command, environment
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
@@ -333,6 +341,26 @@ def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
     log = Slow(tmp_path)
     asyncio.run(work(log))
     assert not log.is_open and log.log_path.exists()
+
+
+def test_a_judges_log_of_a_later_version_is_refused_before_the_model_is_asked(
+    tmp_path: Path,
+) -> None:
+    who = jury(judge("j/a"), quorum=1)
+    run(tmp_path, who, max_instances=2)
+    (path,) = grade_logs(tmp_path)
+    body = without_checksum(path.read_bytes().splitlines()[-1])
+    assert body is not None
+    # longer than what is read of the end at first
+    later = body.replace(b'"schema":1', b'"schema":2').replace(
+        b'"reply":"', b'"reply":"' + b"x" * 99999
+    )
+    path.write_bytes(path.read_bytes() + with_checksum(later))
+    answers = path.parents[2] / "responses.jsonl"
+    before = answers.read_bytes()
+    with pytest.raises(RecordError, match=r"grades\.jsonl has schema 2, this medhelm reads 1"):
+        run(tmp_path, who, max_instances=4)
+    assert answers.read_bytes() == before
 
 
 @pytest.mark.slow
