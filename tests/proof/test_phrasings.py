@@ -115,18 +115,15 @@ def test_of_many_instances_a_part_is_tried_that_does_not_hang_on_their_order(
     assert first == second[::-1] and 8 <= len(first) <= 35
 
 
-def is_read(benchmark: Benchmark) -> bool:
-    """Return whether an answer is read out of one reply: not judged, not made of many calls."""
-    return benchmark.answer != "text" and "jury" not in benchmark.metrics
-
-
 def test_every_benchmark_whose_answer_is_read_is_tried_in_a_dozen_wordings(
     registry: Registry,
 ) -> None:
     tried = 0
     for benchmark in registry.benchmarks.values():
-        if not is_read(benchmark):
-            continue
+        if "jury" in benchmark.metrics:
+            continue  # judged: nothing is read out of the answer
+        if registry.protocol(benchmark.protocol).proofs is not None:
+            continue  # proved by whole episodes, which no wording of one answer makes
         names: Counter[str] = Counter()
         for instance in sample_instances(benchmark):
             found = list(phrasings_of(benchmark, instance))
@@ -161,16 +158,6 @@ def test_no_bundled_sample_is_read_wrongly(registry: Registry) -> None:
     for benchmark in registry.benchmarks.values():
         stored = read_manifest(benchmark, "sample")
         assert stored is not None
-        if is_read(benchmark):
+        if "jury" not in benchmark.metrics:
             assert stored.readings, benchmark.name
         assert {n: r.wrong for n, r in stored.readings.items() if r.wrong} == {}, benchmark.name
-
-
-def test_an_option_that_is_the_letter_of_another_is_not_tried_by_its_text(tmp_path: Path) -> None:
-    """MedQA has the options B, C, D and E under the letters A to D: the reply B is option B."""
-    lettered = Instance(id="x", choices=("B", "C", "D", "E"), references=("A",))
-    own = Instance(id="y", choices=("A", "B", "C", "D"), references=("A",))
-    bench = choice_bench(tmp_path).benchmark
-    names = {one.id: {p.name for p in phrasings_of(bench, one)} for one in (lettered, own)}
-    assert "text_alone" in names["y"] - names["x"]
-    assert "sentence" in names["x"]

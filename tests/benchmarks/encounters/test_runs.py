@@ -1,0 +1,201 @@
+"""Encounters in runs: against a server that plays every role, with faults, kills and one slot."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import ModelSpec, evaluate
+from medhelm.errors import PrivacyRefused
+from medhelm.schema.run import JurySpec, RunRecord
+from medhelm.store import records, runlog
+from tests.benchmarks.encounters.players import TURNS, reply
+from tests.quiz import command, environment
+from tests.server import Faults, FaultServer, serve_in_thread
+
+PLUGIN = Path(__file__).parent / "stage_plugin.py"
+ROOT = Path(__file__).parents[3]
+ROLES = ("clinician", "patient", "controller")
+CALLS = dict.fromkeys(ROLES, TURNS)
+"""Of one encounter: in each turn something is said, and something is ordered or a state is ended."""
+
+
+def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
+    return ModelSpec(
+        name=f"lab/{name}", model=name, base_url=server.base_url, timeout_s=2.0, **more
+    )
+
+
+def run(server: FaultServer, folder: Path, **more: Any) -> None:
+    limit = more.pop("limit", None)
+    evaluate(
+        model(server, "clinician", max_concurrency=limit),
+        "stage",
+        data="sample",
+        cast={role: model(server, role, max_concurrency=limit) for role in ROLES[1:]},
+        jury=JurySpec(
+            name="judges", quorum=1, judges=(model(server, "judge", max_concurrency=limit),)
+        ),
+        results_dir=folder,
+        plugins=str(PLUGIN),
+        **more,
+    )
+
+
+def record(folder: Path) -> RunRecord:
+    (grading,) = records.find_gradings(folder)
+    return records.read_record(grading)
+
+
+def stored(folder: Path) -> list[Any]:
+    (own,) = records.find_runs(folder)
+    return [*runlog.read_episodes(own, records.read_plan(own))]
+
+
+def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path) -> None:
+    with serve_in_thread(by_body=reply) as server:
+        run(server, tmp_path, repeats=2)
+        sent = server.requests
+        run(server, tmp_path, repeats=2)
+        assert server.requests == sent == 8 * (sum(CALLS.values()) + 1)
+    episodes = stored(tmp_path)
+    assert {e.ending for e in episodes} == {"completed"} and len(episodes) == 8
+    assert Counter(c.role for e in episodes for c in e.calls) == {
+        r: 8 * n for r, n in CALLS.items()
+    }
+    found = record(tmp_path)
+    # by the judge's rule: "ill", "infusion", "fluids" and "respect" - the last is never said
+    assert {r.metric: round(r.value or 0, 4) for r in found.results} == {
+        "encounter_completion": 0.75,
+        "encounter_pooled": 0.75,
+        "encounter_competency_mean": round(2 / 3, 4),
+        "encounter_competency_case_mean": round(2 / 3, 4),
+    }
+    assert found.usage.requests == 8 * TURNS
+    assert {p.role: p.usage.requests for p in found.parties} == {"patient": 48, "controller": 48}
+    assert found.judges[0].usage.requests == 8
+
+
+@pytest.mark.parametrize("limit", [1])
+def test_all_roles_and_the_judge_at_one_slot_never_wait_for_ever(
+    tmp_path: Path, limit: int
+) -> None:
+    with serve_in_thread(by_body=reply) as server:
+        run(server, tmp_path, limit=limit)
+        assert server.in_flight_max == 1
+    assert {e.ending for e in stored(tmp_path)} == {"completed"}
+
+
+def test_faults_of_the_endpoint_change_no_result(tmp_path: Path) -> None:
+    with serve_in_thread(by_body=reply) as server:
+        run(server, tmp_path / "clean", repeats=3)
+    kinds = ("429", "429_retry_after", "500", "drop", "truncated")
+    with serve_in_thread(by_body=reply, faults=Faults(rate=0.1, kinds=kinds)) as server:
+        run(server, tmp_path / "faults", repeats=3)
+        assert server.requests > 12 * sum(CALLS.values())
+    clean, faulty = record(tmp_path / "clean"), record(tmp_path / "faults")
+    assert clean.results == faulty.results
+
+    def plain(folder: Path) -> list[Any]:
+        return sorted((e.instance_id, e.repeat, e.ending, e.state) for e in stored(folder))
+
+    assert [x[:3] for x in plain(tmp_path / "clean")] == [x[:3] for x in plain(tmp_path / "faults")]
+    assert [x[3] for x in plain(tmp_path / "clean")] == [x[3] for x in plain(tmp_path / "faults")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [15, 50])
+def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, after: int) -> None:
+    given = {
+        "model": "openai/clinician",
+        "cast.patient": "openai/patient",
+        "cast.controller": "openai/controller",
+        "benchmark": "stage",
+        "data": "sample",
+        "jury": "offline",
+        "plugins": f"[{PLUGIN}]",
+        "results_dir": tmp_path,
+        "model.max_concurrency": 3,
+    }
+    with serve_in_thread(by_body=reply, latency_s=0.02) as server:
+        for role in ("model", "cast.patient", "cast.controller"):
+            given[f"{role}.base_url"] = server.base_url
+        argv = command("run", *(f"{k}={v}" for k, v in given.items()))
+        env = environment({"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"})
+        process = subprocess.Popen(argv, env=env, stdout=-3, stderr=-3)
+        while server.requests < after:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (own,) = records.find_runs(tmp_path)
+        held = (own / "responses.jsonl").read_bytes().count(b'"call":')
+        while server.in_flight:
+            time.sleep(0.005)
+        before = server.requests
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert 0 < held <= after
+        assert server.requests - before == 4 * sum(CALLS.values()) - held
+    assert {e.ending for e in stored(tmp_path)} == {"completed"}
+
+
+def test_a_private_case_goes_to_no_role_that_may_not_have_it(tmp_path: Path) -> None:
+    """Each role and the judge is checked before the first request; no packet leaves."""
+    text = PLUGIN.read_text().replace("redistributable=True", 'data_class="private"')
+    plugin = tmp_path / "private_plugin.py"
+    text = re.sub(r"Path\(__file__\).parent", f"Path({str(PLUGIN.parent)!r})", text)
+    plugin.write_text(text)
+    with serve_in_thread(by_body=reply) as server:
+        local = {"endpoint_class": "local"}
+        for blamed in ("clinician", "patient", "controller", "judge"):
+            specs = {
+                name: model(server, name, **({} if name == blamed else local))
+                for name in (*ROLES, "judge")
+            }
+            with pytest.raises(PrivacyRefused, match=f"lab/{blamed}"):
+                evaluate(
+                    specs["clinician"],
+                    "stage",
+                    data="sample",
+                    cast={role: specs[role] for role in ROLES[1:]},
+                    jury=JurySpec(name="j", quorum=1, judges=(specs["judge"],)),
+                    results_dir=tmp_path / "results",
+                    plugins=str(plugin),
+                )
+        assert server.requests == 0
+
+
+def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Path) -> None:
+    def by_case(body: Any) -> str:
+        """Number 1 has a clinician in prose; of number 3 the patient answers in prose."""
+        first = body["messages"][0]["content"]
+        if "Number 1" in first:
+            return "I would ask how long."
+        if body["model"] == "clinician" and "Number 3" in first:
+            return reply(body).replace("How long", "THREE how long")
+        if "THREE" in body["messages"][-1]["content"] or "THREE" in json.dumps(
+            body["messages"][:2]
+        ):
+            return "prose" if body["model"] == "patient" else reply(body)
+        return reply(body)
+
+    with serve_in_thread(by_body=by_case) as server:
+        run(server, tmp_path)
+    rows = {e.instance_id: e for e in stored(tmp_path)}
+    assert rows["art0/scenario1"].ending == "clinician_unreadable"
+    assert [c.attempt for c in rows["art0/scenario1"].calls] == [0, 1, 2]
+    assert (rows["art1/scenario1"].ending, rows["art1/scenario1"].finish) == (
+        "patient_failed",
+        "error",
+    )
+    result = record(tmp_path).results[0]
+    assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
+    assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
