@@ -95,7 +95,7 @@ def _text(row: Row, column: str) -> str:
     """Return a cell in one line, empty where there is none; raises DataError."""
     cell = "" if row[column] is None else row[column]
     if not isinstance(cell, str):
-        raise DataError(f"{column} is no text")
+        raise DataError(f"{column} is not text")
     return " ".join(cell.split())
 
 

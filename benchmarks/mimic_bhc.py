@@ -46,7 +46,7 @@ def read_lines(path: Path) -> Iterator[Row]:
                 raise DataError(f"{where}: not a JSON object on one line")
             for name in COLUMNS[1:]:
                 if not isinstance(row.get(name), str | None):
-                    raise DataError(f"{where}: {name} is no text")
+                    raise DataError(f"{where}: {name} is not text")
             yield {
                 "note_id": "",
                 "input": row.get("input") or "",

@@ -94,7 +94,7 @@ def read_codes(path: Path) -> Iterator[tuple[str, int, str]]:
         elif not is_code(code):
             fault = "icd_code has not the form of an ICD-10 code"
         elif not place.isdecimal():
-            fault = "seq_num is no number"
+            fault = "seq_num is not a number"
         if fault:
             raise DataError(f"{path.name}, row {number}: {fault}")
         yield stay, int(place), code

@@ -62,7 +62,7 @@ def _build(site: Path) -> Build:
     found = read_build(site)
     if found is None:
         raise UsageError(
-            f"{site} is no built site: it has no build.json; `medhelm leaderboard build` makes one"
+            f"{site} is not a built site: it has no build.json; `medhelm leaderboard build` makes one"
         )
     return found
 

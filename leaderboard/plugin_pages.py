@@ -134,7 +134,7 @@ def _by_call(episode: Episode) -> Iterator[tuple[str, str]]:
 
 
 class PluginDetails:
-    """What is shown of the instances and answers of one benchmark whose text is published."""
+    """Shows the instances and answers of one benchmark whose text is published."""
 
     def __init__(self, pages: Iterable[Page], transcript: Transcript | None = None) -> None:
         self._pages = tuple(pages)

@@ -34,7 +34,7 @@ class _Listing:
         build = read_build(self._site)
         if build is None:
             raise UsageError(
-                f"{self._site} is no built site: it has no build.json; "
+                f"{self._site} is not a built site: it has no build.json; "
                 f"`medhelm leaderboard build --out {self._site}` makes one"
             )
         self._files: Collection[str] = build.files

@@ -87,7 +87,7 @@ def _letters(instance: Instance) -> tuple[str, ...]:
     for reference in _references(instance):
         if len(reference) != 1 or reference not in allowed:
             raise DataError(
-                f"instance {instance.id!r} has choices and a reference that is no letter of "
+                f"instance {instance.id!r} has choices and a reference that is not a letter of "
                 f"{', '.join(allowed)}; to_instance must give option letters as references"
             )
     return _references(instance)

@@ -310,7 +310,7 @@ def check_completeness() -> Iterator[str]:
 def _check_settings(page: str, table: list[list[str]], known: dict[str, object]) -> Iterator[str]:
     said = {spans(row[0])[0]: row[1] for row in table}
     for key in sorted(known.keys() ^ said.keys()):
-        yield f"{page}: {key} {'is not there' if key in known else 'is no setting'}"
+        yield f"{page}: {key} {'is not there' if key in known else 'is not a setting'}"
     for key, cell in said.items():
         literal = re.fullmatch(r"`([^`]+)`", cell)
         if literal and key in known and yaml.safe_load(literal[1]) != known[key]:

@@ -372,7 +372,11 @@ REPLACED = {
     ("docs/commands.md", "| `seed` | `0` |", "| `seed` | `1` |"): "the default of seed is 0",
     ("docs/commands.md", "| `repeats` |", "| `repeat` |"): "repeats is not there",
     ("docs/commands.md", "| 7 |", "| 8 |"): "exit codes are",
-    ("docs/models.md", "| `model.weights` |", "| `model.weight` |"): "model.weight is no setting",
+    (
+        "docs/models.md",
+        "| `model.weights` |",
+        "| `model.weight` |",
+    ): "model.weight is not a setting",
     ("docs/models.md", "`TOGETHER_API_KEY`", "a variable"): "TOGETHER_API_KEY is not named",
     ("docs/models.md", "| `empty` | nothing", "| `empty` | words"): "table of baselines lacks",
     ("docs/statistics.md", "`mde_median`", "the median"): "column mde_median (mde)",

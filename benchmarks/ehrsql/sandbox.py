@@ -92,7 +92,7 @@ class Sandbox:
         try:
             size = len(sql.encode())
         except UnicodeEncodeError:
-            return QueryResult(status="failed", detail="the query is no Unicode text")
+            return QueryResult(status="failed", detail="the query is not Unicode text")
         if size > self.limits.query_bytes:
             detail = f"a query of more than {self.limits.query_bytes} bytes"
             return QueryResult(status="too large", detail=detail)

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             if getattr(args, name):
                 raise UsageError(f"--{name.replace('_', '-')} belongs to --table low_agreement")
     form = chosen_format(args.format, args.out)
-    chosen = settings(args)  # refuses what is no setting before files are read
+    chosen = settings(args)  # refuses what is not a setting before files are read
     emit(_tables(args, _read(args)[0], chosen), form, args.out)
     return 0
 

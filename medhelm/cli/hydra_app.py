@@ -43,7 +43,7 @@ def call_hydra(
         except HydraException as e:
             raise _translate(e, names) from None
         except YAMLError as e:
-            raise UsageError(f"a config file is no YAML: {' '.join(str(e).split())}") from None
+            raise UsageError(f"a config file is not YAML: {' '.join(str(e).split())}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{_not_utf8(own_folders(asked))}: a config file is UTF-8") from None
         except (OmegaConfBaseException, UserWarning, ValueError) as e:

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the files, print the next commands and return 0. Nothing is overwritten."""
     name = args.name
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name: write snake_case, a-z, 0-9 and _")
+        raise UsageError(f"{name!r} is not a name: write snake_case, a-z, 0-9 and _")
     if owner := _owner(args.kind, name):
         raise UsageError(
             f"the {args.kind} {name!r} is there already, defined in {owner}; choose another name"

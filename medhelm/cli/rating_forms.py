@@ -1,4 +1,4 @@
-"""What `medhelm agreement` compares besides ratings of answers: forms of it that plugins bring."""
+"""Forms of `medhelm agreement` that plugins bring, besides that of ratings of answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from medhelm.errors import UsageError
 
 RATINGS, SHEET = "ratings", "--template"
-"""What an option goes with: files of ratings, or a sheet to rate on."""
+"""Names what an option goes with: files of ratings, or a sheet to rate on."""
 MIN_COMMON = 5
 
 

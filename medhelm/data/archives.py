@@ -48,7 +48,7 @@ def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> Non
     except (*DAMAGED, OSError) as e:
         if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):  # of places and streams
             raise
-        raise DataError(f"{archive.name} is no whole zip archive ({type(e).__name__})") from None
+        raise DataError(f"{archive.name} is not a whole zip archive ({type(e).__name__})") from None
 
 
 def _parent(member: zipfile.ZipInfo) -> PurePosixPath:

@@ -238,7 +238,7 @@ class _Download:
     ) -> None:
         if urlsplit(source.url).scheme not in ("http", "https"):
             raise PluginError(
-                f"benchmark {benchmark.name!r}: {source.url} is no http or https address"
+                f"benchmark {benchmark.name!r}: {source.url} is not an http or https address"
             )
         self._benchmark, self._source = benchmark.name, source
         self._command = fetch_command(benchmark.name, root)

@@ -23,7 +23,7 @@ _LEVELS = (0.0, 0.5, 1.5, 3.0)
 _ENOUGH = 5.0
 """The least evidence for an answer that no rule finds."""
 _AHEAD = 1.5
-"""How far it has to be ahead of all other values."""
+"""Sets how far it has to be ahead of all other values."""
 
 
 @dataclass

@@ -200,7 +200,7 @@ CLOSE = re.compile(
 )
 """All that follows such a value."""
 ALL = re.compile(r"\s{0,2}(?:points?|%)?[\s.!)\]}\"']{1,4}")
-"""What may follow a value that is all of a sentence."""
+"""Matches what may follow a value that is all of a sentence."""
 LED = re.compile("[=\u2248\u2192]\\s{0,2}$")
 OPERATION = re.compile(
     r"[\d)]\s?[a-z]{0,5}\s?[-+*/\u00d7\u2212]\s?[\d(]|\b(?:plus|minus|add(?:ing|ed)?|subtract(?:ing|ed)?)\b",

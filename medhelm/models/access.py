@@ -173,7 +173,7 @@ def _server_url(name: str, provider: Provider, base: str) -> str:
     # The text itself stays out of these messages: a mistyped URL may hold a password.
     if bad:
         raise ModelError(
-            f"model {name!r}: base_url is no http or https address; give one"
+            f"model {name!r}: base_url is not an http or https address; give one"
             " like http://localhost:8000/v1"
         )
     parts = urlsplit(_base_address(provider, base))

@@ -103,7 +103,7 @@ def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{place} is no YAML{line}") from None
+        raise UsageError(f"{place} is not YAML{line}") from None
     if not isinstance(values, dict):
         raise UsageError(f"{place} must hold keys and values of a model")
     return values

@@ -122,7 +122,7 @@ class Ledger:
     def __init__(self, cap_usd: float | None = None, cap_tokens: int | None = None) -> None:
         for unit, cap in (("USD", cap_usd), ("tokens", cap_tokens)):
             if cap is not None and not (math.isfinite(cap) and cap > 0):
-                raise UsageError(f"a cap of {cap} {unit} is no budget: give a positive number")
+                raise UsageError(f"a cap of {cap} {unit} is not a budget: give a positive number")
         self.cap_usd, self.cap_tokens = cap_usd, cap_tokens
         self.spent_usd, self.spent_tokens = 0.0, 0
         self.reserved_usd, self.reserved_tokens = 0.0, 0

@@ -52,7 +52,7 @@ class Command(NamedTuple):
     owner: str = ""
     """The plugin that brings it; empty for those of medhelm."""
     takes_forms: bool = False
-    """Whether plugins may add forms of it, which are chosen by an option."""
+    """True if plugins may add forms of it, which are chosen by an option."""
 
     @property
     def name(self) -> str:

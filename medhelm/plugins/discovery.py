@@ -82,7 +82,9 @@ def import_file(path: Path) -> ModuleType:
     name = f"medhelm_plugin_{path.stem}_{tag}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise PluginError(f"plugin {path} is no Python file; plugins=[PATH.py] takes .py and .yaml")
+        raise PluginError(
+            f"plugin {path} is not a Python file; plugins=[PATH.py] takes .py and .yaml"
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -134,7 +134,7 @@ class _StrictLoader(yaml.SafeLoader):
             if any(key.value == other.value for other in keys[:place]):
                 raise _WrongKey(key.value, key.start_mark.line + 1, "stands there twice")
             if isinstance(key, yaml.ScalarNode) and key.tag not in _KEY_TAGS:
-                why = "is no name (decimals have a point, not a comma)"
+                why = "is not a name (decimals have a point, not a comma)"
                 raise _WrongKey(key.value, key.start_mark.line + 1, why)
         found: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return found

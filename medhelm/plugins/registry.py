@@ -282,7 +282,7 @@ class _Found:
     values: list[tuple[str, Any, str]] = field(default_factory=list)
     """Kind, value, and the file that brings it."""
     has_tables: bool = False
-    """Whether it brings tables, too, which are found without the rest (`tables.known_tables`)."""
+    """True if it brings tables, too, which are found without the rest (`tables.known_tables`)."""
 
     def __bool__(self) -> bool:
         return bool(self.values or self.has_tables)

@@ -148,7 +148,7 @@ def _nearest(message: str) -> str:
     text, _, place = message.partition(" - at ")
     if place.startswith("`key` in"):
         level = place.removeprefix("`key` in ").strip("`$.")
-        return f'{level}: a key is no text; put it in quotes ("yes", not yes)'
+        return f'{level}: a key is not text; put it in quotes ("yes", not yes)'
     level = place.strip("`$.")
     if "unknown field" in text:
         name = text.split("`")[1]

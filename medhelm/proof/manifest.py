@@ -92,7 +92,7 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
     path = manifest_path(benchmark)
     if not Path(benchmark.origin).is_file():
         raise UsageError(
-            f"{benchmark.name}: no manifest is written, {benchmark.origin or 'its plugin'} is no file"
+            f"{benchmark.name}: no manifest is written, {benchmark.origin or 'its plugin'} is not a file"
         )
     before = _read(benchmark) or _Manifest(schema=SCHEMA, benchmark=benchmark.name)
     after = msgspec.structs.replace(before, **{data: facts})

@@ -37,13 +37,13 @@ class Ask(TypingProtocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleTerms:
-    """How the model of one role is asked."""
+    """Sets how the model of one role is asked."""
 
     max_output_tokens: int
     sampling: Sampling = Sampling()
     system_prompt: str | None = None
     json_schema: bool = False
-    """Whether its endpoint holds answers to a JSON Schema that a request carries."""
+    """True if its endpoint holds answers to a JSON Schema that a request carries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +154,9 @@ class Protocol:
     budgets: Mapping[str, int] = field(default_factory=dict)
     """Output tokens of one call of the roles but the first, whose budget is the benchmark's."""
     is_one_call: bool = False
-    """Whether every episode is one call to the first role: one line of the log holds it."""
+    """True if every episode is one call to the first role: one line of the log holds it."""
     sends_schema: bool = False
-    """Whether requests carry a JSON Schema where the endpoint takes one."""
+    """True if requests carry a JSON Schema where the endpoint takes one."""
 
     def __post_init__(self) -> None:
         """Refuse a role without a budget; raises ValueError."""

@@ -1,4 +1,4 @@
-"""How the scores of instances make the value of a run: a function of named sums.
+"""Aggregations make the value of a run of the scores of instances: functions of named sums.
 
 A score brings summands by name. They are summed over instances, or over those that a bootstrap
 draws, and one function makes the value of the sums.

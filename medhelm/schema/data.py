@@ -101,7 +101,7 @@ class Instance(
     turns: tuple[Turn, ...] = ()
     """A conversation that the model is to continue, sent turn by turn in place of a template."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
-    """What only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
+    """Holds what only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
     files is that of the first one, whose stored instances are found by their JSON."""
 
 
@@ -186,7 +186,7 @@ class Phrasing:
 
 @dataclass(frozen=True)
 class Items:
-    """How embedded baselines read and answer instances that ask of several items which are right."""
+    """Lets embedded baselines read and answer instances that ask of several items which are right."""
 
     texts: Callable[[Instance], Sequence[str]]
     """The items of an instance as a model is shown them."""
@@ -230,7 +230,7 @@ class Benchmark:
     """Replies by which the reading of answers is tried, for forms of answers other than choices,
     numbers and label sets; None: those of `answer`."""
     items: Items | None = None
-    """How a rule answers where an instance asks of several items which are right; None: one answer."""
+    """Lets rules answer an instance that asks of several items which are right; None: one answer."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
     reference_part: str = ""

@@ -100,7 +100,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an instance became: what was sent, what came back, and how it ended.
+    """Holds what an instance became: what was sent, what came back, and how it ended.
 
     Of a protocol with one call for each instance `messages` and `response` are that call, and `calls`
     is empty. Of any other, `response` is the answer that metrics read, with what the model under test

@@ -166,7 +166,7 @@ class Party(
     served_models: dict[str, int]
     """Model ids and fingerprints as served, with counts; more than one means drift."""
     is_grader: bool = False
-    """Whether it graded answers, and took no part in the episodes."""
+    """True if it graded answers, and took no part in the episodes."""
     ends: dict[str, int] = {}
     """Counts a grader's judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
 

@@ -46,7 +46,7 @@ def is_answered(response: _Head | Response) -> bool:
 
 
 class _Line(msgspec.Struct):
-    """What any line says of itself: of an episode in one line, or of one in many (see `calls`)."""
+    """Holds what any line says of itself: of an episode in one line, or of one in many (see `calls`)."""
 
     schema: int
     instance: msgspec.Raw = msgspec.Raw()
@@ -324,7 +324,7 @@ def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
-"""How the lines of an episode of many calls begin."""
+"""Begins the lines of an episode of many calls."""
 
 
 def _superseded(log: Path) -> Set[int]:

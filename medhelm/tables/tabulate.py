@@ -251,7 +251,7 @@ def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
         | {"model": m, "status": _status(study, panel, m)}
         for m in ordered
     ]
-    missing = [m for m in study.models if m not in found]
+    missing = [m for m in study.models if m not in found and m in study.contenders]
     return rows + [
         shared
         | {"model": m, "status": "not graded" if panel.unfit.get(m) == NOT_GRADED else "missing"}

@@ -313,7 +313,7 @@ def test_mimic_bhc_mistakes_are_named(tmp_path: Path) -> None:
     write_bhc_lines(tmp_path, [[1]])
     assert "line 1: not a JSON object" in refusal("mimic_bhc", tmp_path, "release_1_0")
     write_bhc_lines(tmp_path, [{"input": "a", "target": "b"}, {"input": 4, "target": "b"}])
-    assert "line 2: input is no text" in refusal("mimic_bhc", tmp_path, "release_1_0")
+    assert "line 2: input is not text" in refusal("mimic_bhc", tmp_path, "release_1_0")
     write_bhc_lines(tmp_path, []).write_text('{"input": "a"\n')
     assert refusal("mimic_bhc", tmp_path, "release_1_0") == (
         "mimic_bhc: mimic_iv_bhc.json, line 1: not a JSON object on one line"

@@ -136,7 +136,7 @@ def test_damaged_passages(cell: object) -> None:
         ({"Difficulty Level": None}, "Difficulty Level is none of"),
         ({"Ground Truth": " "}, "Question or Ground Truth is empty"),
         ({"Question": ""}, "Question or Ground Truth is empty"),
-        ({"Question": 4}, "Question is no text"),
+        ({"Question": 4}, "Question is not text"),
         ({"shown": "both"}, "shown is none of true, hallucinated"),
     ],
 )

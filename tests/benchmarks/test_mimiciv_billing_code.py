@@ -153,7 +153,7 @@ def test_a_missing_column(tmp_path: Path, table: int, column: str) -> None:
         (["1", "5", "1", "I10", "11"], "row 2: icd_version is none of 9, 10"),
         (["1", "5", "1", "hypertension", "10"], "row 2: icd_code has not the form of an ICD-10"),
         (["1", "5", "1", "", "10"], "row 2: icd_code has not the form of an ICD-10"),
-        (["1", "5", "first", "I10", "10"], "row 2: seq_num is no number"),
+        (["1", "5", "first", "I10", "10"], "row 2: seq_num is not a number"),
         (["1", "5", "1", "I10"], "row 2: 4 cells, the header has 5"),
     ],
 )

@@ -284,7 +284,7 @@ def test_new_never_overwrites_and_wants_a_usable_name(shell: Shell, tmp_path: Pa
     shell.error("new", "benchmark", "other", code=2)
     assert not (tmp_path / "other.py").exists()
     for name in ("Ward-Round", "1st", "../up", ""):
-        assert "is no name" in shell.error("new", "metric", name, code=2)
+        assert "is not a name" in shell.error("new", "metric", name, code=2)
 
 
 def test_new_refuses_a_name_that_is_taken_and_says_by_which_file(

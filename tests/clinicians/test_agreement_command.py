@@ -599,11 +599,11 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
     "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
     "above the scale": (
         [["A", *LEAD, "w1", 3, 6, 3]],
-        "completeness is no whole number from 1 to 5",
+        "completeness is not a whole number from 1 to 5",
     ),
     "below the scale": ([["A", *LEAD, "w1", 0, 3, 3]], "row 1: accuracy"),
-    "half a point": ([["A", *LEAD, "w1", 3, 3, "3.5"]], "clarity is no whole number"),
-    "no number": ([["A", *LEAD, "w1", 3, 3, "good"]], "clarity is no whole number"),
+    "half a point": ([["A", *LEAD, "w1", 3, 3, "3.5"]], "clarity is not a whole number"),
+    "no number": ([["A", *LEAD, "w1", 3, 3, "good"]], "clarity is not a whole number"),
     "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is empty; rate all of"),
     "no rater": ([["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
     "a rater twice": (

@@ -117,7 +117,7 @@ def test_a_changed_folder_is_told_and_never_deleted(server: Server, tmp_path: Pa
     [
         (packed(FILES | {"B.txt": "moved"}), "the source has changed, nothing was stored"),
         (packed(FILES, folder="elsewhere"), "in.zip holds no file of the folder notes/in"),
-        (b"<html>", "in.zip is no whole zip archive (BadZipFile)"),
+        (b"<html>", "in.zip is not a whole zip archive (BadZipFile)"),
     ],
 )
 def test_a_wrong_archive_leaves_nothing(

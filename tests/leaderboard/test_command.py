@@ -69,7 +69,7 @@ def test_diff_of_the_same_build_is_empty(
     assert run_command(["leaderboard", "diff", str(two[0]), str(two[1]), "--format", "csv"]) == 0
     assert capsys.readouterr().out.startswith("change,scoring,benchmark,model")
     assert run_command(["leaderboard", "diff", str(two[0]), str(two[0].parent)]) == 2
-    assert "is no built site" in capsys.readouterr().err
+    assert "is not a built site" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_a_port_in_use_and_a_folder_without_a_site(site: Path, tmp_path: Path) -
             open_server(site, taken.getsockname()[1])
     with pytest.raises(UsageError, match="cannot be used"):
         open_server(site, 99_999)
-    with pytest.raises(UsageError, match="is no built site"):
+    with pytest.raises(UsageError, match="is not a built site"):
         open_server(tmp_path, 0)
 
 

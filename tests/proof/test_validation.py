@@ -513,7 +513,7 @@ def test_nothing_is_pinned_that_has_failed_or_has_no_file(tmp_path: Path) -> Non
     assert bench.validate(Same(wrong_for=("i0",)), update=True).manifest == ""
     assert not manifest_path(bench.benchmark).exists()
     bench.benchmark = replace(bench.benchmark, origin="acme_plugin")
-    assert "acme_plugin is no file" in only(bench.validate(update=True)).message
+    assert "acme_plugin is not a file" in only(bench.validate(update=True)).message
 
 
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:

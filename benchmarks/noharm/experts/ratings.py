@@ -147,7 +147,7 @@ def _rows(
         )  # 8,0 as some spreadsheets write it
         if cells["rating"] and rating not in _SCALE:
             raise DataError(
-                f"{where}: the rating of {case.code}, action {cells['action']}, is no whole number "
+                f"{where}: the rating of {case.code}, action {cells['action']}, is not a whole number "
                 "from 1 to 9; leave it empty where an expert does not rate"
             )
         rater = guard(cells.get("rater", path.stem))

@@ -100,7 +100,7 @@ def read_guideline(path: Path, name: str = "") -> Guideline:
     except OSError as e:
         raise DataError(f"--guideline {path}: {why(e)}") from None
     if raw.startswith(b"%PDF") or raw.startswith(b"PK\3\4"):
-        raise DataError(f"--guideline {path} is no text: save it as plain text or Markdown first")
+        raise DataError(f"--guideline {path} is not text: save it as plain text or Markdown first")
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").strip()
     except UnicodeDecodeError as e:

@@ -234,7 +234,7 @@ def _hidden_faults(case: Case) -> Iterator[str]:
         texts.append((f"action {action.id[:20]!r}, field references", action.references))
     for where, parts in texts:
         for found in filter(None, map(hidden_character, parts)):
-            yield f"{where}: {found} is no text that can be seen; take it out"
+            yield f"{where}: {found} is not text that can be seen; take it out"
 
 
 def circle(links: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def _items(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
             raise DataError(f"cannot read the key {path}: {why(e)}") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             if key:
-                raise DataError(f"{path} is no key that `medhelm agreement` wrote") from None
+                raise DataError(f"{path} is not a key that `medhelm agreement` wrote") from None
     return found
 
 
@@ -148,7 +148,7 @@ def composite(rating: Rating, rubric: Rubric) -> float | None:
         value = whole_number(text)
         if value is None or not rubric.minimum <= value <= rubric.maximum:
             raise DataError(
-                f"{rating.where}: {name} is no whole number from {rubric.minimum} to "
+                f"{rating.where}: {name} is not a whole number from {rubric.minimum} to "
                 f"{rubric.maximum}"
             )
     if not rating.rater:

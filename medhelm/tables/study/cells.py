@@ -236,7 +236,7 @@ class _Rows:
         for name, grown in self._columns.items():
             column = numbers(batch.column(name))
             if name != "value" and column.dtype.kind == "f":
-                raise ValueError(f"{name} is no whole number in every row")
+                raise ValueError(f"{name} is not a whole number in every row")
             grown += column[is_own].astype(_PLAIN[name], copy=False).data
         is_there = ~np.isnan(numbers(batch.column("value")))
         self._add_sums(batch, is_own & is_there)

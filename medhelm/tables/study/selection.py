@@ -170,7 +170,7 @@ def _age(run: GradedRun) -> tuple[str, int]:
 def _newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
     """Return one grading of each run: grading again takes the place of what was there.
 
-    A run is its folder: gradings may name its model differently, which is no second model.
+    A run is its folder: gradings may name its model differently, which is not a second model.
     """
     newest: dict[Path, GradedRun] = {}
     for run in sorted(runs, key=_age):

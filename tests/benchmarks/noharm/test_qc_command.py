@@ -288,7 +288,7 @@ def test_too_few_cases_neither_pass_nor_fail(
         (
             b'"text": "Start apixaban',
             b'"text": "Start\\u0007 apixaban',
-            "action 'a9', field text: U+0007 at character 6 is no text that can be seen",
+            "action 'a9', field text: U+0007 at character 6 is not text that can be seen",
         ),
         (
             b'"vignette": "A 74',
