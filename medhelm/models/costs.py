@@ -231,7 +231,8 @@ class Ledger:
         self.reserved_usd = self.reserved_usd - held.usd if self.open else 0.0
         self.spent_tokens += tokens
         self.spent_usd += usd
-        self.changed()
+        if self._watchers:
+            self.changed()
 
 
 def _is_free(spec: ModelSpec) -> bool:

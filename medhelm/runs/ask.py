@@ -234,9 +234,10 @@ class Asker:
         """`log`: None for an episode of one call, whose line is written when it has ended."""
         self.asked: set[str] = set()
         """Names of the calls that were asked for."""
-        self._open: set[asyncio.Task[Any]] = set()
+        self.open: set[asyncio.Task[Any]] = set()
         """Tasks of the protocol that wait for a response."""
-        self._is_over = False
+        self.is_over = False
+        """Whether there are no more calls to come."""
         self._idle: asyncio.Future[None] | None = None
         """Done when the last of the calls that a protocol left behind is."""
 
@@ -248,7 +249,7 @@ class Asker:
         Raises ValueError where a protocol asks one call twice: each needs a name of its own. Only
         Stopped comes of a log that cannot be written, as no protocol goes on without it.
         """
-        if self._is_over:  # asked by a task that its protocol left behind
+        if self.is_over:  # asked by a task that its protocol left behind
             raise asyncio.CancelledError
         name = call_name(role, step, attempt)
         if name in self.asked:
@@ -260,12 +261,13 @@ class Asker:
             return stored.response
         task = asyncio.current_task()
         assert task is not None
-        self._open.add(task)
+        self.open.add(task)
         try:
             response = await self._desk.send(
                 self._models[role], request, self._live, is_rule=role in self._rules
             )
             self._keep(
+                name,
                 Call(
                     role=role,
                     step=step,
@@ -273,19 +275,19 @@ class Asker:
                     sent=sent,
                     messages=request.messages,
                     response=response,
-                )
+                ),
             )
         except MedhelmError as e:  # of the log
             raise Stopped(e) from None
         finally:
-            self._open.discard(task)
-            if self._idle is not None and not self._open:
+            self.open.discard(task)
+            if self._idle is not None and not self.open:
                 self._idle.set_result(None)
         return response
 
-    def _keep(self, call: Call) -> None:
+    def _keep(self, name: str, call: Call) -> None:
         if self._log is None:
-            self._episode.calls[call_name(call.role, call.step, call.attempt)] = call
+            self._episode.calls[name] = call
             return
         self.begin(self._log)
         self._log.append_part(self._episode.called(call))
@@ -296,15 +298,14 @@ class Asker:
             log.append_part(self._episode.begun())
 
     async def end(self, *, is_cancelled: bool = False) -> None:
-        """Take no more calls, and wait for those in flight: what they bring is kept.
+        """Wait for the calls in flight once it is over: what they bring is kept.
 
         A protocol that fails, or asks for several things at once and is stopped, may leave tasks
         behind. Those that still wait for a slot or for the budget are cancelled; with
         `is_cancelled` all are.
         """
-        self._is_over = True
-        for task in self._open if is_cancelled else self._open & self._desk.waiting:
+        for task in self.open if is_cancelled else self.open & self._desk.waiting:
             task.cancel()
-        if self._open:
+        if self.open:
             self._idle = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._idle)

@@ -7,7 +7,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +64,14 @@ class Stage:
         return not self.asked
 
     @cached_property
+    def is_foretold(self) -> bool:
+        """Return whether an episode begins only once the budget has room for all of it.
+
+        One of one call waits for the room of that call.
+        """
+        return not self.is_one_call and not self.is_embedded and self.desk.ledger.is_capped
+
+    @cached_property
     def terms(self) -> tuple[Terms, ...]:
         """Return the terms of each repeat."""
         return tuple(terms_of(self.protocol, self.spec, n) for n in range(self.spec.repeats))
@@ -81,7 +88,10 @@ async def conduct(
     episode: Episode | None = None
     try:
         with stage.desk.border():
-            async with _room(stage, instance, repeat, begun):
+            if stage.is_foretold:
+                async with stage.desk.room(*_forecast(stage, instance, repeat, begun)):
+                    episode = await _conduct(stage, instance, repeat, live, begun)
+            else:
                 episode = await _conduct(stage, instance, repeat, live, begun)
     finally:
         if live is not None:
@@ -89,15 +99,10 @@ async def conduct(
     return episode
 
 
-def _room(
+def _forecast(
     stage: Stage, instance: Instance, repeat: int, begun: OpenEpisode | None
-) -> AbstractAsyncContextManager[None]:
-    """Return what keeps an episode waiting until the budget has room for all of it.
-
-    One of one call waits for the room of that call; what has begun needs none that can be foretold.
-    """
-    if stage.is_one_call or stage.is_embedded or not stage.desk.ledger.is_capped:
-        return nullcontext()
+) -> tuple[float, int]:
+    """Return the USD and tokens that an episode is expected to need; 0 for one that has begun."""
     usd, tokens = 0.0, 0
     terms = stage.terms[repeat]
     for part in stage.protocol.forecast(stage.benchmark, instance, terms) if begun is None else ():
@@ -111,7 +116,7 @@ def _room(
         input_tokens, output_tokens = round(times * part.input_tokens), round(times * said)
         usd += upper_bound(input_tokens, output_tokens, spec.price) or 0.0
         tokens += input_tokens + output_tokens
-    return stage.desk.room(usd, tokens)
+    return usd, tokens
 
 
 async def _conduct(
@@ -182,7 +187,9 @@ async def answer_of(work: Awaitable[FinalAnswer], asker: Asker, whose: str) -> F
     except Exception as e:  # the boundary of a plugin: the other instances go on
         return FinalAnswer(finish="error", error=f"a defect of the {whose}: {place_of(e)}")
     finally:
-        await asker.end(is_cancelled=is_cancelled)
+        asker.is_over = True
+        if asker.open:
+            await asker.end(is_cancelled=is_cancelled)
 
 
 def response_of(
