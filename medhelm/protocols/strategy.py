@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol as TypingProtocol
 
-from medhelm.protocols.protocol import Ask
+from medhelm.protocols.protocol import Ask, Conduct
 from medhelm.schema.episode import Request, Response
 
 
@@ -32,12 +32,18 @@ class Strategy:
     """Raised whenever other requests are sent."""
     calls: int
     """The most calls that one request becomes, for estimates."""
-    answer: Callable[[AskRole, Request, str, int], Awaitable[Response]]
+    answer: Callable[[AskRole, Request, str, int], Awaitable[Response]] | None = None
     """(ask, request, step, attempt) -> response. The steps of its calls begin with the request's."""
+    around: Callable[[Conduct, str], Conduct] | None = None
+    """(conduct, role) -> conduct, for what needs whole episodes: `calls` of them, each of whose steps
+    begins with a name of its own. Calls of all roles are then made so often."""
     help: str = ""
 
     def over(self, own: str, ask: Ask) -> Ask:
         """Return an asker that answers for one role by the strategy, and for others as before."""
+        answer = self.answer
+        if answer is None:
+            return ask
 
         async def ask_own(request: Request, *, step: str, attempt: int = 0) -> Response:
             return await ask(own, request, step=step, attempt=attempt)
@@ -45,6 +51,6 @@ class Strategy:
         async def ask_any(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
             if role != own:
                 return await ask(role, request, step=step, attempt=attempt)
-            return await self.answer(ask_own, request, step, attempt)
+            return await answer(ask_own, request, step, attempt)
 
         return ask_any

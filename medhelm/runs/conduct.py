@@ -165,9 +165,12 @@ def keep_ended(
 async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Asker) -> FinalAnswer:
     """Return what the protocol makes of an instance. None of its calls is under way any more."""
     ask: Ask = asker
+    conduct = stage.protocol.conduct
     for role, strategy in stage.strategies.items():
         ask = strategy.over(role, ask)
-    work = stage.protocol.conduct(stage.benchmark, instance, stage.terms[repeat], ask)
+        if strategy.around is not None:
+            conduct = strategy.around(conduct, role)
+    work = conduct(stage.benchmark, instance, stage.terms[repeat], ask)
     return await answer_of(work, asker, "protocol")
 
 

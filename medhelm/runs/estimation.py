@@ -9,6 +9,7 @@ thinks before it answers, but never above the budget.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -255,8 +256,9 @@ class _Role:
         self._role, self._spec = role, run.players[role]
         self._seen = seen
         self.is_embedded = not reads_prompt(self._spec)
-        strategy = run.strategies.get(role)
-        self._times = strategy.calls if strategy else 1
+        own = run.strategies.get(role)
+        whole = [s.calls for s in run.strategies.values() if s.around is not None]
+        self._times = math.prod(whole) * (own.calls if own and own.around is None else 1)
         self._budget = terms_of(run.protocol, run.spec, 0).roles[role].max_output_tokens
         self.calls = self.tokens_in = self.tokens_out = 0.0
         self.calls_limit = self.tokens_in_limit = self.limit = 0
