@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from medhelm import Benchmark, Metric, ModelSpec, Protocol, Provider, hookimpl
+from medhelm import Benchmark, Metric, ModelSpec, Protocol, Provider, Strategy, hookimpl
 
 
 @hookimpl
@@ -48,3 +48,11 @@ def medhelm_models() -> list[ModelSpec]:
     from medhelm_benchmarks.encounters.rules import models
 
     return models()
+
+
+@hookimpl
+def medhelm_strategies() -> list[Strategy]:
+    """Return the strategies of a clinician."""
+    from medhelm_benchmarks.encounters.strategies import STRATEGIES
+
+    return [*STRATEGIES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -185,13 +186,11 @@ def play(
         roles={role: RoleTerms(max_output_tokens=500) for role in protocol.roles},
         settings={**protocol.settings, **settings},
     )
-    conducting = protocol.conduct(BENCHMARK, case, terms, ask).__await__()
-    try:
-        next(conducting)
-    except StopIteration as end:
-        answer: FinalAnswer = end.value
-    else:
-        raise AssertionError("an encounter waited for something else than a reply")
+
+    async def conduct() -> FinalAnswer:
+        return await protocol.conduct(BENCHMARK, case, terms, ask)
+
+    answer = asyncio.run(conduct())
     response = Response(
         instance_id=case.id, text=answer.text, finish=answer.finish, error=answer.error
     )

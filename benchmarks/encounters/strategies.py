@@ -1,0 +1,249 @@
+"""Strategies of a clinician: more calls for one turn, or more encounters for one case.
+
+Drafts never enter the history: what other roles and later turns see is the reply that was chosen. A
+strategy sees what the clinician sees and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from medhelm import (
+    Ask,
+    AskRole,
+    Benchmark,
+    FinalAnswer,
+    Instance,
+    Message,
+    Request,
+    Response,
+    Strategy,
+    Terms,
+)
+from medhelm.extract import visible_text
+from medhelm.protocols.parallel import together
+from medhelm.protocols.protocol import Conduct
+from medhelm.schema.episode import Sampling
+from medhelm_benchmarks.encounters.matches import words
+from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
+from medhelm_benchmarks.encounters.replies import ClinicianReply, Unreadable, read_reply
+
+CANDIDATES = 5
+TEMPERATURE = 0.8
+"""Of candidates; choosing, advising and voting go at the model's own."""
+SEEDS_APART = 1000
+
+CRITIC = (
+    "Here are {count} replies that you might give now, numbered from 1. Judge them as a critical "
+    "colleague would: safety, what is still missing, what comes too early. Choose the best one. Reply with "
+    'one JSON object and nothing else: {{"best": 1}}.'
+)
+
+
+def _warm(request: Request, n: int) -> Request:
+    """Return a request for the n-th candidate."""
+    seed = None if request.seed is None else request.seed + n * SEEDS_APART
+    values = msgspec.to_builtins(request.sampling) | {"temperature": TEMPERATURE}
+    return msgspec.structs.replace(request, sampling=msgspec.convert(values, Sampling), seed=seed)
+
+
+def _then(request: Request, *texts: str) -> Request:
+    """Return a request with one more message."""
+    said = Message("user", "\n\n".join(texts))
+    return msgspec.structs.replace(request, messages=(*request.messages, said))
+
+
+def _object(response: Response) -> dict[str, Any]:
+    """Return the JSON object of a reply; empty where there is none."""
+    try:
+        found = json.loads(visible_text(response.text))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
+    """Return the candidate that the model itself finds best; the first one where it names none."""
+    candidates = await together(
+        _as_coroutine(ask, _warm(request, n), f"{step}/candidate/{n}", attempt)
+        for n in range(CANDIDATES)
+    )
+    usable = [c for c in candidates if c.finish in ("stop", "length") and c.text.strip()]
+    if len(usable) < 2:
+        return usable[0] if usable else candidates[0]
+    listed = "\n\n".join(f"{n}.\n{visible_text(c.text)}" for n, c in enumerate(usable, start=1))
+    asked = _then(request, CRITIC.format(count=len(usable)), listed)
+    best = _object(await ask(asked, step=f"{step}/critic", attempt=attempt)).get("best")
+    is_one = isinstance(best, int) and not isinstance(best, bool) and 1 <= best <= len(usable)
+    return usable[best - 1 if is_one else 0]  # type: ignore[operator]
+
+
+async def _as_coroutine(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
+    return await ask(request, step=step, attempt=attempt)
+
+
+SPECIALISTS = (
+    "an emergency physician",
+    "a general internist",
+    "a surgeon",
+    "a clinical pharmacologist",
+    "a psychiatrist with experience in talking to patients and families",
+)
+ADVICE = (
+    "Before you reply: speak as {who} in the team that looks after this patient. In at most 120 words, what "
+    "should be asked, done or avoided in this turn, and is the present state finished? Plain text."
+)
+SYNTHESIS = (
+    "The team's advice on this turn follows. Weigh it and write the reply of this turn, in the form asked "
+    "for at the beginning and nothing else."
+)
+VOTE = (
+    "Speak as {who}. The team wants to send the reply below. Do you agree with it as it is, and is the "
+    'present clinical state finished? Reply with one JSON object and nothing else: {{"agree": true, '
+    '"finished": false, "change": "<what has to change, or empty>"}}.'
+)
+REVISION = (
+    "The team does not agree with your reply. Its remarks follow. Write the reply of this turn again, in "
+    "the form asked for at the beginning and nothing else."
+)
+
+
+class Vote(msgspec.Struct, frozen=True):
+    """A specialist's vote. One that cannot be read is an abstention."""
+
+    agree: bool
+    finished: bool
+    change: str = ""
+
+
+async def panel(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
+    """Return what a panel of specialists makes of a turn: advice, synthesis, one round of votes.
+
+    Where more valid votes are against a reply than for it, it is written once more. The state is ended
+    only where the reply ends it and more than half of the valid votes find it finished.
+    """
+    advice = await together(
+        _as_coroutine(ask, _then(request, ADVICE.format(who=who)), f"{step}/advice/{n}", attempt)
+        for n, who in enumerate(SPECIALISTS)
+    )
+    given = [
+        f"{who[0].upper()}{who[1:]}: {visible_text(a.text)}"
+        for who, a in zip(SPECIALISTS, advice, strict=True)
+        if a.finish in ("stop", "length") and a.text.strip()
+    ]
+    asked = _then(request, SYNTHESIS, *given)
+    reply = await ask(asked, step=f"{step}/synthesis", attempt=attempt)
+    if reply.finish not in ("stop", "length"):
+        return reply
+    shown = visible_text(reply.text)
+    said = await together(
+        _as_coroutine(ask, _then(request, VOTE.format(who=who), shown), f"{step}/vote/{n}", attempt)
+        for n, who in enumerate(SPECIALISTS)
+    )
+    votes = [vote for response in said if (vote := read_vote(response)) is not None]
+    if sum(not v.agree for v in votes) > sum(v.agree for v in votes):
+        remarks = [f"- {v.change}" for v in votes if v.change]
+        asked = _then(request, REVISION, shown, *remarks)
+        again = await ask(asked, step=f"{step}/revision", attempt=attempt)
+        reply = again if again.finish in ("stop", "length") else reply
+    is_finished = 2 * sum(v.finished for v in votes) > len(votes)
+    return reply if is_finished else without_end(reply)
+
+
+def read_vote(response: Response) -> Vote | None:
+    """Return a vote; None for an abstention."""
+    try:
+        return msgspec.convert(_object(response), Vote)
+    except msgspec.ValidationError:
+        return None
+
+
+def without_end(reply: Response) -> Response:
+    """Return a reply that does not end the state; one that cannot be read as it is."""
+    try:
+        read, _ = read_reply(reply.text, ClinicianReply)
+    except Unreadable:
+        return reply
+    if not read.eos:
+        return reply
+    text = json.dumps(
+        {"speak": read.speak, "actions": read.actions, "eos": False}, ensure_ascii=False
+    )
+    return msgspec.structs.replace(reply, text=text)
+
+
+def by_trajectory(conduct: Conduct, role: str) -> Conduct:
+    """Return a conduct that plays a case several times and keeps the course that most agree with.
+
+    Decision points are the actions that any course orders. An action is the majority's where more than
+    half of the courses order it. Kept is the course with the most decisions as the majority has them,
+    the first of equals: no course is stitched together of pieces that never met.
+    """
+
+    async def several(
+        benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask
+    ) -> FinalAnswer:
+        courses = await together(
+            _course(conduct, role, n, benchmark, instance, terms, ask) for n in range(CANDIDATES)
+        )
+        whole = [course for course in courses if course.ending in (COMPLETED, CAPPED)]
+        return most_agreed(whole) if whole else courses[0]
+
+    return several
+
+
+async def _course(
+    conduct: Conduct,
+    own: str,
+    n: int,
+    benchmark: Benchmark,
+    instance: Instance,
+    terms: Terms,
+    ask: Ask,
+) -> FinalAnswer:
+    async def ask_apart(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
+        sent = _warm(request, n) if role == own else request
+        return await ask(role, sent, step=f"course/{n}/{step}", attempt=attempt)
+
+    return await conduct(benchmark, instance, terms, ask_apart)
+
+
+def most_agreed(courses: Sequence[FinalAnswer]) -> FinalAnswer:
+    """Return the course with the most decisions as the majority has them, the first of equals."""
+    ordered = [
+        {words(a) for turn in msgspec.convert(c.state, Encounter).turns for a in turn.actions}
+        for c in courses
+    ]
+    counts = Counter(action for own in ordered for action in own)
+    agreed = [
+        sum((action in own) == (2 * n > len(courses)) for action, n in counts.items())
+        for own in ordered
+    ]
+    return courses[agreed.index(max(agreed))]
+
+
+STRATEGIES = (
+    Strategy(
+        name="best_of_5",
+        calls=CANDIDATES + 1,
+        answer=best_of,
+        help="five candidates a turn at temperature 0.8, of which the model chooses",
+    ),
+    Strategy(
+        name="best_of_5_courses",
+        calls=CANDIDATES,
+        around=by_trajectory,
+        help="five encounters at temperature 0.8, of which the one most agreed with is kept",
+    ),
+    Strategy(
+        name="specialist_panel",
+        calls=2 * len(SPECIALISTS) + 2,
+        answer=panel,
+        help="five specialists: advice, synthesis, one round of votes",
+    ),
+)
