@@ -13,8 +13,9 @@ from medhelm import Benchmark, Metric, ModelSpec, Protocol, Provider, Strategy, 
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmarks."""
     from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC
+    from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 
-    return [AGENTCLINIC]
+    return [AGENTCLINIC, MEDSP1000]
 
 
 @hookimpl

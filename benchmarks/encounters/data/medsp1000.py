@@ -35,7 +35,12 @@ MEDSP1000 = Benchmark(
     protocol=ENCOUNTER,
     prompt="plain",
     answer="text",
-    metrics=["encounter_completion"],
+    metrics=[
+        "encounter_completion",
+        "encounter_pooled",
+        "encounter_competency_mean",
+        "encounter_competency_case_mean",
+    ],
     max_output_tokens=2048,
     reasoning_output_tokens=16_384,
     how_to_get=(

@@ -79,9 +79,12 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         "encounter_competency_mean": round(2 / 3, 4),
         "encounter_competency_case_mean": round(2 / 3, 4),
     }
-    assert found.own.usage.requests == 8 * TURNS
-    assert {p.role: p.usage.requests for p in found.others} == {"patient": 48, "controller": 48}
-    assert found.graders[0].usage.requests == 8
+    assert {p.role: p.usage.requests for p in found.parties} == {
+        "model": 48,
+        "patient": 48,
+        "controller": 48,
+        "judge": 8,
+    }
 
 
 @pytest.mark.parametrize("limit", [1])
