@@ -32,12 +32,21 @@ DESCRIPTIVE = (
     "turns_to_decision",
     "corrections",
     "overruled",
+    "input_chars",
 )
 """Sums of encounters that came to an end, in the order of the table."""
 
 
-def describe(encounter: Encounter, ending: str) -> dict[str, float]:
-    """Return what one encounter adds to the descriptive sums."""
+def input_chars(packet: str, encounter: Encounter) -> int:
+    """Return the length of what the clinician has before it in its last turn, without instructions."""
+    texts = [packet, *encounter.opening]
+    for turn in encounter.turns[:-1]:
+        texts += [turn.speak, *turn.actions, *turn.heard, *turn.feedback, *turn.events, turn.status]
+    return sum(map(len, texts))
+
+
+def describe(packet: str, encounter: Encounter, ending: str) -> dict[str, float]:
+    """Return what one encounter adds to the descriptive sums. `packet`: the clinician's."""
     turns = encounter.turns
     asked = next((n for n, turn in enumerate(turns) if _QUESTION.search(turn.speak)), len(turns))
     tests = next((n for n, turn in enumerate(turns) if any(map(_TEST.search, turn.actions))), None)
@@ -56,5 +65,6 @@ def describe(encounter: Encounter, ending: str) -> dict[str, float]:
         "turns_to_decision": decided or 0,
         "corrections": sum(turn.repaired.get("clinician", 0) for turn in turns),
         "overruled": sum(len(turn.overruled) for turn in turns),
+        "input_chars": input_chars(packet, encounter),
     }
     return {name: float(value) for name, value in found.items()}

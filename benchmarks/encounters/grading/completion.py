@@ -121,7 +121,7 @@ class Completion(GradedMetric):
             reason = f"a valid verdict on {valid} of {len(items)} items"
             return Score(value=None, outcome="unscored", reason=reason)
         sums = count(items, verdicts) | {"extra": float(sum(v.extra for v in given))}
-        sums |= describe(encounter_of(episode), episode.ending)
+        sums |= describe(instance.context, encounter_of(episode), episode.ending)
         return self._scored(sums, "scored", _said(sums, episode.ending))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:

@@ -154,7 +154,7 @@ class DiagnosisAccuracy(GradedMetric):
     def _scored(
         self, right: float, outcome: Outcome, reason: str, encounter: Encounter, episode: Episode
     ) -> Score:
-        own = describe(encounter, episode.ending)
+        own = describe(episode.instance.context, encounter, episode.ending)
         sums = {"right": right, "cases": 1.0, **own}
         given = encounter.diagnosis or ""
         return Score(value=right, outcome=outcome, extracted=given, reason=reason, sums=sums)

@@ -1,0 +1,10 @@
+"""The tables of encounters."""
+
+from medhelm import TableSpec, hookimpl
+from medhelm_benchmarks.encounters.tables.encounters import ENCOUNTERS
+
+
+@hookimpl
+def medhelm_tables() -> list[TableSpec]:
+    """Return the table."""
+    return [ENCOUNTERS]

@@ -1,0 +1,101 @@
+"""Columns of the table of encounters."""
+
+from __future__ import annotations
+
+from medhelm import Column, Layout, Part
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+
+
+def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
+    interval = (f"{name}_low", f"{name}_high")
+    return (
+        number(name, description, "share", heading, interval, 3),
+        *ends(name, name, "share"),
+    )
+
+
+def _share(name: str, description: str, heading: str = "") -> Column:
+    return number(name, description, "share", heading, digits=1, is_percent=True)
+
+
+COLUMNS: tuple[Column, ...] = (
+    text("benchmark", "name of the benchmark"),
+    text(
+        "level",
+        "model: over all cases; competency: over the items of one; specialty: over the cases of one, of "
+        "at least 5; length: over one tenth of the cases by the input of the clinician",
+    ),
+    text("model", "name of the clinician's model; missing in a row over all models", "model"),
+    text("cast", "who played the other roles"),
+    text("group", "the competency, specialty or tenth", "group"),
+    yes("ranked", "whether the model is ranked"),
+    count("n", "cases behind the row: those that every ranked model has", "n"),
+    count("clusters", "source articles of these cases"),
+    *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
+    *_score("pooled", "items met / items, over all cases", "pooled"),
+    *_score(
+        "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
+    ),
+    *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
+    number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
+    number("items", "items of the rubrics", "", "items", digits=0),
+    number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
+    number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
+    number("extra", "texts that evaluators judged and that are no item"),
+    *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
+    number("input_chars", "mean length of what the clinician has before it in its last turn", "characters", "input", digits=0),
+    count("attempted", "encounters asked for", "asked"),
+    count("scored", "encounters with a score", "scored", of="attempted"),
+    text("not_scored", "encounters without one, by outcome", "not scored"),
+    _share("capped", "encounters that the cap of turns ended / encounters that ended", "capped"),
+    _share("failed", "encounters that patient, surroundings or network failed / asked", "failed"),
+    number("turns", "mean turns of an encounter", "", "turns", digits=1),
+    number("questions", "mean questions asked", "", "questions", digits=1),
+    number("actions", "mean actions ordered", "", "actions", digits=1),
+    number("unsupported", "mean actions that the case holds nothing for"),
+    _share("tests_first", "encounters in which a test was ordered before the first question"),
+    number("turns_to_decision", "mean turn of the first treatment or disposition, where there is one"),
+    number("corrections", "corrective retries of the clinician in an encounter"),
+    number("overruled", "claims of the controller that were overruled, in an encounter"),
+)  # fmt: skip
+
+LAYOUT = Layout(main=("group", "case_mean", "accuracy"), missing={"model": "all models"})
+_READINGS = ("case_mean", "pooled", "competency_mean", "competency_case_mean")
+_DONE = ("capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision")
+
+
+def parts(has_several: bool) -> tuple[Part, ...]:
+    """Return the grids of text formats. Those of several benchmarks name each."""
+    own = ("benchmark",) if has_several else ()
+    grids = (
+        (
+            "model",
+            "Completion",
+            own,
+            ("model", *_READINGS, "accuracy", "n", "scored", "not_scored"),
+        ),
+        ("model", "What the clinicians did", own, ("model", *_DONE, "overruled", "input_chars")),
+        ("model", "Items", own, ("model", "met", "items", "invalid", "no_evidence", "extra")),
+        (
+            "competency",
+            "By competency",
+            (*own, "model"),
+            ("group", "pooled", "met", "items", "case_mean", "n"),
+        ),
+        (
+            "specialty",
+            "By specialty",
+            (*own, "model"),
+            ("group", "case_mean", "accuracy", "met", "items", "n"),
+        ),
+        (
+            "length",
+            "By length of input",
+            (*own, "model"),
+            ("group", "input_chars", "case_mean", "accuracy", "n"),
+        ),
+    )
+    return tuple(
+        Part(level=level, title=title, group=group, columns=names)
+        for level, title, group, names in grids
+    )

@@ -1,0 +1,130 @@
+"""The table of encounters, against values worked out from the verdicts by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.errors import UsageError
+from medhelm_benchmarks.encounters.columns import describe, input_chars
+from medhelm_benchmarks.encounters.record import encounter_of
+from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
+
+PLUGIN = str(Path(__file__).parent / "stage_plugin.py")
+RULES = [
+    "encounter/oracle",
+    "encounter/asks_everything",
+    "encounter/ends_at_once",
+    "encounter/silent",
+]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The staged case twelve times with four rules; items by rule of their deeds."""
+    folder = tmp_path_factory.mktemp("table")
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
+    (folder / "stage").mkdir()
+    (folder / "stage" / "stage.jsonl").write_text(numbers)
+    given = {"data": "full", "data_dir": folder, "results_dir": folder / "r", "plugins": [PLUGIN]}
+    evaluate(RULES, "stage", **given)  # type: ignore[arg-type]
+    return [*load_results(folder / "r", plugins=[PLUGIN]).tables["encounters"].rows]
+
+
+def of(rows: list[Any], level: str, model: str) -> list[Any]:
+    return [r for r in rows if r["level"] == level and r["model"] == f"encounter/{model}"]
+
+
+def test_each_reading_has_its_column_with_numerators_and_the_capped_share(rows: list[Any]) -> None:
+    """Of PC 2, MK 1, PROF 1 the asker meets one of PC: a fact is asked by "how long"."""
+    (asks,) = of(rows, "model", "asks_everything")
+    assert (asks["met"], asks["items"], asks["n"], asks["clusters"]) == (12.0, 48.0, 12, 6)
+    assert asks["case_mean"] == asks["pooled"] == 0.25
+    assert asks["competency_mean"] == pytest.approx((1 / 2 + 0 + 0) / 3)
+    (silent,) = of(rows, "model", "silent")
+    assert (silent["case_mean"], silent["capped"], silent["turns"]) == (0.0, 1.0, 12.0)
+    (oracle,) = of(rows, "model", "oracle")
+    assert (oracle["case_mean"], oracle["capped"], oracle["failed"]) == (1.0, 0.0, 0.0)
+    assert oracle["cast"] == "patient: script/packet, controller: script/packet"
+
+
+def test_competencies_and_specialties_have_rows_of_their_own(rows: list[Any]) -> None:
+    found = {r["group"][:3]: r for r in of(rows, "competency", "asks_everything")}
+    assert {k: (r["met"], r["items"], r["pooled"]) for k, r in found.items()} == {
+        "PC:": (12.0, 24.0, 0.5),
+        "MK:": (0.0, 12.0, 0.0),
+        "PRO": (0.0, 12.0, 0.0),
+    }
+    parts = {r["group"]: r for r in of(rows, "specialty", "asks_everything")}
+    assert {k: (r["n"], r["case_mean"], r["items"]) for k, r in parts.items()} == {
+        "Pediatrics": (6, 0.25, 24.0),
+        "Surgery": (6, 0.25, 24.0),
+    }
+
+
+def test_ten_equal_bins_by_length_of_input_for_each_model_and_over_all(rows: list[Any]) -> None:
+    own = of(rows, "length", "oracle")
+    assert [r["n"] for r in own] == [2, 2, *[1] * 8]
+    lengths = [r["input_chars"] for r in own]
+    assert lengths == sorted(lengths)
+    whole = [r for r in rows if r["level"] == "length" and r["model"] is None]
+    assert sum(r["n"] for r in whole) == 48
+    total = sum(r["n"] * r["case_mean"] for r in whole)
+    assert total == pytest.approx(12 * (1 + 0.25))
+
+
+def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
+    given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
+    evaluate("encounter/oracle", "stage", **given)  # type: ignore[arg-type]
+    rubric = tmp_path / "v2.jsonl"
+    lines = [
+        json.dumps({"case_id": f"art{n}", "scenario": f"scenario{m}", "PC": ["Says so"]})
+        for n in range(2)
+        for m in range(2)
+    ]
+    rubric.write_text("\n".join(lines))
+    line = ["run", "model=encounter/silent", "benchmark=stage", "data=sample"]
+    line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
+    assert run_command(line) == 0
+    with pytest.raises(UsageError) as refused:
+        load_results(tmp_path, plugins=[PLUGIN]).tables["encounters"]
+    assert "grad" in str(refused.value)
+
+
+def test_descriptive_columns_are_counted_by_hand() -> None:
+    episode = play(
+        CASE,
+        in_turn(
+            says("", "blood glucose", "vital signs"),
+            says("How long? Does she drink?"),
+            says("", "start an infusion", "hum a song"),
+            says(eos=True),
+        ),
+        turns=4,
+    )
+    encounter = encounter_of(episode)
+    found = describe(CASE.context, encounter, episode.ending)
+    assert found == {
+        "encounters": 1.0,
+        "capped": 1.0,
+        "turns": 4.0,
+        "questions": 2.0,
+        "actions": 4.0,
+        "unsupported": 2.0,
+        "tests_first": 1.0,
+        "decided": 1.0,
+        "turns_to_decision": 3.0,
+        "corrections": 0.0,
+        "overruled": 0.0,
+        "input_chars": float(input_chars(CASE.context, encounter)),
+    }
+    texts = [CASE.context, "The child cries without tears.", "blood glucose", "vital signs"]
+    texts += ["Heart rate 160 per minute.", "How long? Does she drink?"]
+    texts += ["Mother: Since last night.", "Mother: Hardly anything."]
+    texts += ["start an infusion", "hum a song", "Nurse: The drip is running."]
+    assert found["input_chars"] == sum(map(len, texts))
