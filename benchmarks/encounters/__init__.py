@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from medhelm import Benchmark, Metric, ModelSpec, Protocol, Provider, Strategy, hookimpl
+from medhelm import Benchmark, Metric, ModelSpec, Page, Protocol, Provider, Strategy, hookimpl
 
 
 @hookimpl
@@ -57,3 +57,11 @@ def medhelm_strategies() -> list[Strategy]:
     from medhelm_benchmarks.encounters.strategies import STRATEGIES
 
     return [*STRATEGIES]
+
+
+@hookimpl
+def medhelm_pages() -> list[Page]:
+    """Return the page Encounters."""
+    from medhelm_benchmarks.encounters.page.page import ENCOUNTERS
+
+    return [ENCOUNTERS]

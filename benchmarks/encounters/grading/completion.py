@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,7 +122,7 @@ class Completion(GradedMetric):
             return Score(value=None, outcome="unscored", reason=reason)
         sums = count(items, verdicts) | {"extra": float(sum(v.extra for v in given))}
         sums |= describe(instance.context, encounter_of(episode), episode.ending)
-        return self._scored(sums, "scored", _said(sums, episode.ending))
+        return self._scored(sums, "scored", _said(sums, episode.ending), ticks(verdicts))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return what a clinician counts that could not be read: no item is met."""
@@ -131,7 +131,7 @@ class Completion(GradedMetric):
         sums |= dict.fromkeys(DESCRIPTIVE, 0.0)
         return self._scored(sums, outcome, reason)
 
-    def _scored(self, sums: Counted, outcome: Outcome, reason: str) -> Score:
+    def _scored(self, sums: Counted, outcome: Outcome, reason: str, shown: str = "") -> Score:
         value = self.value(sums)
         if value is None:
             return Score(value=None, outcome="uninformative", reason="nothing to complete")
@@ -139,10 +139,20 @@ class Completion(GradedMetric):
         return Score(
             value=value,
             outcome=outcome,
-            extracted=f"{sums['met']:g}/{sums['items']:g}",
+            extracted=f"{sums['met']:g}/{sums['items']:g}{shown}",
             reason=reason,
             sums=own,
         )
+
+
+def ticks(verdicts: Sequence[Verdict]) -> str:
+    """Return which items are met by which turns (`3@1,4`), and which are without a verdict (`5?`)."""
+    found = [
+        f"{n}@{','.join(map(str, verdict.turns))}" if verdict.met else f"{n}?"
+        for n, verdict in enumerate(verdicts, start=1)
+        if verdict.met or verdict.met is None
+    ]
+    return f": {' '.join(found)}" if found else ""
 
 
 def _said(sums: Counted, ending: str) -> str:

@@ -1,0 +1,1 @@
+"""The page Encounters of the leaderboard."""

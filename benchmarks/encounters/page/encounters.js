@@ -1,0 +1,118 @@
+"use strict";
+
+// Encounters: completion in all readings, by competency, specialty and length; one encounter by turns.
+(() => {
+  const { h } = medhelm;
+  const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
+  const CONDUCT = ["capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"];
+  const WORDS = [
+    ["Case mean, pooled", "Of the items of frozen rubrics: the mean over cases of each case's share, and items met over all items."],
+    ["Capped, failed", "The share of encounters that the cap of turns ended, and of those that patient, surroundings or network failed, which are in no mean."],
+  ];
+
+  function rowsOf(table, benchmark, level) {
+    return table.rows.filter((row) => table.get(row, "benchmark") === benchmark && table.get(row, "level") === level);
+  }
+
+  function cell(table, row, name) {
+    if (table.get(row, name) === null) return medhelm.dash("no value");
+    return medhelm.withInterval(table, row, name);
+  }
+
+  function modelCell(view, benchmark, model) {
+    const known = model && medhelm.scorings.get(view.scoring).run(benchmark, model) !== undefined;
+    return known ? medhelm.link(medhelm.runHash(view, benchmark, model), null, medhelm.name(model)) : medhelm.name(model || "all models");
+  }
+
+  function grid(view, table, benchmark, title, level, names, first) {
+    const rows = rowsOf(table, benchmark, level);
+    const used = names.filter((name) => rows.some((row) => table.get(row, name) !== null));
+    if (!rows.length || !used.length) return null;
+    const heads = [...first.map((name) => [name, false]), ...used.map((name) => [table.column(name).heading || name.replaceAll("_", " "), true])];
+    const lines = rows.map((row) => [...first.map((name) => (name === "model" ? modelCell(view, benchmark, table.get(row, "model")) : medhelm.shown(table.get(row, "group") || "", 200))), ...used.map((name) => cell(table, row, name))]);
+    return [h("h2", null, title), medhelm.plainTable(title, heads, lines)];
+  }
+
+  function radar(table, benchmark) {
+    const rows = rowsOf(table, benchmark, "competency");
+    const models = [...new Set(rows.map((row) => table.get(row, "model")))];
+    if (!models.length) return null;
+    const plot = () => ({
+      data: models.map((model) => {
+        const own = rows.filter((row) => table.get(row, "model") === model);
+        const closed = [...own, own[0]];
+        return { type: "scatterpolar", mode: "lines+markers", name: medhelm.plotText(model), r: closed.map((row) => table.get(row, "pooled")), theta: closed.map((row) => medhelm.plotText(table.get(row, "group").split(":")[0])) };
+      }),
+      layout: { polar: { radialaxis: { range: [0, 1] }, bgcolor: "rgba(0,0,0,0)" }, margin: { l: 40, r: 40, t: 30, b: 30 } },
+    });
+    return medhelm.figure({ title: "Competencies", caption: "Items met over items of each competency, pooled over cases.", plot });
+  }
+
+  async function render(view) {
+    const table = await medhelm.tableOf(view.scoring, "encounters");
+    const names = table ? [...new Set(table.rows.map((row) => table.get(row, "benchmark")))] : [];
+    const head = [h("h1", null, "Encounters"), h("p", { class: "lead" }, "The model is the clinician of a standardized patient. What it said and did is compared with a frozen rubric, or its diagnosis with the gold.")];
+    if (!names.length) return [head, medhelm.nothing("No benchmark of this site has encounters under this scoring.")];
+    const benchmark = names.includes(view.get("benchmark")) ? view.get("benchmark") : names[0];
+    const pick = names.length > 1 ? h("section", { class: "filters", "aria-label": "Filters" }, medhelm.select(view, "benchmark", "Benchmark", names.map((name) => [name, medhelm.plain(name, 60)]), benchmark)) : null;
+    const casts = [...new Set(rowsOf(table, benchmark, "model").map((row) => table.get(row, "cast")))];
+    return [
+      head,
+      pick,
+      medhelm.benchmarkNotes(benchmark),
+      h("p", { class: "faint" }, "Cast: ", medhelm.shown(casts.join("; "), 500)),
+      grid(view, table, benchmark, "Completion by model", "model", READINGS, ["model"]),
+      grid(view, table, benchmark, "What the clinicians did", "model", CONDUCT, ["model"]),
+      radar(table, benchmark),
+      grid(view, table, benchmark, "By competency", "competency", ["pooled", "case_mean", "met", "items"], ["model", "group"]),
+      grid(view, table, benchmark, "By specialty", "specialty", ["case_mean", "accuracy", "n"], ["model", "group"]),
+      grid(view, table, benchmark, "By length of input", "length", ["input_chars", "case_mean", "accuracy", "n"], ["model", "group"]),
+      medhelm.notes(table),
+    ];
+  }
+
+  // One encounter -------------------------------------------------------------------------------
+
+  // The turns that show each item, by the place of the item: "3/4: 1@1,2 4?" names 1 as met, 4 as void.
+  function ticksOf(side) {
+    const found = new Map();
+    const text = (side.answer && side.answer.extracted) || "";
+    for (const [, item, turns, isVoid] of text.matchAll(/(?:^|\s)(\d+)(?:@([\d,]+)|(\?))/g)) found.set(Number(item), isVoid ? "no verdict" : `turn ${turns}`);
+    return found;
+  }
+
+  function items(lines, sides) {
+    if (!lines.length) return null;
+    const said = sides.map(ticksOf);
+    const heads = [["item", false], ...sides.map((side) => [sides.length > 1 ? side.label : "met", false])];
+    const rows = lines.map((line, place) => [
+      [h("span", { class: "mono" }, medhelm.name(line.competency)), " ", medhelm.shown(line.text, 1000)],
+      ...said.map((own) => (own.has(place + 1) ? h("span", { class: "met" }, own.get(place + 1) === "no verdict" ? "no verdict" : `\u2713 ${own.get(place + 1)}`) : medhelm.dash("not met"))),
+    ]);
+    return h("div", { class: "encounter-items" }, medhelm.plainTable("Items of the rubric and the turns that show them", heads, rows));
+  }
+
+  function channel(title, lines) {
+    return lines && lines.length ? [h("dt", null, title), lines.map((line) => h("dd", null, medhelm.shown(line, 4000)))] : null;
+  }
+
+  function turnsOf(lines, encounter) {
+    if (!encounter) return h("p", { class: "faint" }, "There is no encounter.");
+    const states = encounter.states || [];
+    return [
+      h("p", null, `${medhelm.many(encounter.turns.length, "turn")}, ended: `, medhelm.name(encounter.ending)),
+      h("dl", null, channel("At the start", encounter.opening)),
+      h("ol", { class: "encounter-turns" }, encounter.turns.map((turn) => h("li", null, h("p", { class: "faint" }, medhelm.name(states[turn.state || 0] || "")), h("dl", null, channel("Says", turn.speak ? [turn.speak] : []), channel("Does", turn.actions), channel("Patient's side", turn.heard), channel("Feedback", turn.feedback), channel("Events", turn.events), channel("Status", turn.status ? [turn.status] : []), turn.eos ? channel("Ends the state", [""]) : null)))),
+    ];
+  }
+
+  medhelm.page("encounters", {
+    render,
+    benchmarkLink: "Its encounters by competency, specialty and length",
+    words: WORDS,
+    item: items,
+    answerTitle: "Encounter",
+    answer: turnsOf,
+    texts: (lines) => lines.map((line) => line.text),
+  });
+})();

@@ -1,0 +1,72 @@
+"""The page Encounters: the table of its runs, and an encounter turn by turn with its rubric ticked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from medhelm import Episode, Instance, Page, PageData, PublishedRuns
+from medhelm_benchmarks.encounters.packets import Packets
+from medhelm_benchmarks.encounters.record import Encounter, Turn
+
+_HERE = Path(__file__).parent
+
+
+class ItemLine(msgspec.Struct, frozen=True, gc=False):
+    """An item of a case's rubric."""
+
+    competency: str
+    text: str
+
+
+class EncounterLines(msgspec.Struct, frozen=True, gc=False):
+    """An encounter as the page shows it."""
+
+    ending: str
+    opening: tuple[str, ...]
+    states: tuple[str, ...]
+    turns: tuple[Turn, ...]
+
+
+def page_data(runs: PublishedRuns) -> PageData | None:
+    """Return the table of encounters; None where nothing was an encounter."""
+    from medhelm import TableRequest
+    from medhelm_benchmarks.encounters.tables.encounters import ACCURACY, COMPLETION, encounters
+
+    study = runs.study
+    found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
+    if not found:
+        return None
+    table = encounters(TableRequest(study=study, metadata=runs.metadata))
+    return PageData(benchmarks=found, tables=[table])
+
+
+def item_lines(instance: Instance) -> tuple[ItemLine, ...] | None:
+    """Return the items of a case; empty where it has a diagnosis in their place. None: it is no case."""
+    try:
+        packets = msgspec.convert(instance.payload, Packets)
+    except msgspec.ValidationError:
+        return None
+    return tuple(ItemLine(item.competency, item.text) for item in packets.evaluator.items)
+
+
+def encounter_lines(episode: Episode, scores: Mapping[str, float | None]) -> EncounterLines | None:
+    """Return an encounter turn by turn; None where there is none."""
+    try:
+        found = msgspec.convert(episode.state, Encounter)
+    except msgspec.ValidationError:
+        return None
+    return EncounterLines(episode.ending, found.opening, found.states, found.turns)
+
+
+ENCOUNTERS = Page(
+    name="encounters",
+    title="Encounters",
+    script=_HERE / "encounters.js",
+    style=_HERE / "encounters.css",
+    data=page_data,
+    instance=item_lines,
+    answer=encounter_lines,
+)
