@@ -87,6 +87,7 @@ OPEN = {
     "medhelm.stats.agreement",
     "medhelm.stats.intervals",
     "medhelm.store.appendlog",
+    "medhelm.store.calls",
     "medhelm.store.records",
     "medhelm.store.runlog",
     "medhelm.tables.clinicians.rated_answers",

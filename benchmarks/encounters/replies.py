@@ -60,11 +60,11 @@ class Unreadable(Exception):
     """A reply that is not what was asked for; its text says why, in words for its writer."""
 
 
-Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
+Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
 def read_reply(text: str, kind: type[Reply]) -> tuple[Reply, str]:
-    """Return a role's reply, and its text as history keeps it. Raises Unreadable."""
+    """Return a reply of a form, and its text as history keeps it. Raises Unreadable."""
     shown = visible_text(text)
     if fenced := _FENCE.fullmatch(shown):
         shown = fenced[1].strip()

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from medhelm import DataError
+from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.data.cases import (
     count_rubrics,
     read_rows,
     to_instance,
 )
+from medhelm_benchmarks.encounters.data.checks import copied_share
 from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
 from medhelm_benchmarks.encounters.data.rubrics import (
     items_of_markdown,
@@ -201,3 +203,52 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
         path.write_text("\n".join(map(json.dumps, rows)))
         with pytest.raises(DataError, match=message):
             read_rubrics(path)
+
+
+def test_qc_counts_real_rubrics(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["qc", "encounters", str(real), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["scorable"], found["scorable_articles"]) == (1_548, 595)
+    assert len(found["without_items"]) == 86 and sum(found["items"].values()) == 24_602
+
+
+def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    item = "Asks whether the pain began before or after the meal"
+    write_scenario(
+        tmp_path / "cases",
+        examinee=f"You are the doctor on duty tonight. {item.lower()}. The patient sits before you.",
+        sp_actor="word " * 20,
+        environment_controller="short",
+        evaluator=f"word word word word word word word word\n{item}\nAspirin",
+    )
+    rubric = {"case_id": "c1", "scenario": "scenario1", "rubric_version": "v1", "PC": [item]}
+    rubric |= {"MK": ["Aspirin"], "SBP": [item.upper()], "ICS": ["Greets with great warmth"]}
+    (tmp_path / "rubrics.jsonl").write_text(json.dumps(rubric | {"PBLI": [], "PROF": []}))
+    flags = tmp_path / "flags.jsonl"
+    args = ["qc", "encounters", str(tmp_path), "--flags", str(flags), "--strict"]
+    assert run_command(args) == 1
+    found = [json.loads(line) for line in flags.read_text().splitlines()]
+    assert [(f["kind"], f.get("where")) for f in found] == [
+        ("packet_too_short", "controller"),
+        ("leak_by_overlap", "item 1"),
+        ("leak_by_overlap", "item 3"),
+        ("item_too_short", "item 2"),
+        ("duplicate_item", "item 3"),
+        ("item_not_in_source", "item 4"),
+    ]
+    assert "flagged scenarios: 1 of 1" in capsys.readouterr().out
+    assert item not in flags.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "share"),
+    [
+        ("one two three four five six", "x one two three four five six y", 1.0),
+        ("one two three four five six", "one two three four five", 0.5),
+        ("One, two THREE", "- one two three", 1.0),
+        ("one two", "one two", 0.0),
+        ("one two three four five", "five four three two one", 0.0),
+    ],
+)
+def test_the_share_that_is_copied(text: str, other: str, share: float) -> None:
+    assert copied_share(text, other) == share

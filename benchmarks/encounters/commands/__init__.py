@@ -1,0 +1,1 @@
+"""Commands of encounters, each imported when it is called."""

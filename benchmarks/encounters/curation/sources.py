@@ -1,0 +1,136 @@
+"""Teaching packets: the files of an article, each as numbered lines of Markdown.
+
+Text is taken as it is. Office files, PDF and HTML are converted by markitdown (extra `curate`). The
+files themselves are only read; `Document.sha256` shows whether one was changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
+
+TEXTS = (".md", ".markdown", ".txt")
+CONVERTED = (".docx", ".pptx", ".xlsx", ".pdf", ".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file of an article."""
+
+    name: str
+    """Its path below the article's folder."""
+    sha256: str
+    """Of the file itself."""
+    lines: tuple[str, ...]
+    """Of its Markdown; line numbers begin with 1."""
+
+    @property
+    def copy_name(self) -> str:
+        """Return the name of its copies, which are Markdown."""
+        plain = self.name.replace("/", "__")
+        return plain if plain.endswith((".md", ".markdown", ".txt")) else f"{plain}.md"
+
+
+@dataclass(frozen=True)
+class Article:
+    """All files of one article that can be read as text."""
+
+    case: str
+    documents: tuple[Document, ...]
+    left_out: tuple[str, ...] = ()
+    """Files of other kinds, and those without text."""
+
+    def document(self, name: str) -> Document | None:
+        """Return the document of a name; None where there is none."""
+        return next((d for d in self.documents if d.name == name), None)
+
+
+def find_articles(folder: Path) -> list[Path]:
+    """Return the folders of articles: those below a folder, or itself where it holds files alone.
+
+    Raises UsageError where there is neither.
+    """
+    try:
+        shown = sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+    except OSError as e:
+        raise UsageError(f"cannot read {folder}: {why(e)}; name a folder of packets") from None
+    folders = [p for p in shown if p.is_dir()]
+    if folders and len(folders) < len(shown):
+        file = next(p for p in shown if not p.is_dir())
+        raise UsageError(
+            f"{folder} holds files ({file.name}, ...) and folders ({folders[0].name}, ...); name a "
+            "folder of one article's files, or one with a folder for each article"
+        )
+    if not shown:
+        raise UsageError(f"{folder} is empty; name a folder of teaching packets")
+    return folders or [folder]
+
+
+def read_article(folder: Path) -> Article:
+    """Return the documents of an article; raises DataError where none has text."""
+    documents: list[Document] = []
+    left_out: list[str] = []
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        text = _text(path, name)
+        if text is None or not text.strip():
+            left_out.append(name)
+            continue
+        documents.append(Document(name, _sha256(path), tuple(text.splitlines())))
+    if not documents:
+        known = ", ".join((*TEXTS, *CONVERTED))
+        raise DataError(f"{folder}: no file holds text; read are {known}")
+    return Article(folder.resolve().name, tuple(documents), tuple(left_out))
+
+
+def changed_since(folder: Path, documents: Sequence[Document]) -> list[str]:
+    """Return the names of files that are no longer as they were read."""
+    return [d.name for d in documents if _sha256(folder / d.name) != d.sha256]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(p.startswith((".", "__MACOSX")) for p in parts):
+            yield path
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {why(e)}") from None
+
+
+def _text(path: Path, name: str) -> str | None:
+    """Return a file as Markdown; None for a kind that is not read."""
+    suffix = path.suffix.lower()
+    if suffix in TEXTS:
+        try:
+            return path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as e:
+            raise DataError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
+    return _convert(path, name) if suffix in CONVERTED else None
+
+
+def _convert(path: Path, name: str) -> str:
+    try:
+        from markitdown import MarkItDown
+    except ImportError:
+        raise UsageError(
+            f"{name} is converted by markitdown, which is not there; run in the checkout: pip install "
+            "'.[curate]'"
+        ) from None
+    try:
+        converted: str = MarkItDown(enable_plugins=False).convert_local(path).markdown
+    except Exception as e:  # of a dozen parsers; their messages may hold text of the file
+        raise DataError(
+            f"{path}: markitdown cannot convert it ({type(e).__name__}); save it as text"
+        ) from None
+    return converted

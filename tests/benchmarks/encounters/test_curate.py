@@ -1,0 +1,169 @@
+"""`medhelm curate` as a user runs it, against a server on loopback that sometimes answers badly."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm_benchmarks.encounters.curation.sources import read_article
+from medhelm_benchmarks.encounters.data.cases import read_rows, to_instance
+from medhelm_benchmarks.encounters.packets import packets_of
+from tests.benchmarks.encounters import teaching
+from tests.server import Faults, FaultServer, serve_in_thread
+
+SENT = 7
+"""Two of triage, then partition, audit, rubric and leaks; the partition once more for its doubt."""
+ITEMS = [line[2:] for line in teaching.CHECKLIST.splitlines()]
+
+
+def model(folder: Path, server: FaultServer, **more: Any) -> str:
+    values = {
+        "name": "test/curator",
+        "model": "curator-1",
+        "base_url": server.base_url,
+        "timeout_s": 5,
+        "price": {"input": 1.0, "output": 4.0, "date": "2026-01-01"},
+        **more,
+    }
+    path = folder / "curator.yaml"
+    path.write_text(json.dumps(values))  # JSON is YAML
+    return path.name
+
+
+def curate(*args: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command(["curate", *args])
+    return code, out.getvalue(), err.getvalue()
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    teaching.write_articles(tmp_path / "packets")
+    return tmp_path
+
+
+def cases_only(folder: Path) -> dict[str, str]:
+    return {
+        name: digest
+        for name, digest in hashes(folder).items()
+        if name.startswith("cases/") or name in ("rubrics.jsonl", "flags.jsonl")
+    }
+
+
+def test_packets_become_cases_and_nothing_of_the_source_is_altered(desk: Path) -> None:
+    before = hashes(desk / "packets")
+    with serve_in_thread(teaching.good) as server:
+        args = ("packets", "--model", model(desk, server), "--out", "out")
+        code, out, err = curate(*args)
+        assert (code, server.requests) == (0, SENT), (out, err)
+        assert "1 made, 1 not simulatable" in out and "scenarios: 1 made" in out
+        again = curate(*args)
+        assert again[0] == 0 and server.requests == SENT and "tokens of this command: 0" in again[1]
+    assert hashes(desk / "packets") == before
+
+    place = desk / "out" / "cases" / "ear_md" / "scenario1"
+    texts = {
+        role: (place / role / "station.md").read_text().strip()
+        for role in ("examinee", "sp_actor", "environment_controller", "evaluator")
+    }
+    assert texts == {
+        "examinee": teaching.BRIEFING,
+        "sp_actor": teaching.SCRIPT.replace(" Man or woman.", ""),
+        "environment_controller": teaching.NOTES,
+        "evaluator": teaching.CHECKLIST,
+    }
+    (rewrite,) = map(json.loads, (place / "rewrites.jsonl").read_text().splitlines())
+    assert rewrite["before"].replace(" Man or woman.", "") == rewrite["after"]
+    diff = (place / "changes.diff").read_text()
+    assert "-- Prescribes drops and not tablets" in diff
+    assert "-You are friendly and short, and never mention a diagnosis. Man or woman." in diff
+    assert "+You are friendly and short, and never mention a diagnosis." in diff
+    added = [line for line in diff.splitlines() if line.startswith("+") and line[1:2] not in "+"]
+    assert {line[1:] for line in added} <= {rewrite["after"], ""}
+
+    (row,) = read_rows([desk / "out" / "cases", desk / "out" / "rubrics.jsonl"], "test")
+    instance = to_instance(row)
+    assert instance is not None and instance.metadata == {"specialty": "ENT", "patient_age": "44"}
+    items = packets_of(instance).evaluator.items
+    assert sorted(i.text for i in items) == sorted(ITEMS)
+    assert (desk / "out").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_server_that_answers_badly_gives_the_same_cases(desk: Path) -> None:
+    with serve_in_thread(teaching.good) as server:
+        assert curate("packets", "--model", model(desk, server), "--out", "good")[0] == 0
+    faults = Faults(rate=0.2, kinds=("500", "drop", "invalid_json"), seed=3)
+    with serve_in_thread(teaching.sloppy(0.3), faults=faults) as server:
+        code, out, err = curate("packets", "--model", model(desk, server), "--out", "bad")
+        assert code == 0 and server.requests > 8, (out, err)
+    assert cases_only(desk / "good") == cases_only(desk / "bad")
+
+
+@pytest.mark.extra
+def test_office_files_and_pdf_become_the_same_packets(desk: Path) -> None:
+    pytest.importorskip("markitdown")
+    folder = desk / "more" / "ear_docx"
+    folder.mkdir(parents=True)
+    teaching.write_docx(folder / "station.docx")
+    teaching.write_pdf(folder / "checklist.pdf")
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8")
+    article = read_article(folder)
+    assert [d.name for d in article.documents] == ["checklist.pdf", "station.docx"]
+    assert article.left_out == ("photo.jpg",)
+    with serve_in_thread(teaching.good) as server:
+        code, out, err = curate("more", "--model", model(desk, server), "--out", "out")
+    assert code == 0, (out, err)
+    place = desk / "out" / "cases" / "ear_docx" / "scenario1"
+    shown = (place / "examinee" / "station.docx.md").read_text()
+    assert [line for line in shown.splitlines() if line] == teaching.BRIEFING.splitlines()
+    rubric = json.loads((desk / "out" / "rubrics.jsonl").read_text())
+    assert sorted(t for v in rubric.values() if isinstance(v, list) for t in v) == sorted(ITEMS)
+
+
+def test_a_budget_stops_and_the_same_command_goes_on(desk: Path) -> None:
+    with serve_in_thread(teaching.good) as server:
+        args = ("packets", "--model", model(desk, server), "--out", "out")
+        code, _, err = curate(*args, "--budget-tokens", "9000")
+        assert code not in (0, 1) or "cap" in err
+        sent = server.requests
+        assert 0 < sent < SENT
+        assert curate(*args)[0] == 0
+        assert server.requests == SENT  # none was sent again
+
+
+def test_what_cannot_be_curated_is_named(desk: Path) -> None:
+    with serve_in_thread(teaching.good) as server:
+        name = model(desk, server)
+        private = ("packets", "--model", name, "--source-class", "private")
+        for args, message in (
+            (("packets",), "--model is missing"),
+            (("nowhere", "--model", name), "cannot read nowhere"),
+            (private, "--source-class private: model 'test/curator' is external"),
+            (("packets", "--model", name, "--out", "packets/x"), "is within packets"),
+            (("packets", "--model", "encounter/silent"), "is a rule and writes nothing"),
+        ):
+            code, _, err = curate(*args)
+            assert code in (2, 5) and message in err, (code, err)
+            assert len(err.strip().splitlines()) == 1
+        assert server.requests == 0
+        assert curate("packets", "--model", name, "--out", "out")[0] == 0
+        model(desk, server, model="curator-2")
+        code, _, err = curate("packets", "--model", name, "--out", "out")
+        assert "holds cases made with another model" in err
