@@ -1,0 +1,232 @@
+"""Fidelity of the roles: rules on planted faults, a judge on loopback, casts and variance."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from medhelm import Episode
+from medhelm.cli import run_command
+from medhelm.data.dataset import open_dataset
+from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
+from medhelm_benchmarks.encounters.fidelity.components import components
+from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
+from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
+from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
+from medhelm_benchmarks.encounters.packets import packets_of
+from medhelm_benchmarks.encounters.record import encounter_of
+from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
+from tests.server import FaultServer, serve_in_thread
+
+
+def faults(episode: Episode) -> list[Fault]:
+    lines = lines_of(encounter_of(episode))
+    packets = packets_of(episode.instance)
+    return list(faults_by_rule(lines, packets, episode.instance.context))
+
+
+def patient(*lines: str) -> str:
+    return json.dumps({"speak": list(lines), "actors_present": {"Patient": "a", "Mother": "b"}})
+
+
+def controller(*feedback: str) -> str:
+    return json.dumps(
+        {
+            "feedback": list(feedback),
+            "events": [],
+            "actors_present": {},
+            "action_assessments": [],
+            "patient_status": "",
+            "progress_index": 0,
+            "state_label": "arrival",
+            "should_end": True,
+            "completion_reason": "",
+        }
+    )
+
+
+def test_roles_that_are_played_by_rule_have_no_fault() -> None:
+    lines = 0
+    for case in open_dataset(MEDSP1000, "sample", root=Path("none")).instances():
+        for name in ("oracle", "asks_everything", "orders_everything"):
+            episode = play(case, clinician(case, name))
+            assert episode.ending == "completed"
+            assert faults(episode) == [], f"{case.id} {name}"
+            lines += len(lines_of(encounter_of(episode)))
+    assert lines > 200
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Mother: Since last night.", None),
+        ("Mother: I do not know.", None),
+        ("Mother: Hardly anything. CANARY_LATER She sleeps.", "leak"),
+        ("Mother: You could say Asks since when CANARY_RUBRIC the child has been ill", None),
+        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "leak"),
+        ("Nurse: The drip is running.", "mixed_speech"),
+        ("Dr Reed: She is well.", "mixed_speech"),
+        ("Uncle: She is well.", "role_break"),
+        ("I have been ill since last night.", "role_break"),
+        ("(whimpers)", None),
+        ("Mother: My script does not say that.", "meta_language"),
+        ("Mother: That is not specified.", "meta_language"),
+        ("Mother: You should order an infusion.", "hint"),
+        ("Mother: She weighs 11.4 kilos.", "invented_finding"),
+    ],
+)
+def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
+    asks = says("How long has this been so?", eos=True)
+    episode = play(CASE, in_turn(asks), patient=in_turn(patient(line)), turns=1)
+    found = [f for f in faults(episode) if f.role == "patient"]
+    assert [f.kind for f in found] == ([kind] if kind else [])
+    assert all(f.quote and f.turn == 1 for f in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Heart rate 160 per minute.", None),
+        ("Nurse: The drip is running.", "leak"),
+        ("Heart rate 212 per minute.", "invented_finding"),
+        ("Patient: It hurts.", "mixed_speech"),
+        ("Mother: It hurts.", "mixed_speech"),
+        ("The team should give fluids.", "hint"),
+        ("Consider giving fluids.", "hint"),
+        ("The case materials hold nothing on that.", "meta_language"),
+        ("The child breathes quietly.", None),
+    ],
+)
+def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
+    orders = says("", "heart rate")
+    episode = play(CASE, in_turn(orders), controller=in_turn(controller(line)), turns=1)
+    found = [f for f in faults(episode) if f.role == "controller"]
+    assert [f.kind for f in found] == ([kind] if kind else [])
+
+
+def test_what_was_asked_for_later_leaked_before() -> None:
+    both = [says("Does she drink?"), says("How long has she been ill?", eos=True)]
+    leaks = in_turn(patient("Mother: Since last night."), patient("Mother: Since last night."))
+    found = faults(play(CASE, in_turn(*both), patient=leaks, turns=2))
+    assert [(f.kind, f.turn) for f in found] == [("leak", 1)]
+
+
+def test_a_report_of_the_judge_is_checked() -> None:
+    asks = says("How long has this been so?")
+    episode = play(CASE, in_turn(asks), patient=in_turn(patient("Mother: For a week.")), turns=1)
+    lines = lines_of(encounter_of(episode))
+
+    def found(**values: Any) -> list[str]:
+        fault = {"line": 1, "kind": "hint", "quote": "for a week", "against": ""} | values
+        return report_faults(_report(fault), lines, packets_of(CASE))
+
+    assert found() == []
+    assert found(line=2) == ["there is no line 2"]
+    assert found(quote="for a month") == ["the quote of line 1 is not in it"]
+    assert "neither in the material nor said" in found(kind="contradiction")[0]
+    assert found(kind="contradiction", against="too young to answer") == []
+
+
+def _report(fault: dict[str, Any]) -> Report:
+    return msgspec.convert({"faults": [fault]}, Report)
+
+
+def test_variance_components_by_hand() -> None:
+    """Exact effects: cases 0, 2, 4 (variance 4), runs 0, 1 (variance 0.5), and nothing else."""
+    exact = {(f"c{c}", f"r{r}", "p"): 2.0 * c + 1.0 * r for c in range(3) for r in range(2)}
+    found = {c.factor: c for c in components(exact, ("case", "run", "patient"))}
+    assert found["case"].variance == pytest.approx(4.0)
+    assert found["run"].variance == pytest.approx(0.5)
+    assert found["patient"].variance is None and found["rest"].variance == pytest.approx(0.0)
+    # a two-way table with one value moved by 6: rest sum of squares 6^2 * (1-1/3)(1-1/2) = 12, 2 df
+    moved = exact | {("c0", "r0", "p"): 6.0}
+    assert components(moved, ("case", "run", "patient"))[-1].variance == pytest.approx(6.0)
+    incomplete = {key: v for key, v in exact.items() if key != ("c0", "r1", "p")}
+    assert components(incomplete, ("case", "run", "patient"))[0].levels == 2
+    assert components({}, ("case",)) == []
+
+
+def model(folder: Path, server: FaultServer, name: str, **more: Any) -> str:
+    values = {"name": name, "model": name, "base_url": server.base_url, "timeout_s": 5} | more
+    path = folder / f"{name.replace('/', '-')}.yaml"
+    path.write_text(json.dumps(values))
+    return path.name
+
+
+def command(*args: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command([*args])
+    return code, out.getvalue(), err.getvalue()
+
+
+def roles(prompt: str) -> str:
+    """Return a patient that talks of its script, and a judge that finds it."""
+    if "You check how true" not in prompt:
+        return json.dumps(
+            {"speak": ["The script does not say."], "actors_present": {"Patient": "here"}}
+        )
+    lines = [line for line in prompt.splitlines() if line.startswith("[") and "script" in line]
+    if not lines:
+        return json.dumps({"faults": []})
+    number = int(lines[0][1 : lines[0].index("]")])
+    found = [{"line": number, "kind": "hint", "quote": "The script", "against": ""}]
+    return json.dumps({"faults": found})
+
+
+@pytest.mark.slow
+def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serve_in_thread(roles) as server:
+        who = model(tmp_path, server, "test/patient")
+        base = ("run", "benchmark=agentclinic", "data=sample", "results_dir=r")
+        for clinic in ("encounter/oracle", "encounter/asks_everything"):
+            for cast in ((), (f"cast.patient={who}",)):
+                code, out, err = command(*base, f"model={clinic}", *cast)
+                assert code == 0, (out, err)
+        args = ("qc", "simulation", "--results-dir", "r", "--format", "json")
+        code, out, err = command(*args, "--examples", "e.jsonl")
+        assert code == 0, err
+        tables = {t["table"]: t["rows"] for t in _tables(out)}
+        by_model = {(r["role"], r["model"]): r for r in tables["simulation"]}
+        assert by_model["patient", "test/patient"]["meta_language"] == 1.0
+        assert by_model["patient", "test/patient"]["contradiction"] is None
+        assert by_model["patient", "script/packet"]["clean"] == 1.0
+        marked = {(r["clinician"], r["cast"]): r for r in tables["marked"]}
+        bad = marked["encounter/asks_everything", "test/patient + script/packet"]
+        assert bad["marked"] == bad["encounters"] == 3 and bad["mean_unmarked"] is None
+        assert marked["encounter/oracle", "script/packet + script/packet"]["marked"] == 0
+        assert {r["moved"] for r in tables["cast"]} == {0} and len(tables["cast"]) == 4
+        assert tables["variance"]
+        first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
+        assert (first["kind"], first["by"], first["quote"]) == (
+            "meta_language",
+            "rule",
+            "The script",
+        )
+
+        judge = model(tmp_path, server, "test/judge")
+        before = server.requests
+        judged = (*args, "--judge", judge, "--table", "simulation")
+        code, out, err = command(*judged, "--model", "encounter/asks_everything")
+        assert code == 0, err
+        assert server.requests > before
+        sent = server.requests
+        row = {(r["role"], r["model"]): r for r in _tables(out)[0]["rows"]}
+        assert row["patient", "test/patient"]["hint"] > 0
+        assert row["patient", "test/patient"]["judged"] == 3
+        again = command(*judged, "--model", "encounter/asks_everything")
+        assert again[0] == 0 and again[1] == out and server.requests == sent
+
+
+def _tables(out: str) -> list[dict[str, Any]]:
+    found = json.loads(out)
+    return found if isinstance(found, list) else [found]
