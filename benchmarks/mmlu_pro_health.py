@@ -1,0 +1,79 @@
+"""MMLU-Pro, health: questions of eight subjects of MMLU with up to ten options.
+
+Wang et al., 2024, arXiv 2406.01574.
+"""
+
+import hashlib
+from string import ascii_uppercase
+
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+
+
+def to_instance(row: Row) -> Instance | None:
+    """Return a question; None for those of other categories. Worked reasoning stays out."""
+    if row["category"] != "health":
+        return None
+    options = tuple(text.strip() for text in row["options"])
+    if row["answer"] not in ascii_uppercase[: len(options)]:
+        raise DataError("answer is the letter of no option")
+    stem = " ".join(row["question"].split())
+    return Instance(
+        id=str(row["question_id"]),
+        question=row["question"].strip(),
+        choices=options,
+        references=(row["answer"],),
+        cluster=hashlib.sha256(stem.casefold().encode()).hexdigest()[:16],
+        metadata={"src": row["src"].removeprefix("ori_mmlu-"), "options": str(len(options))},
+    )
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    revision, repository = "b189ec765aa7ed75c8acfea42df31fdae71f97be", "TIGER-Lab/MMLU-Pro"
+    return [
+        Benchmark(
+            name="mmlu_pro_health",
+            title="MMLU-Pro, health",
+            description="Questions of health subjects of MMLU with up to ten options.",
+            subcategory="providing_clinical_knowledge_support",
+            tasks=("answer_medical_knowledge_questions",),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(
+                        name="test-00000-of-00001.parquet",
+                        url=(
+                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
+                            "/data/test-00000-of-00001.parquet"
+                        ),
+                    ),
+                ),
+                source=f"{repository} at revision {revision}",
+            ),
+            to_instance=to_instance,
+            prompt="multiple_choice",
+            instruction=(
+                "This is a question from an examination in a health subject. Choose the best option."
+            ),
+            metrics=["exact_match"],
+            max_output_tokens=64,
+            redistributable=True,
+            licence="MIT",
+            citation="Wang et al. MMLU-Pro. NeurIPS 2024. arXiv 2406.01574",
+            expected_instances={"test": 818},
+            cluster="question stem",
+            exposure=Exposure(
+                public_since="2024-06-03",
+                overlaps=(
+                    "Made of the source questions of MMLU (mmlu_medical): do not average both.",
+                ),
+            ),
+            unverified=True,
+            mended=(
+                "131 stems repeat, so that 818 rows are 684 questions: a stem is one cluster.",
+                "The authors draw a letter where none is found; here such a reply is unparsed.",
+                "The number of options is 3 to 10 and differs by row: chance is 0.119 on average.",
+                "Options were added by a model; some of them are right as well, or easy to see.",
+            ),
+        )
+    ]
