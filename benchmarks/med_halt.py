@@ -49,16 +49,16 @@ def to_instance(row: Row) -> Instance:
         proposed = proposed or str(row["student_answer"]).strip()
         is_right = proposed.casefold() == str(row["correct_answer"]).strip().casefold()
         lines += ["", *options, "", f"Proposed answer: {proposed}"]
-        choices, gold = ("yes", "no"), "A" if is_right else "B"
+        options, gold = ["yes", "no"], "A" if is_right else "B"
         part = PARTS[0] if is_right else PARTS[1]
     else:
         last, part = (NONE, PARTS[2]) if config == "nota" else (SENSELESS, PARTS[3])
-        choices = (*options, last)
         gold = ascii_uppercase[len(options)]
+        options.append(last)
     return Instance(
         id=f"{config}/{row['id']}",
         question="\n".join([*lines, "", _ASKS[config]]),
-        choices=choices,
+        choices=tuple(options),
         references=(gold,),
         metadata={"part": part},
     )
