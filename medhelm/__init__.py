@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
+    from medhelm.schema.data import RowFinding as RowFinding
     from medhelm.schema.data import SourceFile as SourceFile
     from medhelm.schema.data import Turn as Turn
     from medhelm.schema.episode import Call as Call
@@ -161,6 +162,7 @@ _HOMES = {
         "Phrasing",
         "Prompt",
         "Row",
+        "RowFinding",
         "SourceFile",
         "Turn",
     ),

@@ -53,6 +53,7 @@ def evaluate(
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
+    grader: Mapping[str, Any] | None = None,
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
@@ -63,7 +64,7 @@ def evaluate(
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings. Raises
+    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders. Raises
     MedhelmError: before any request where something is missing or refused, after all runs where
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
@@ -84,6 +85,7 @@ def evaluate(
         jury=jury,
         cast=cast,
         protocol=protocol,
+        grader=grader,
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         privacy=privacy,
@@ -105,6 +107,7 @@ def estimate(
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
+    grader: Mapping[str, Any] | None = None,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.
@@ -127,6 +130,7 @@ def estimate(
         jury=jury,
         cast=cast,
         protocol=protocol,
+        grader=grader,
     )
     refused: list[PrivacyRefused] = []
     environ = without_keys(os.environ, jobs, registry)
@@ -239,6 +243,7 @@ def _jobs(
     jury: str | JurySpec | None,
     cast: Mapping[str, str | ModelSpec] | None,
     protocol: Mapping[str, Any] | None,
+    grader: Mapping[str, Any] | None,
     privacy: PrivacyPolicy | None = None,
     **settings: Any,
 ) -> list[Job]:
@@ -251,6 +256,7 @@ def _jobs(
         "jury": _jury(jury),
         "cast": msgspec.to_builtins(cast or {}),
         "protocol": dict(protocol or {}),
+        "grader": dict(grader or {}),
         "privacy": privacy or {},
     }
     jobs: list[Job] = [

@@ -258,7 +258,9 @@ def _check_command(
 
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
-    is_open = name.startswith(("model.extra_body.", "cast.", "protocol."))  # keys of plugins
+    is_open = name.startswith(
+        ("model.extra_body.", "cast.", "protocol.", "grader.")
+    )  # keys of plugins
     return is_open or name in keys or name in _PLACEHOLDERS
 
 

@@ -28,6 +28,8 @@ Check = Literal[
     "baseline",
     "reading",
     "jury",
+    "rubric",
+    "rows",
     "manifest",
 ]
 

@@ -26,9 +26,12 @@ from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError
 from medhelm.grading.grade import grade, in_parts, metric_ref
+from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import with_stand_ins
+from medhelm.grading.rubric.checks import rubric_fault
+from medhelm.grading.rubric.metrics import RubricMetric
 from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
@@ -164,11 +167,22 @@ def _measure(
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
+    _check_rows(benchmark, dataset, findings)
+    protocol = registry.protocol(benchmark.protocol)
+    own = protocol.proofs
+    if (
+        own is None
+    ):  # what judges decide has no gold by which it, or what stands beside it, is proven
+        if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
+            names = []
+        names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
+    if any(isinstance(registry.metric(n), RubricMetric) for n in benchmark.metrics) and (
+        fault := rubric_fault()
+    ):
+        findings.add("failure", "rubric", fault)
     if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
         findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
-    protocol = registry.protocol(benchmark.protocol)
-    own = protocol.proofs
     if own is not None:  # they are whole episodes, which a grader's rule can read
         fixed = with_stand_ins(fixed, protocol)
     published = (registry.metrics.get((name, "helm")) for name in names)
@@ -202,6 +216,16 @@ def _measure(
     )
     _check_values(facts, fixed, findings)
     return facts
+
+
+def _check_rows(benchmark: Benchmark, dataset: Dataset, findings: Findings) -> None:
+    """Add what the benchmark's own check says of each row, each under its name."""
+    if benchmark.row_findings is None:
+        return
+    for number, row in enumerate(dataset.rows(), 1):
+        for found in benchmark.row_findings(row):
+            level: Literal["failure", "warning"] = "failure" if found.is_failure else "warning"
+            findings.add(level, "rows", f"{found.check}: row {number}: {found.text}")
 
 
 _Proofs = Callable[[Instance], Iterable[tuple[str, Episode]]]

@@ -172,6 +172,18 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Other sets that share items or sources with it, each in a sentence."""
 
 
+@dataclass(frozen=True)
+class RowFinding:
+    """One thing that a benchmark's own check of its rows finds; `medhelm validate` shows it."""
+
+    check: str
+    """Its name: snake_case."""
+    text: str
+    """What is wrong, without text of the row."""
+    is_failure: bool = True
+    """False where somebody should look at it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Phrasing:
     """A reply by which `medhelm validate` tries the reading of one instance's answer."""
@@ -252,6 +264,8 @@ class Benchmark:
     curation: Literal["existing", "formulated", "new"] = "existing"
     licence: str = "unknown"
     citation: str = ""
+    row_findings: Callable[[Row], Iterable[RowFinding]] | None = None
+    """Checks one row as its source does; None: `to_instance` says all."""
     expected_instances: Mapping[str, int] = field(default_factory=dict)
     """Number of instances of each split of the full data."""
     cluster: str = ""

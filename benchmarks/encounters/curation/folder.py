@@ -233,15 +233,22 @@ async def _curated(work: _Work, path: Path, live: ask.Live) -> Ended:
     begun = work.scan.begun.get(key)
     episode = begun or OpenEpisode(f"{key:016x}", instance, 0)
     work.begun[article.case] = episode
-    asker = ask.Asker(work.desk, work.models, episode, live, work.log, is_begun=begun is not None)
-    end = await curate_article(article, work.curation, asker)
+    asker = ask.Asker(work.desk, work.models, episode, live, work.log)
+    try:
+        end = await curate_article(article, work.curation, asker)
+    finally:
+        await asker.end()
     changed = changed_since(path, article.documents)
     ended = _ended(end, changed)
     if end.status == "failed":  # its calls are kept, and the failed one is asked again
         return ended
     _write_article(work.folder / CASES, article, end)
     response = Response(instance_id=article.case, text=end.status, finish="stop", usage=Usage())
-    work.log.append_part(episode.ended(response, end.status, msgspec.to_builtins(ended)))
+    asker.begin(work.log)
+    last = episode.ended(
+        response, end.status, msgspec.to_builtins(ended), episode.unasked(asker.asked)
+    )
+    work.log.append_part(msgspec.json.encode(last))
     del work.begun[article.case]
     return ended
 

@@ -186,17 +186,20 @@ class _RunJudging:
         begun = self.scan.begun.get(key)
         own = begun or OpenEpisode(f"{key:016x}", episode.instance, repeat)
         models = {JUDGE: self.model}
-        asker = ask.Asker(self.desk, models, own, live, self.log, is_begun=begun is not None)
+        asker = ask.Asker(self.desk, models, own, live, self.log)
         encounter = encounter_of(episode)
         packets = packets_of(episode.instance)
-        found = await faults_by_judge(
-            encounter, lines_of(encounter), packets, self.judging.judge, asker, case
-        )
+        lines, judge = lines_of(encounter), self.judging.judge
+        try:
+            found = await faults_by_judge(encounter, lines, packets, judge, asker, case)
+        finally:
+            await asker.end()
         if found is not None:
             response = Response(instance_id=case, repeat=repeat, text="", finish="stop")
-            self.log.append_part(
-                own.ended(response, "judged", {"faults": msgspec.to_builtins(found)})
-            )
+            asker.begin(self.log)
+            faults = {"faults": msgspec.to_builtins(found)}
+            last = own.ended(response, "judged", faults, own.unasked(asker.asked))
+            self.log.append_part(msgspec.json.encode(last))
         return found
 
 

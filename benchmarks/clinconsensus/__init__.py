@@ -1,0 +1,22 @@
+"""ClinConsensus as a package: cases with binary criteria, how their threshold is set, and tables.
+
+Zheng et al., arXiv 2603.02097. Grading, scores and reports of binary criteria are the core's.
+"""
+
+from __future__ import annotations
+
+from medhelm import Benchmark, Metric, hookimpl
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the public cases, and those of one's own."""
+    from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS, OWN
+
+    return [CLINCONSENSUS, OWN]
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return nothing: the metrics of binary criteria are the core's."""
+    return []

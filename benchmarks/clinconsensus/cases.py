@@ -1,0 +1,206 @@
+"""A case of ClinConsensus: its form, its checks, and the instance that it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from medhelm import Criterion, DataError, Instance, Row, RowFinding
+from medhelm_benchmarks.clinconsensus.labels import (
+    difficulty_of,
+    labels,
+    register_of,
+    specialty_of,
+    theme_of,
+)
+
+CRITERIA = 30
+THRESHOLD = 10
+"""k of CACS@k, calibrated on physicians' answers (see `calibrate`)."""
+JOIN = " | "
+"""Parts the labels of a case that has several."""
+LONG = 100_000
+"""Characters of a context that somebody should look at."""
+
+
+class CaseCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One binary criterion."""
+
+    criterion_id: str
+    criterion: str
+    expectation_id: str = ""
+    """The expectation that it comes from."""
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that a good answer does, and the element of the case that asks for it."""
+
+    expectation_id: str
+    element: str
+    expectation: str
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One case, as one JSON object a line."""
+
+    case_id: str
+    difficulty: str
+    task: str = ""
+    task_labels: tuple[str, ...]
+    subject: str = ""
+    subject_labels: tuple[str, ...]
+    user_role: str
+    clinical_context: str = ""
+    user_request: str
+    rubrics: tuple[CaseCriterion, ...]
+    language: str = ""
+    """"zh" or "en"; empty: by the text."""
+    reference_answer: str = ""
+    expectations: tuple[Expectation, ...] = ()
+
+
+_REQUIRED = [
+    "case_id",
+    "difficulty",
+    "task",
+    "task_labels",
+    "subject",
+    "subject_labels",
+    "user_role",
+    "clinical_context",
+    "user_request",
+    "rubrics",
+]
+_FORBIDDEN = re.compile(
+    r"source_file|prompt_id|row|provenance|physician|doctor|qc|repair|internal", re.IGNORECASE
+)
+"""Names of fields that a public file must not have, nor `reference_answer`."""
+_CONTACTS = {
+    "an e-mail address": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"),
+    "a mobile number": re.compile(r"(?<!\d)1[3-9]\d{9}(?!\d)"),
+    "an identity number": re.compile(r"(?<!\d)\d{17}[\dXx](?!\d)"),
+}
+
+
+def public_findings(row: Row) -> Iterator[RowFinding]:
+    """Yield what the checks of the data's maker, and ours, find in a row of the public file."""
+    for name in _REQUIRED:
+        if name not in row:
+            yield RowFinding("missing_field", f"there is no field {name}")
+    for name in row:
+        if name == "reference_answer" or _FORBIDDEN.search(name):
+            yield RowFinding("forbidden_field", f"a public row has no field {name}")
+    yield from case_findings(row)
+
+
+def case_findings(row: Row) -> Iterator[RowFinding]:
+    """Yield what is found in a case of anybody; no text of it is in a finding."""
+    criteria = row.get("rubrics")
+    if isinstance(criteria, list):
+        yield from _criteria_findings(criteria)
+    for name in _texts(row, "task_labels"):
+        if theme_of(name) is None:
+            yield RowFinding("unknown_task", f"no theme has the label {name!r}", False)
+    for name in _texts(row, "subject_labels"):
+        if specialty_of(name) is None:
+            yield RowFinding("unknown_specialty", f"no specialty has the label {name!r}", False)
+    if difficulty_of(str(row.get("difficulty", ""))) is None:
+        yield RowFinding("unknown_difficulty", "the difficulty is not low, medium or high")
+    text = f"{row.get('clinical_context', '')}\n{row.get('user_request', '')}"
+    for what, pattern in _CONTACTS.items():
+        if pattern.search(text):
+            yield RowFinding("contact", f"the text has {what}; review it", False)
+    if len(text) > LONG:
+        yield RowFinding("long_context", f"the case has {len(text):,} characters", False)
+    languages = {_language(str(c.get("criterion", ""))) for c in _objects(criteria)}
+    if len(languages | {_language(text)}) > 1:
+        yield RowFinding("mixed_languages", "case and criteria are in different languages", False)
+
+
+def _criteria_findings(criteria: list[Any]) -> Iterator[RowFinding]:
+    if len(criteria) != CRITERIA:
+        yield RowFinding("criteria_count", f"{len(criteria)} criteria, there must be {CRITERIA}")
+    seen: dict[str, int] = {}
+    for number, item in enumerate(criteria, 1):
+        text = item.get("criterion") if isinstance(item, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            yield RowFinding("empty_criterion", f"criterion {number} has no text")
+            continue
+        plain = " ".join(text.casefold().split())
+        if plain in seen:
+            yield RowFinding(
+                "duplicate_criterion", f"criterion {number} repeats criterion {seen[plain]}"
+            )
+        seen.setdefault(plain, number)
+
+
+def _objects(items: Any) -> list[dict[str, Any]]:
+    return [i for i in items if isinstance(i, dict)] if isinstance(items, list) else []
+
+
+def _texts(row: Row, name: str) -> list[str]:
+    found = row.get(name)
+    return [t for t in found if isinstance(t, str)] if isinstance(found, list) else []
+
+
+def _language(text: str) -> str:
+    """Return zh where at least a fifth of the letters are Chinese."""
+    letters = [c for c in text if c.isalpha()]
+    return "zh" if letters and 5 * sum("一" <= c <= "鿿" for c in letters) >= len(letters) else "en"
+
+
+def read_case(row: Row) -> Case:
+    """Return the case of a row; raises DataError for one that cannot be asked or graded."""
+    try:
+        case = msgspec.convert(dict(row), Case)
+    except msgspec.ValidationError as e:
+        raise DataError(f"not a case: {str(e).replace('`', '')}") from None
+    failures = [f for f in case_findings(row) if f.is_failure]
+    if failures:
+        raise DataError(f"{failures[0].check}: {failures[0].text}")
+    if not case.user_request.strip():
+        raise DataError("the user's request is empty")
+    names = [c.criterion_id for c in case.rubrics]
+    if twice := [n for n in names if names.count(n) > 1]:
+        raise DataError(f"the criterion id {twice[0]!r} stands twice")
+    return case
+
+
+def to_instance(row: Row) -> Instance:
+    """Return the instance of a row: context and request as they are, its criteria in order."""
+    case = read_case(row)
+    return Instance(
+        id=case.case_id,
+        context=case.clinical_context,
+        question=case.user_request,
+        references=(case.reference_answer,) if case.reference_answer.strip() else (),
+        answer_key={"threshold": f"{THRESHOLD}/{CRITERIA}"},
+        metadata=_metadata(case),
+        criteria=tuple(
+            Criterion(name=f"c{number:02}", text=c.criterion)
+            for number, c in enumerate(case.rubrics, 1)
+        ),
+    )
+
+
+def _metadata(case: Case) -> dict[str, str]:
+    """Return the axes of a case; what the tables do not know is kept as it is written."""
+    own = labels()
+    themes = [theme_of(label) or label for label in case.task_labels]
+    specialties = [specialty_of(label) or label for label in case.subject_labels]
+    first = specialty_of(case.subject_labels[0]) if case.subject_labels else None
+    families = [own.themes[t].family for t in themes if t in own.themes]
+    return {
+        "difficulty": difficulty_of(case.difficulty) or case.difficulty,
+        "register": register_of(case.user_role),
+        "language": case.language or _language(case.clinical_context + case.user_request),
+        "themes": JOIN.join(dict.fromkeys(themes)),
+        "families": JOIN.join(dict.fromkeys(families)),
+        "specialties": JOIN.join(dict.fromkeys(specialties)),
+        "group": own.specialties[first].group if first else "unmapped",
+        "role": case.user_role,
+        "raw_labels": JOIN.join((*case.task_labels, *case.subject_labels)),
+    }

@@ -1,0 +1,1 @@
+"""Commands for cases with criteria."""

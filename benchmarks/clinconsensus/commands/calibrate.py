@@ -1,0 +1,54 @@
+"""`medhelm rubric calibrate FILE`: the threshold k from graded answers of physicians."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from medhelm.cli.options import add_format, print_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the file and the number of criteria."""
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="CSV or JSON lines with `case_id`, `hits` and `graded_by`, one physician's answer a row",
+    )
+    parser.add_argument("--criteria", type=int, default=30, metavar="N", help="criteria of a case")
+    add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the threshold and return the exit code."""
+    from medhelm.data.readers import read_file
+    from medhelm.errors import DataError
+    from medhelm_benchmarks.clinconsensus.calibration import calibrate
+
+    if not args.file.is_file():
+        raise DataError(f"{args.file}: there is no such file")
+    hits: list[int] = []
+    for number, row in read_file(args.file):
+        where = f"{args.file.name}, row {number}"
+        if str(row.get("graded_by", "")) != "physicians":
+            raise DataError(
+                f"{where}: graded_by is not 'physicians'; a threshold is never set by the automatic "
+                "grader"
+            )
+        text = str(row.get("hits", ""))
+        if not text.isascii() or not text.isdigit():
+            raise DataError(f"{where}: hits is not a whole number")
+        hits.append(int(text))
+    found = calibrate(hits, args.criteria)
+    if args.format == "json":
+        print_json("rubric_calibration", asdict(found) | {"rate": found.rate})
+        return 0
+    print(
+        f"{found.cases} answers of physicians meet {found.hits:,} of "
+        f"{found.cases * found.criteria:,} criteria ({found.rate:.2%}); mean {found.mean:.2f}, "
+        f"median {found.median:g}, quartiles {found.low:g} to {found.high:g} of {found.criteria}."
+    )
+    print(f"k = {found.k} (the mean, rounded half up)")
+    return 0

@@ -1,0 +1,52 @@
+"""`medhelm rubric manifest FILE...`: counts of slices and the SHA-256 of files of cases."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the files."""
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="cases, one JSON object a line"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the manifest as JSON and return the exit code."""
+    from medhelm.data.readers import read_file
+    from medhelm.data.sources import hash_file
+    from medhelm.errors import DataError
+    from medhelm_benchmarks.clinconsensus.cases import JOIN, to_instance
+
+    files: dict[str, Any] = {}
+    slices: dict[str, Counter[str]] = {
+        axis: Counter()
+        for axis in ("difficulty", "register", "group", "language", "themes", "specialties")
+    }
+    total = 0
+    for path in args.files:
+        if not path.is_file():
+            raise DataError(f"{path}: there is no such file")
+        count = 0
+        for number, row in read_file(path):
+            try:
+                instance = to_instance(row)
+            except DataError as e:
+                raise DataError(f"{path.name}, row {number}: {e}") from None
+            count += 1
+            for axis, found in slices.items():
+                found.update(instance.metadata[axis].split(JOIN))
+        files[path.name] = {"sha256": hash_file(path), "cases": count}
+        total += count
+    said = {
+        "cases": total,
+        "files": files,
+        "slices": {a: dict(sorted(c.items())) for a, c in slices.items()},
+    }
+    print(json.dumps(said, indent=1, ensure_ascii=False))
+    return 0

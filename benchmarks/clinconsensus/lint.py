@@ -1,0 +1,85 @@
+"""Findings on the criteria of cases: what makes a binary decision on one answer hard or unfair.
+
+Every rule reads surface only. It points at what somebody should look at; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from medhelm_benchmarks.clinconsensus.cases import CRITERIA
+
+_EXAMPLES = re.compile(
+    r"\b(?:such as|for example|e\.g\.|including)\b.*|[(（].*?[)）]|(?:例如|比如|包括|如).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What gives examples: several of them are not several demands."""
+_TWO = re.compile(
+    r"\b(?:and|as well as)\s+(?:also\s+)?(?:states?|says?|names?|recommends?|advises?|mentions?|explains?"
+    r"|asks?|gives?|lists?|warns?|includes?|avoids?|suggests?|identifies|provides?|describes?)\b"
+    r"|;\s*\w|(?:并且|并同时|同时还|以及是否|，并|；)",
+    re.IGNORECASE,
+)
+"""A second verb of demand behind "and", a semicolon, or its Chinese forms."""
+_OUTSIDE = re.compile(
+    r"\b(?:the system|over time|across (?:several|multiple|different)|previous (?:answers?|sessions?)"
+    r"|other users|consistently|in all cases|mechanism|reads? the (?:chart|image)|response time"
+    r"|cost of)\b|系统是否|多轮|历次|长期保持|反馈机制|其他用户|不同用户",
+    re.IGNORECASE,
+)
+"""Words for what one answer cannot show."""
+
+
+class LintFinding(NamedTuple):
+    """One finding on one criterion, or on a case."""
+
+    case: str
+    criterion: str
+    """Its id; empty for a finding on the case."""
+    rule: str
+    text: str
+
+
+def lint(row: Mapping[str, Any], expected: int = CRITERIA) -> Iterator[LintFinding]:
+    """Yield the findings on one row with a list `rubrics` of objects with `criterion`."""
+    case = str(row.get("case_id") or row.get("prompt_id") or "")
+    criteria = row.get("rubrics")
+    if not isinstance(criteria, list) or not criteria:
+        yield LintFinding(case, "", "count", "there are no criteria")
+        return
+    if expected and len(criteria) != expected:
+        said = f"{len(criteria)} criteria, {expected} are expected"
+        yield LintFinding(case, "", "count", said)
+    expectations = _ids(row.get("expectations"), "expectation_id")
+    seen: dict[str, str] = {}
+    for number, item in enumerate(criteria, 1):
+        own = item if isinstance(item, dict) else {}
+        name = str(own.get("criterion_id") or number)
+        text = own.get("criterion")
+        if not isinstance(text, str) or not text.strip():
+            yield LintFinding(case, name, "empty", "there is no text")
+            continue
+        plain = re.sub(r"\W+", "", text.casefold())
+        if plain in seen:
+            yield LintFinding(case, name, "duplicate", f"the same as {seen[plain]}")
+        seen.setdefault(plain, name)
+        yield from (LintFinding(case, name, *found) for found in _wording(text))
+        if not own.get("expectation_id"):
+            yield LintFinding(case, name, "untraceable", "it names no expectation of the case")
+        elif own["expectation_id"] not in expectations:
+            said = f"the case has no expectation {own['expectation_id']!r}"
+            yield LintFinding(case, name, "untraceable", said)
+
+
+def _wording(text: str) -> Iterator[tuple[str, str]]:
+    if _TWO.search(_EXAMPLES.sub("", text)):
+        yield "two_demands", "it seems to ask for two things, of which one may be met"
+    if _OUTSIDE.search(text):
+        yield "not_decidable", "one answer alone may not show it"
+
+
+def _ids(items: Any, name: str) -> Sequence[str]:
+    found = items if isinstance(items, list) else []
+    return [i[name] for i in found if isinstance(i, dict) and isinstance(i.get(name), str)]

@@ -1,0 +1,305 @@
+"""ClinConsensus: cases and their findings, the paper's checkable figures, lint, calibration, tables."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import medhelm
+from medhelm.errors import DataError
+from medhelm.grading.rubric.coverage import coverage, coverage_by_survival
+from medhelm.grading.rubric.metrics import (
+    COVERAGE,
+    Decided,
+    RubricAccuracy,
+    RubricCoverage,
+    RubricHits,
+    RubricPass,
+)
+from medhelm.schema.data import Criterion, Instance
+from medhelm_benchmarks.clinconsensus.bank import bank
+from medhelm_benchmarks.clinconsensus.calibration import calibrate
+from medhelm_benchmarks.clinconsensus.cases import (
+    JOIN,
+    case_findings,
+    public_findings,
+    to_instance,
+)
+from medhelm_benchmarks.clinconsensus.labels import labels, register_of
+from medhelm_benchmarks.clinconsensus.lint import lint
+from medhelm_benchmarks.clinconsensus.tables.measures import (
+    Hits,
+    alternatives,
+    partial_correlation,
+    pearson,
+    spearman,
+    top_overlap,
+)
+
+SAMPLES = Path(__file__).parents[2] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"
+ROWS: list[dict[str, Any]] = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
+
+
+def changed(**more: Any) -> dict[str, Any]:
+    return ROWS[0] | more
+
+
+def criteria(n: int) -> list[dict[str, str]]:
+    return [{"criterion_id": f"r{i}", "criterion": f"是否提到第{i}点？"} for i in range(n)]
+
+
+# The paper's figures ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hits", "accuracy", "passed", "cacs"),
+    [(9, 30.0, 0, 0.0), (10, 33.3, 1, 4.8), (15, 50.0, 1, 28.6), (30, 100.0, 1, 100.0)],
+)
+def test_table_9(hits: int, accuracy: float, passed: int, cacs: float) -> None:
+    case = to_instance(ROWS[0])
+    met = Decided(case.criteria, (True,) * hits + (False,) * (30 - hits))
+    assert RubricAccuracy().of(case, met).value == pytest.approx(accuracy / 100, abs=0.0005)
+    assert RubricPass().of(case, met).value == passed
+    assert RubricCoverage().of(case, met).value == pytest.approx(cacs, abs=0.05)
+    assert coverage([hits], 10, 30) == pytest.approx(cacs, abs=0.05)
+
+
+def test_table_6_as_far_as_it_can_be_checked() -> None:
+    counts = {
+        "surgery_orthopedics": 472,
+        "geriatrics_acute_rehab": 391,
+        "im_immunology_infection": 311,
+        "im_gastro_metabolic": 290,
+        "obgyn_pediatrics": 281,
+        "ent_derm_ophthal_dental": 275,
+        "neurology_psychiatry": 254,
+        "im_cardio_pulmonary": 226,
+    }
+    own = labels()
+    assert sum(counts.values()) == 2500 == 900 + 800 + 800 == 1467 + 1033
+    assert set(counts) == set(own.groups) == {s.group for s in own.specialties.values()}
+    assert (len(own.specialties), len(own.themes)) == (36, 12)
+    assert len({t.family for t in own.themes.values()}) == 5
+    assert len(bank()) == 73 and sum(c.system for c in bank()) == 8
+
+
+def test_the_calibration() -> None:
+    # 285 cases with 2,904 hits, median 9, quartiles 6 and 14: one of many such samples
+    hits = [6] * 72 + [9] * 71 + [14] * 71 + [14] * 71
+    found = calibrate(_with_total(hits, 2904))
+    assert (found.cases, found.hits, found.k) == (285, 2904, 10)
+    assert found.mean == pytest.approx(10.19, abs=0.005)
+    assert found.rate == pytest.approx(0.3396, abs=0.0001)
+    assert calibrate([10, 11]).k == 11  # a mean of 10.5 goes up
+    for bad in ([5], [31, 2], [-1, 2]):
+        with pytest.raises(DataError):
+            calibrate(bad)
+
+
+def _with_total(hits: list[int], total: int) -> list[int]:
+    """Change hits one by one until they have this sum."""
+    found, at = list(hits), 0
+    while (gap := total - sum(found)) != 0:
+        found[at % len(found)] += 1 if gap > 0 else -1
+        at += 1
+    return found
+
+
+# Laws ------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 30))
+def test_both_formulas_are_equal_and_fall_with_k(hits: list[int], k: int) -> None:
+    own = coverage(hits, k, 30)
+    assert own == pytest.approx(coverage_by_survival(hits, k, 30), abs=1e-9)
+    assert coverage(hits, 1, 30) == pytest.approx(100 * sum(hits) / (30 * len(hits)))
+    assert coverage(hits, 30, 30) == pytest.approx(100 * hits.count(30) / len(hits))
+    if k < 30:
+        assert coverage(hits, k + 1, 30) <= own + 1e-9
+
+
+@given(st.lists(st.booleans(), min_size=30, max_size=30), st.integers(0, 29), st.randoms())
+def test_more_met_never_lowers_a_score_and_order_changes_nothing(
+    met: list[bool], at: int, chance: random.Random
+) -> None:
+    case = to_instance(ROWS[0])
+    more, mixed = [*met], [*met]
+    more[at] = True
+    chance.shuffle(mixed)
+    for metric in (RubricCoverage(), RubricAccuracy(), RubricPass(), RubricHits()):
+        values = [
+            metric.of(case, Decided(case.criteria, tuple(m))).value for m in (met, more, mixed)
+        ]
+        assert values[0] is not None and values[1] is not None
+        assert values[0] <= values[1] and values[0] == values[2]
+
+
+def test_the_value_of_a_run_is_that_of_named_sums() -> None:
+    case = to_instance(ROWS[0])
+    hits = [9, 10, 15, 30]
+    scores = [
+        RubricCoverage().of(case, Decided(case.criteria, (True,) * s + (False,) * (30 - s)))
+        for s in hits
+    ]
+    sums = {n: np.array(sum(s.sums[n] for s in scores)) for n in COVERAGE.sums}
+    assert float(COVERAGE.of(sums)) == pytest.approx(coverage(hits, 10, 30))
+
+
+def test_a_case_with_another_number_of_criteria_needs_a_rule() -> None:
+    few = Instance(
+        id="i",
+        criteria=tuple(Criterion(name=f"c{n}", text="x") for n in range(15)),
+        answer_key={"threshold": "10/30"},
+    )
+    met = Decided(few.criteria, (True,) * 5 + (False,) * 10)
+    with pytest.raises(DataError, match="has 15 criteria, its threshold is 10 of 30"):
+        RubricCoverage().of(few, met)
+    scaled = Instance(
+        id="i",
+        criteria=few.criteria,
+        answer_key={**few.answer_key, "threshold_scaling": "proportional"},
+    )
+    assert RubricPass().of(scaled, met).value == 1.0  # 5 of 15 are 10 of 30
+
+
+# Cases -----------------------------------------------------------------------------------------
+
+
+def test_the_bundled_cases() -> None:
+    cases = [to_instance(row) for row in ROWS]
+    assert [len(c.criteria) for c in cases] == [30] * 10
+    found = {
+        axis: {c.metadata[axis] for c in cases} for axis in ("language", "register", "difficulty")
+    }
+    assert found == {
+        "language": {"zh", "en"},
+        "register": {"lay", "professional"},
+        "difficulty": {"low", "medium", "high"},
+    }
+    assert sum(c.metadata["language"] == "zh" for c in cases) == 5
+    assert all(set(c.metadata["themes"].split(JOIN)) <= set(labels().themes) for c in cases)
+    assert "unmapped" not in {c.metadata["group"] for c in cases}
+    assert [f for row in ROWS for f in public_findings(row)] == []
+    assert [f for row in ROWS for f in lint(row)] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "check", "is_failure"),
+    [
+        (changed(rubrics=criteria(29)), "criteria_count", True),
+        (changed(rubrics=[*criteria(29), {"criterion_id": "r30", "criterion": " "}]), "empty_criterion", True),
+        (changed(rubrics=[*criteria(29), criteria(1)[0]]), "duplicate_criterion", True),
+        (changed(difficulty="extreme"), "unknown_difficulty", True),
+        (changed(subject_labels=["Phrenology"]), "unknown_specialty", False),
+        (changed(task_labels=["astrology"]), "unknown_task", False),
+        (changed(clinical_context="Write to a.b@example.org"), "contact", False),
+        (changed(clinical_context="电话13812345678"), "contact", False),
+        (changed(clinical_context="证件号110101199003071234"), "contact", False),
+        (changed(clinical_context="很长" * 60_000), "long_context", False),
+        (changed(clinical_context="An English context.", user_request="Why is it so?"), "mixed_languages", False),
+    ],
+)  # fmt: skip
+def test_what_is_found_in_a_case(row: dict[str, Any], check: str, is_failure: bool) -> None:
+    found = [f for f in case_findings(row) if f.check == check]
+    assert [f.is_failure for f in found] == [is_failure]
+    assert "example.org" not in found[0].text and "138" not in found[0].text
+    if is_failure:
+        with pytest.raises(DataError, match=check):
+            to_instance(row)
+    else:
+        assert len(to_instance(row).criteria) == 30
+
+
+def test_what_the_maker_checks_of_a_public_row() -> None:
+    row = {name: value for name, value in ROWS[0].items() if name != "user_role"}
+    found = {f.check for f in public_findings(row | {"qc_note": "x", "reference_answer": "y"})}
+    assert found == {"missing_field", "forbidden_field"}
+    with pytest.raises(DataError, match="user_role"):
+        to_instance(row)
+
+
+@pytest.mark.parametrize(
+    ("role", "register"),
+    [
+        ("resident physician", "professional"),
+        ("住院医师", "professional"),
+        ("mother", "lay"),
+        ("患者家属", "lay"),
+        ("the doctor's patient", "lay"),
+        ("contact person", "lay"),
+        ("护士", "professional"),
+        ("general health assistant user", "lay"),
+    ],
+)
+def test_the_register_is_by_the_role(role: str, register: str) -> None:
+    assert register_of(role) == register
+
+
+def test_lint_points_at_each_kind() -> None:
+    texts = [
+        "States the dose and recommends a follow-up.",
+        "Has a feedback mechanism for users.",
+        "Names a cause, such as infection and recommends nothing else.",
+        "Names a cause.",
+        "names a  cause",
+    ]
+    row = {
+        "case_id": "x",
+        "rubrics": [
+            {"criterion_id": f"r{n}", "criterion": t, "expectation_id": "e1" if n else ""}
+            for n, t in enumerate(texts)
+        ],
+        "expectations": [{"expectation_id": "e1", "element": "a", "expectation": "b"}],
+    }
+    found = [(f.criterion, f.rule) for f in lint(row)]
+    assert found == [
+        ("", "count"),
+        ("r0", "two_demands"),
+        ("r0", "untraceable"),
+        ("r1", "not_decidable"),
+        ("r4", "duplicate"),
+    ]
+
+
+# Measures --------------------------------------------------------------------------------------
+
+
+def test_measures_against_known_values() -> None:
+    from scipy import stats
+
+    chance = np.random.default_rng(1)
+    x, y = chance.normal(size=40), chance.integers(0, 4, 40).astype(float)
+    assert spearman([*x], [*y]) == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert spearman([1.0, 1.0], [1.0, 2.0]) is None
+    # what is a sum of model and case effects is gone; what is left is the product's
+    noise = chance.normal(size=(3, 50))
+    models, cases = chance.normal(size=(3, 1)), chance.normal(size=(1, 50))
+    assert partial_correlation(noise + models + cases, noise) == pytest.approx(1.0)
+    assert top_overlap({"a": 3, "b": 2, "c": 2, "d": 1}, {"a": 1, "b": 2, "c": 3, "d": 4}, 3) == 2
+    assert top_overlap({"a": 1.0}, {"a": 1.0}, 3) is None
+    hits = Hits(10, 30, {"a": np.array([9.0, 10, 15, 30]), "b": np.array([30.0, 30, 30, 30])})
+    found = alternatives(hits)
+    assert found["CACS@15"]["a"] == pytest.approx(100 * (1 + 16) / (4 * 16))
+    assert found["Pass@10"] == {"a": 0.75, "b": 1.0}
+    assert sum(hits.counts("a")) == 4 and hits.counts("a")[30] == 1
+
+
+def test_a_run_with_its_table(tmp_path: Path) -> None:
+    medhelm.evaluate(
+        ["baseline/lead", "baseline/empty"], "clinconsensus", data="sample", results_dir=tmp_path
+    )
+    table = medhelm.load_results(tmp_path).table("coverage")
+    models = table[table.level == "model"].set_index("model")
+    assert models.loc["baseline/lead", "n"] == 10
+    assert models.loc["baseline/empty", ["coverage", "accuracy", "hits"]].tolist() == [0, 0, 0]
+    register = table[(table.level == "slice") & (table.axis == "register")]
+    assert sorted(set(register.value)) == ["lay", "professional"]
+    assert {"CACS@7", "CACS@15", "Rubric Accuracy", "Pass@10"} <= set(table.measure.dropna())

@@ -1,0 +1,155 @@
+"""Judges of criteria at work: going on after a kill, several of them, one that is down, privacy, cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import medhelm
+from medhelm.errors import PrivacyRefused, UnknownName, UsageError
+from medhelm.grading.graders.panel import read_gradings
+from medhelm.schema.run import JurySpec
+from medhelm.store.records import find_gradings, read_record
+from tests.rubric.test_grader import PLUGIN, decision, judge, run, values
+from tests.server import Faults, serve_in_thread
+
+CASES, CRITERIA = 100, 30
+CODE = """
+import sys, medhelm
+from pathlib import Path
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+one = ModelSpec(name="j/one", model="one", provider="openai", base_url=sys.argv[1])
+medhelm.evaluate("baseline/lead", "checklist", data="full", data_dir=sys.argv[2], plugins=sys.argv[3],
+                 results_dir=sys.argv[4], jury=JurySpec(name="t", judges=(one,), quorum=1))
+"""
+
+
+def write_cases(folder: Path) -> Path:
+    path = folder / "data" / "checklist" / "checklist.jsonl"
+    path.parent.mkdir(parents=True)
+    with path.open("w") as lines:
+        for i in range(CASES):
+            texts = [{"text": f"Names point {n} of case {i}."} for n in range(CRITERIA)]
+            row = {"id": f"k{i}", "question": f"Case {i}?", "threshold": "10/30", "criteria": texts}
+            lines.write(json.dumps(row) + "\n")
+    return folder / "data"
+
+
+def by_number(prompt: str) -> str:
+    """Meet the first points of each case, as many as its number modulo 31."""
+    found = re.findall(r"Names point (\d+) of case (\d+)\.", prompt)
+    point, case = (int(n) for n in found[-1])
+    return json.dumps({"explanation": "So.", "criteria_met": point < case % 31})
+
+
+@pytest.mark.slow
+def test_a_kill_in_the_middle_of_3000_calls_asks_nothing_twice(tmp_path: Path) -> None:
+    data, results = write_cases(tmp_path), tmp_path / "results"
+    command = [sys.executable, "-c", CODE]
+    with serve_in_thread(by_number) as server:
+        argv = [*command, server.base_url, str(data), str(PLUGIN), str(results)]
+        process = subprocess.Popen(argv, env={**os.environ, "OPENAI_API_KEY": "k"})
+        while server.requests < 1000 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        logs = list(results.glob("runs/*/*/*/graders/*/responses.jsonl"))
+        held = logs[0].read_bytes().count(b'"call":')
+        before = sum(server.answered.values())
+        assert 500 <= held <= before < 3000
+        subprocess.run(argv, check=True, env={**os.environ, "OPENAI_API_KEY": "k"})
+        answered = sum(server.answered.values())
+    assert answered - before == 3000 - held  # what was in flight at the kill, and no other
+    (grading,) = find_gradings(results)
+    hits = [i % 31 for i in range(CASES)]
+    found = values(read_record(grading))
+    assert found["hits"] == pytest.approx(sum(hits) / CASES)
+    assert found["coverage"] == pytest.approx(sum(100 * max(0, s - 9) / 21 for s in hits) / CASES)
+    (totals,) = read_record(grading).judges
+    assert totals.judgements == {"scored": CASES} and totals.usage.requests == 3000
+
+
+def never(prompt: str) -> str:
+    return '{"explanation": "No.", "criteria_met": false}'
+
+
+def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> None:
+    with serve_in_thread(decision) as a, serve_in_thread(never) as b, serve_in_thread("Yes.") as c:
+        three = run(tmp_path / "3", judge(a), judge(b, "j/two"), judge(c, "j/three"), quorum=2)
+        two = run(tmp_path / "2", judge(a), judge(c, "j/three"), quorum=2)
+    # one says yes, one no, one nothing that can be read: a tie of two, which is not met
+    assert (values(three)["hits"], values(three)["invalid"]) == (0.0, 0.0)
+    # one valid verdict of two that are needed: invalid, not met, and counted
+    assert (values(two)["hits"], values(two)["invalid"]) == (0.0, 1.0)
+    assert [t.judgements for t in three.judges] == [
+        {"scored": 3},
+        {"scored": 3},
+        {"partly invalid": 3},
+    ]
+    repairs = [t.usage.requests for t in three.judges]
+    assert repairs == [12, 12, 36]
+
+
+def test_a_judge_that_is_down_leaves_cases_unscored_and_is_asked_later(tmp_path: Path) -> None:
+    with serve_in_thread(decision, Faults(rate=1.0, kinds=("500",))) as server:
+        down = run(tmp_path, judge(server, max_attempts=1))
+    assert (down.state, values(down)["hits"]) == ("partial", None)
+    (outcomes,) = [r.outcomes for r in down.results if r.metric == "rubric_coverage"]
+    assert outcomes == {"unscored": 3}
+    with serve_in_thread(decision) as server:
+        spec = judge(server, max_attempts=1)
+        up = run(tmp_path / "other", spec)
+    assert (up.state, values(up)["hits"]) == ("complete", 2.0)
+
+
+def test_all_criteria_in_one_call_are_another_grader(tmp_path: Path) -> None:
+    def all_met(prompt: str) -> str:
+        ids = re.findall(r'"id": "(c\d+)"', prompt)
+        said = [{"id": i, "explanation": "x", "criteria_met": True} for i in ids]
+        return json.dumps({"verdicts": said})
+
+    with serve_in_thread(all_met) as server:
+        record = run(tmp_path, judge(server), grader={"mode": "batched"})
+        assert server.requests == 3
+    assert values(record)["hits"] == 4.0
+    assert record.grading.graders[0].settings == {"mode": "batched"}
+    before = read_record(find_gradings(tmp_path)[0])
+    medhelm.score(tmp_path, plugins=PLUGIN)
+    assert [values(read_record(g)) for g in find_gradings(tmp_path)] == [values(before)]
+
+
+def test_settings_and_data_are_checked_before_the_first_request(tmp_path: Path) -> None:
+    with serve_in_thread(decision) as server:
+        with pytest.raises(UnknownName, match="did you mean 'batched'"):
+            run(tmp_path, judge(server), grader={"mode": "bached"})
+        with pytest.raises(UnknownName, match="grader setting"):
+            run(tmp_path, judge(server), grader={"modes": "strict"})
+        with pytest.raises(UsageError, match="not of the type"):
+            run(tmp_path, judge(server), grader={"mode": 1})
+        with pytest.raises(PrivacyRefused, match="judge 'j/one'"):
+            medhelm.evaluate(
+                "baseline/lead",
+                "clinconsensus_own",
+                data="sample",
+                results_dir=tmp_path,
+                jury=JurySpec(name="t", judges=(judge(server),), quorum=1),
+            )
+        assert server.requests == 0
+
+
+def test_stored_verdicts_name_the_criteria_of_their_case(tmp_path: Path) -> None:
+    with serve_in_thread(decision) as server:
+        run(tmp_path, judge(server))
+    (log,) = tmp_path.glob("runs/*/*/*/graders/*")
+    for _, grading in read_gradings(log):
+        steps = {call.step for call in grading.calls}
+        assert steps == {f"criterion/{c.name}" for c in grading.instance.criteria}
