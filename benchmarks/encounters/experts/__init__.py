@@ -1,0 +1,1 @@
+"""Raters of constructed cases and of encounters: blinded sheets, and how far the raters agree."""

@@ -1,0 +1,88 @@
+"""Sheets of raters out and in, and their agreement worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import run_command
+from tests.benchmarks.encounters.test_cases_data import write_scenario
+
+
+def fill(sheet: Path, rater: Path, ratings: list[int | str]) -> None:
+    rows = list(csv.DictReader(sheet.read_text(encoding="utf-8-sig").splitlines()))
+    assert len(rows) == len(ratings)
+    with rater.open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0].keys())
+        out.writeheader()
+        for row, rating in zip(rows, ratings, strict=True):
+            out.writerow(row | {"rating": rating})
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for n in (1, 2):
+        write_scenario(tmp_path / "made" / "cases", scenario=f"c{n}/scenario1")
+    return tmp_path
+
+
+def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["agreement", "--encounters", "made"]
+    assert run_command([*args, "--template", "s.csv"]) == 0
+    assert "4 aspects of 2 units to rate" in capsys.readouterr().out
+    sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
+    assert "c1" not in sheet and "scenario1" not in sheet
+    page = (desk / "s.page.html").read_text()
+    assert "Packet of the patient" in page and "<script" not in page
+    fill(desk / "s.csv", desk / "anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
+    fill(desk / "s.csv", desk / "bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
+    assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
+    rows = {r["aspect"]: r for r in json.loads(capsys.readouterr().out)["rows"]}
+    # differences of the seven pairs: 0 1 2 0 | 1 0 0
+    whole = rows["all"]
+    assert (whole["units"], whole["pairs"]) == (8, 7)
+    assert whole["exact"] == pytest.approx(4 / 7)
+    assert whole["within_one"] == pytest.approx(6 / 7)
+    assert whole["difference"] == pytest.approx(4 / 7)
+    assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
+    assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
+    assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
+
+
+def test_what_a_file_of_ratings_gets_wrong(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["agreement", "--encounters", "made"]
+    assert run_command([*args, "--template", "s.csv", "--max-encounters", "1"]) == 0
+    fill(desk / "s.csv", desk / "anna.csv", [5, 6, 5, 3])
+    assert run_command([*args, "anna.csv"]) != 0
+    assert "row 2: the rating is not a whole number from 1 to 5" in capsys.readouterr().err
+    text = (desk / "s.csv").read_text(encoding="utf-8-sig").replace("structure", "structur")
+    (desk / "b.csv").write_text(text)
+    assert run_command([*args, "b.csv"]) != 0
+    assert "no aspect 'structur'; did you mean structure?" in capsys.readouterr().err
+    assert run_command(["agreement", "--encounters", ".", "anna.csv"]) != 0
+    assert "holds neither cases/" in capsys.readouterr().err
+
+
+def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = [
+        "run",
+        "model=encounter/asks_everything",
+        "benchmark=agentclinic",
+        "data=sample",
+        "results_dir=r",
+    ]
+    assert run_command(run) == 0
+    args = ["agreement", "--encounters", "r"]
+    assert run_command([*args, "--template", "s.csv"]) == 0
+    assert "6 aspects of 3 units to rate" in capsys.readouterr().out
+    page = (desk / "s.page.html").read_text()
+    assert "asks_everything" not in page and "clinician: " in page
+    fill(desk / "s.csv", desk / "anna.csv", [4] * 18)
+    fill(desk / "s.csv", desk / "bela.csv", [5] * 18)
+    assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)["rows"][-1]
+    assert (whole["exact"], whole["within_one"], whole["difference"]) == (0.0, 1.0, 1.0)
