@@ -1,4 +1,5 @@
-"""ClinConsensus as a package: cases with binary criteria, how their threshold is set, and tables.
+"""ClinConsensus as a package: cases with binary criteria, how their threshold is set, tables, and a
+judge that is trained on physicians' decisions.
 
 Zheng et al., arXiv 2603.02097. Grading, scores and reports of binary criteria are the core's.
 """
