@@ -132,6 +132,9 @@ def train(
         data_collator=collate,
         callbacks=[*callbacks],
     )
+    is_alone = trainer.args.world_size == 1 or not torch.cuda.is_available()
+    if not is_alone and getattr(trainer.accelerator.state, "fsdp_plugin", None) is None:
+        raise UsageError("several processes without FSDP: start them by --processes N")
     start = time.monotonic()
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     seconds = time.monotonic() - start
@@ -179,6 +182,7 @@ def arguments(settings: TrainingSettings) -> Any:
         data_seed=settings.seed,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
+        use_cpu=not torch.cuda.is_available(),
         report_to="none",
         disable_tqdm=True,
     )

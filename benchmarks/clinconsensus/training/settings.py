@@ -91,7 +91,8 @@ def read_settings(path: Path) -> TrainingSettings:
             near = "".join(f"; did you mean {name}?" for name in closest(str(key), known, n=1))
             raise UsageError(f"{path}: unknown key {str(key)[:40]!r}{near}")
     try:
-        settings = msgspec.convert(known | given, TrainingSettings)
+        # not strict: YAML reads 1e-5, without a point, as a text
+        settings = msgspec.convert(known | given, TrainingSettings, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
     for key in ("rows", "output", "held_out"):

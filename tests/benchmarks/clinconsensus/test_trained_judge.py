@@ -138,3 +138,17 @@ def test_rows_beyond_the_limit_are_counted(
     ]
     assert sum(inside) == len(long) - outside
     assert not (folder / "long").exists()
+
+
+def test_the_config_of_accelerate_is_one() -> None:
+    need_transformers()
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.utils import DistributedType
+
+    from medhelm_benchmarks.clinconsensus.training.settings import FSDP
+
+    config = load_config_from_file(str(FSDP))
+    assert config.distributed_type == DistributedType.FSDP
+    assert config.fsdp_config["fsdp_version"] == 2
+    assert config.fsdp_config["fsdp_reshard_after_forward"] is True  # parameters are sharded, too
+    assert config.fsdp_config["fsdp_auto_wrap_policy"] == "TRANSFORMER_BASED_WRAP"

@@ -95,6 +95,12 @@ def test_a_config_is_checked(tmp_path: Path, changes: Any, line: str) -> None:
         read_settings(path)
 
 
+def test_numbers_as_people_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("rows: [a.jsonl]\noutput: out\nheld_out: [m]\nlearning_rate: 1e-5\nepochs: 2\n")
+    assert read_settings(path).learning_rate == 1e-5
+
+
 def test_what_changes_no_weight_is_no_part_of_the_fingerprint(tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "rows.jsonl", make_rows(1, 2))
 
