@@ -38,6 +38,7 @@ NOT_RUN = {
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
+    r"medhelm (agreement --criteria|fidelity --stored) BENCHMARK .*": "tests/clinicians run them",
     r"medhelm judge (train \S+\.yaml|serve) ?.*": "needs an extra: tests/benchmarks/clinconsensus",
     r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",
     r"python (perf|scripts)/\w+\.py( .*)?": "measures or writes; the file must be there",

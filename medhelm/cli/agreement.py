@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     )
     rated = ("answers", *(form.about for form in forms))
-    of_runs = [name for form in forms for name in form.tables_of_runs]
+    of_runs = [name for form in forms if not form.is_of_runs for name in form.tables_of_runs]
     parser.add_argument("ratings", nargs="*", metavar="RATINGS.csv", help="files of ratings")
     parser.add_argument(
         "--table",
@@ -161,7 +161,7 @@ def _check_options(args: argparse.Namespace, form: RatingForm | None) -> None:
         given = [n for n in names if n != "seed" and getattr(args, n) not in _ABSENT]
         if given:
             raise UsageError(f"{_option(given[0])} does not go with --taxonomy")
-    takes_runs = form is not None and args.table in form.tables_of_runs
+    takes_runs = form is not None and (form.is_of_runs or args.table in form.tables_of_runs)
     for name, where in (_OF_ANSWERS | own | dict.fromkeys(others, "") | _OF_ALL).items():
         is_of_runs = name in _CHOOSE_RUNS
         if getattr(args, name) in _ABSENT or (is_of_runs and takes_runs):

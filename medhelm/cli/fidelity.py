@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.rating_forms import least_of
-from medhelm.cli.tables import add_output, chosen_format, emit, settings
+from medhelm.cli.tables import add_common, chosen_format, emit, settings
+from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.decision_files import Cases
     from medhelm.tables.clinicians.fidelity import Comparison
+    from medhelm.tables.clinicians.stored_decisions import Stored
     from medhelm.tables.format.table import Settings, Table
 
 _TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement")
@@ -38,6 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=FILE",
         help="decisions of a judge: a file, or a folder of MODEL_judge.json",
+    )
+    parser.add_argument(
+        "--stored",
+        metavar="BENCHMARK",
+        help="the judges of its runs; their cases give the texts of files that hold ids alone",
+    )
+    parser.add_argument(
+        "--model", nargs="+", action="extend", metavar="NAME", help="of --stored: only these models"
     )
     parser.add_argument(
         "--cases", metavar="FILE", help="cases with their criteria, for files that hold ids alone"
@@ -68,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one --judge there, a MODEL_judge.json for each model",
     )
-    add_output(parser)
+    add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,9 +91,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{min(shared)!r} is a group of experts and a judge; name one otherwise")
     if args.export is not None:
         return _export(args)
-    if not experts or len(experts) + len(judges) < 2:
+    _check_stored(args)
+    if not experts or (len(experts) + len(judges) < 2 and not args.stored):
         raise UsageError("name two groups, or a group and a judge: --experts A=FILE --judge B=FILE")
-    if args.table == "corrected" and not judges:
+    if args.table == "corrected" and not judges and not args.stored:
         raise UsageError("--table corrected needs --judge NAME=FILE: it corrects a judge's shares")
     if args.table != "low_agreement":
         for name in ("largest", "show_text"):
@@ -103,7 +115,10 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases]:
     )
     from medhelm.tables.clinicians.fidelity import Comparison
 
-    cases = read_case_criteria(Path(args.cases)) if args.cases else {}
+    cases: Cases = read_case_criteria(Path(args.cases)) if args.cases else {}
+    stored = _stored(args) if args.stored else None
+    if stored is not None:
+        cases = {**stored.cases, **cases}
     aliases = dict(word.partition("=")[::2] for word in args.alias)
     for name, other in aliases.items():
         if not name or not other:
@@ -118,7 +133,46 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases]:
             (args.judge, "--judge", True),
         )
     )
+    if stored is not None:
+        names = {judge.name for judge in stored.judges}
+        if shared := names & {grader.name for grader in (*experts, *judges)}:
+            raise UsageError(
+                f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
+            )
+        judges += stored.judges
     return Comparison(experts, judges, aliases), cases
+
+
+def _check_stored(args: argparse.Namespace) -> None:
+    """Raise UsageError for an option that is of stored runs, or for text that may not be shown."""
+    given = {"model": args.model, "data": args.data, "latest": args.latest}
+    given |= {
+        "scoring": args.scoring != "fixed",
+        "results-dir": args.results_dir != DEFAULT_RESULTS,
+    }
+    for name, value in given.items():
+        if value and not args.stored:
+            raise UsageError(f"--{name} belongs to --stored BENCHMARK")
+
+
+def _stored(args: argparse.Namespace) -> Stored:
+    from medhelm.tables.clinicians.sheet import check_privacy
+    from medhelm.tables.clinicians.stored_decisions import read_stored
+
+    found = read_stored(
+        Path(args.results_dir),
+        args.stored,
+        data=args.data,
+        scoring=args.scoring,
+        latest=args.latest,
+        models=args.model or (),
+    )
+    if args.show_text:
+        for record in found.records:
+            check_privacy(record, ())
+    if found.unjudged:
+        print(f"note: {found.unjudged} answers without verdicts of a judge", file=sys.stderr)
+    return found
 
 
 def _tables(args: argparse.Namespace, compared: Comparison, chosen: Settings) -> list[Table]:
@@ -146,14 +200,20 @@ def _export(args: argparse.Namespace) -> int:
     """Write the decisions of one judge as files of the exchange format."""
     from medhelm.tables.clinicians.decision_files import write_judge_files
 
-    if args.experts or len(args.judge) != 1 or not args.cases:
+    _check_stored(args)
+    is_file = len(args.judge) == 1 and args.cases and not args.stored
+    if args.experts or not (is_file or (args.stored and not args.judge)):
         raise UsageError(
-            "--export DIR writes one judge: --judge NAME=FILE --cases FILE, no --experts"
+            "--export DIR writes one judge: --judge NAME=FILE --cases FILE, or --stored BENCHMARK, "
+            "and no --experts"
         )
     for name in ("table", "out", "format", "largest", "show_text"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with --export")
     compared, cases = _read(args)
+    if len(compared.judges) > 1:
+        names = ", ".join(judge.name for judge in compared.judges)
+        raise UsageError(f"--export DIR writes one judge; the runs have {names}")
     for path in write_judge_files(compared.judges[0], Path(args.export), cases):
         print(path)
     return 0

@@ -33,6 +33,11 @@ class RatingForm:
     print_tables: Callable[[argparse.Namespace], int]
     write_sheet: Callable[[argparse.Namespace], int]
 
+    @property
+    def is_of_runs(self) -> bool:
+        """Return whether all its tables, and so its sheet, are made of runs."""
+        return {*self.tables} == {*self.tables_of_runs}
+
     def is_chosen(self, args: argparse.Namespace) -> bool:
         """Return whether a line of arguments names its option."""
         return getattr(args, self.option.removeprefix("--").replace("-", "_")) is not None

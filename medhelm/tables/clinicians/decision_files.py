@@ -19,8 +19,8 @@ from medhelm.data.readers import read_file
 from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
-from medhelm.tables.clinicians.ratings import check_columns
-from medhelm.tables.format.spreadsheet import read_filled, write_whole
+from medhelm.tables.clinicians.ratings import KeyItem, check_columns, items_of
+from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
 """Ends the name of a file of the exchange format; before it stands the model that answered."""
@@ -88,7 +88,11 @@ def _of_table(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]
     if not lines:
         raise DataError(f"{path.name}: no row below names of columns")
     there = lines[0][1]
-    check_columns(path.name, there, ("model", "met"))
+    items = items_of(path, None) if "item" in there else {}
+    check_columns(path.name, there, ("item", "rater", "met") if items else ("model", "met"))
+    if items:
+        lines = [(n, _named(cells, items, f"{path.name}, row {n}")) for n, cells in lines]
+        there = lines[0][1]
     for name in ("case", "criterion"):
         if not {name, f"{name}_id"} & there.keys():
             raise DataError(f"{path.name}: no column {name!r}, and no {name}_id either")
@@ -98,8 +102,8 @@ def _of_table(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]
         model, case_id = cells["model"], cells.get("case_id", "")
         if not model:
             raise DataError(f"{where}: model is empty")
-        case = _case_text(cells.get("case", ""), case_id, cases, where)
-        criterion = cells.get("criterion") or _criterion_text(
+        case = _case_text(unguarded(cells.get("case", "")), case_id, cases, where)
+        criterion = unguarded(cells.get("criterion", "")) or _criterion_text(
             cells.get("criterion_id", ""), cases.get(case_id), where
         )
         verdict = _WORDS.get(cells["met"].casefold(), "invalid")
@@ -116,6 +120,13 @@ def _of_table(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]
             if is_judge and case_id in cases:
                 decisions += _silent(decisions, cases[case_id])
             yield DecisionRow(where, model, case, decisions, case_id, rater)
+
+
+def _named(cells: dict[str, str], items: Mapping[str, KeyItem], where: str) -> dict[str, str]:
+    """Return a row of a blinded sheet with the answer that its key names."""
+    if (item := items.get(cells["item"])) is None:
+        raise DataError(f"{where}: no key beside the file knows the item {cells['item'][:40]!r}")
+    return cells | {"model": item.model, "case_id": item.instance}
 
 
 def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:

@@ -90,7 +90,7 @@ def _read(path: Path, key: Path | None) -> Iterator[Rating]:
     needed = ("rater", "item") if is_blinded else ("rater", *_NAMES)
     if rows:
         check_columns(path.name, rows[0][1], needed)
-    items = _items(path, key) if is_blinded else {}
+    items = items_of(path, key) if is_blinded else {}
     for number, cells in rows:
         where = f"{path.name}, row {number}"
         if is_blinded:
@@ -121,7 +121,7 @@ def check_columns(file: str, there: Collection[str], needed: Collection[str]) ->
             raise DataError(f"{file}: no column {name!r}; needed are {', '.join(needed)}")
 
 
-def _items(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
+def items_of(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
     """Return the meaning of the items of a sheet."""
     found: dict[str, KeyItem] = {}
     for path in [key] if key else sorted(sheet.parent.glob(f"*{KEY_SUFFIX}")):

@@ -92,7 +92,7 @@ def write_sheet(
         runs, data=data, scoring=scoring, latest=latest, benchmarks=benchmarks, models=models
     )
     for run in chosen.runs:
-        _check_privacy(run.record, text_of)
+        check_privacy(run.record, text_of)
     scores = [read_run(run) for run in chosen.runs]
     check_one_jury(scores)
     drawn = _draw(scores, per_benchmark, seed)
@@ -109,7 +109,8 @@ def write_sheet(
     return Sheet(path, key, dict(counts), tuple(s.run.record for s in scores), tuple(damaged))
 
 
-def _check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
+def check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
+    """Raise PrivacyRefused for a benchmark whose text may not be written."""
     data_class = record.card.data_class
     if data_class != "public" and data_class not in text_of:
         raise PrivacyRefused(

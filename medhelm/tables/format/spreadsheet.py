@@ -28,6 +28,11 @@ def guard(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+def unguarded(text: str) -> str:
+    """Return a cell's text without the mark that `guard` puts before it."""
+    return text[1:] if text.startswith("'") and guard(text[1:]) == text else text
+
+
 def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """Return a header and lines as CSV, every text guarded; None is an empty cell.
 
