@@ -324,6 +324,19 @@ def test_what_a_judge_leaves_out_counts_as_unmet(shell: Shell, tmp_path: Path) -
     assert row["positive"] == pytest.approx(5 / 12)
     corrected = rows_of(shell, "corrected", *words)[0]
     assert (corrected["decisions"], corrected["share"]) == (12, pytest.approx(5 / 12))
+    write(tmp_path / "e.jsonl", experts[:1])  # of the other answer nobody has a label
+    corrected = rows_of(shell, "corrected", *words)[0]
+    assert (corrected["decisions"], corrected["share"]) == (12, pytest.approx(5 / 12))
+    assert corrected["labelled"] == 6
+
+
+def test_what_a_file_without_cases_leaves_out_counts_too(shell: Shell, files: list[str]) -> None:
+    rows = rows_of(shell, "corrected", *files)
+    row = next(r for r in rows if r["model"] == "org/Alpha-1")
+    own = [key for key in TRUE if key[0] == "org/Alpha-1"]
+    met = [STRICT[key] and key not in INVALID for key in own]
+    assert (row["decisions"], row["labelled"]) == (72, 72)
+    assert row["share"] == pytest.approx(np.mean(met))
 
 
 def test_corrected_shares(shell: Shell, tmp_path: Path) -> None:
@@ -406,6 +419,8 @@ def test_the_terminal_shows_all_tables(shell: Shell, files: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        (["--experts=one={one}", "--judge=two={one}", "--alias=alfa=alpha"], "no row is of a model"),
+        (["--experts=one={one}", "--judge=two={one}", "--alias=gamma=delta"], "'delta' and 'gamma'"),
         (["--experts=one={one}"], "name two groups, or a group and a judge"),
         (["--experts=x={one}", "--judge=x={one}"], "'x' is a group of experts and a judge"),
         (["--experts=one={one}", "--judge=gone.jsonl"], "cannot read gone.jsonl"),
@@ -437,7 +452,8 @@ def test_mistakes_are_one_line(shell: Shell, tmp_path: Path, words: list[str], l
     paths = {name: write(tmp_path / f"{name}.jsonl", own) for name, own in made.items()}
     words = [word.format(**paths) for word in words]
     is_usage = any(
-        part in line for part in ("name two", "'x' is", "belongs", "needs", "writes one")
+        part in line
+        for part in ("name two", "'x' is", "belongs", "needs", "writes one", "no row is")
     )
     error = shell(*words, code=2 if is_usage else 3)
     assert line in error and len(error.strip().splitlines()) == 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from medhelm.errors import DataError
+from medhelm.errors import DataError, UsageError
 
 Verdict = Literal["met", "unmet", "invalid", "none"]
 """`invalid`: a reply came that is not a decision. `none`: nobody decided."""
@@ -96,19 +96,20 @@ def known_models(graders: Iterable[Grader], aliases: Mapping[str, str]) -> dict[
     spells two names that would become one, since their rows would be taken for repeats.
     """
     shown: dict[str, str] = {}
+    unused = dict(aliases)
     for grader in graders:
         spelled: dict[str, str] = {}
         for row in grader.rows:
-            if row.model in aliases:
-                continue
-            first = spelled.setdefault(plain_name(row.model), row.model)
+            unused.pop(row.model, None)
+            name = aliases.get(row.model, row.model)
+            first = spelled.setdefault(plain_name(name), row.model)
             if first != row.model:
                 raise DataError(
                     f"{row.where}: {row.model!r} and {first!r} of {grader.name} would be one model; "
                     "write one name in one way, or say --alias NAME=NAME"
                 )
         for key, name in spelled.items():
-            shown.setdefault(key, name)
-    for name in aliases.values():
-        shown.setdefault(plain_name(name), name)
+            shown.setdefault(key, aliases.get(name, name))
+    if unused:
+        raise UsageError(f"--alias {min(unused)}=...: no row is of a model of this name")
     return shown
