@@ -11,6 +11,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
 from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.collect import Collected
@@ -88,6 +89,7 @@ def _site_page(
         ),
         taxonomy=tuple(_categories(registry.taxonomy, cards)),
         views=tuple(made.views),
+        first_suite=next(iter(suites)) if len(suites := grouped(cards)) > 1 else "",
         scorings=tuple(made.scorings),
         problems=tuple(made.problems),
         agreement=agreement,

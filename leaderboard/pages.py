@@ -215,6 +215,8 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """(benchmark, model) of runs that were stopped before their end."""
     taxonomy: tuple[CategoryLine, ...]
     views: tuple[View, ...]
+    first_suite: str
+    """The suite that is shown where none is chosen; empty: all benchmarks, which are of one."""
     scorings: tuple[ScoringPages, ...]
     problems: tuple[Problem, ...]
     agreement: str | None

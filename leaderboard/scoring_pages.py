@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,6 +19,7 @@ from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.study import Study
+from medhelm.tables.suites import suites_apart
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.build_state import Made
@@ -130,12 +131,14 @@ def _tables(
     """Return the tables of the site by name; those that fail are named among its problems."""
     tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
+    of_suite = replace(asked, study=next(iter(suites_apart(study).values())))
     closed = {b for b, panel in study.panels.items() if not publish.has_text(panel.card)}
     for name, spec in loaded.known.specs.items():
         if spec.publish is None:
             continue
         try:
-            table = published_table(spec, asked, frozenset(closed))
+            own = of_suite if spec.is_of_suite and spec.name != "benchmarks" else asked
+            table = published_table(spec, own, frozenset(closed))
         except RecordError:  # of a table that needs the metadata of instances
             where = f"the table {name}, scoring={scoring}"
             made.problems.append(Problem(where=where, what=_NO_METADATA))

@@ -1,7 +1,7 @@
 """Filters of the overview -> sets of benchmarks, and the tables of each set.
 
-A choice of suite, access and category leaves some benchmarks; ranks and win rates on them are
-computed here, so that the page only chooses. They are those of `medhelm tables --benchmark ...`.
+A choice of suite, access and category leaves some benchmarks, never of two suites that are apart:
+without a choice those of the first one. Ranks and win rates on them are computed here, so that the page only chooses. They are those of `medhelm tables --benchmark ...`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from medhelm.tables.study.study import Study
+from medhelm.tables.suites import suites_apart
 from medhelm.tables.tabulate import categories, overall
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import View, ViewPage, page_table
@@ -23,8 +24,15 @@ def write_views(site: SiteFolder, scoring: str, study: Study, suites: Suites) ->
     views: list[View] = []
     done: dict[tuple[str, ...], str] = {}
     cards = {b: panel.card for b, panel in study.panels.items()}
-    shown = {n: m for n, m in suites.items() if 0 < len(set(m) & set(cards)) < len(cards)}
-    for suite, members in {"": cards, **shown}.items():
+    apart = {name: set(own.cells) for name, own in suites_apart(study).items()}
+    first, *others = apart
+    fitting = {n: set(m) & set(cards) for n, m in suites.items()}
+    shown = {name: apart[name] for name in others} | {
+        n: m
+        for n, m in fitting.items()
+        if n not in apart and m and any(m < whole for whole in apart.values())
+    }
+    for suite, members in {"": apart[first], **shown}.items():
         for access in ("", *sorted({c.data_class for c in cards.values()})):
             for category in ("", *sorted({c.category for c in cards.values()})):
                 chosen = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,12 +91,22 @@ def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.envir
 
 def packaged_suites() -> dict[str, list[str]]:
     """Return the benchmarks of each suite that comes with medhelm, by its name."""
+    return {suite["name"]: suite["benchmarks"] for suite in _suite_files()}
+
+
+@cache
+def averaged_apart() -> Mapping[str, str]:
+    """Return the suite of each benchmark of those suites over which alone means are taken."""
+    apart = (suite for suite in _suite_files() if suite.get("is_averaged_apart"))
+    return {benchmark: suite["name"] for suite in apart for benchmark in suite["benchmarks"]}
+
+
+def _suite_files() -> list[dict[str, Any]]:
     import yaml
 
     folder = resources.files("medhelm.conf") / "suite"
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    suites = [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
-    return {suite["name"]: suite["benchmarks"] for suite in suites}
+    return [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
 
 
 def convert(value: Mapping[str, Any], kind: type[msgspec.Struct], what: str) -> Any:

@@ -67,7 +67,7 @@
 
   function fields(view, given) {
     const all = [
-      ["suite", "Suite", "All benchmarks", (v) => v],
+      ["suite", "Suite", medhelm.site.first_suite || "All benchmarks", (v) => v],
       ["access", "Access of data", "Any", (v) => v],
       ["category", "Category", "All", medhelm.categoryTitle],
     ];

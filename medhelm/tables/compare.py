@@ -34,6 +34,7 @@ from medhelm.tables.columns import COMPARE
 from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 from medhelm.tables.study.cells import Cell, shared_pooling
 from medhelm.tables.study.study import Study
+from medhelm.tables.suites import grouped
 
 LAYOUT = Layout(
     leaving=("correlation", "test", "n"),
@@ -101,8 +102,11 @@ def compare(study: Study, a: str, b: str) -> Table:
             pairs.append((row, found))
     for (row, _), p in zip(pairs, stats.holm([q.p for _, q in pairs]), strict=True):
         row["p_holm"] = p
-    if pairs:
-        rows.append(_overall([q for _, q in pairs], study.settings))
+    suites = grouped(str(row["benchmark"]) for row, _ in pairs)
+    for suite, members in suites.items():
+        own = [q for row, q in pairs if row["benchmark"] in members]
+        named: Row = {"benchmark": f"all of {suite}"} if len(suites) > 1 else {}
+        rows.append(named | _overall(own, study.settings))
     used = [str(row.get("flags", "")) for row in rows]
     return make_table(
         "compare",

@@ -25,6 +25,8 @@ from medhelm.plugins.discovery import (
 )
 from medhelm.tables import builtin
 from medhelm.tables.format.table import Table
+from medhelm.tables.study.study import Study
+from medhelm.tables.suites import by_suite
 from medhelm.tables.table_spec import TableRequest, TableSpec
 
 _MODULE = "tables"
@@ -105,7 +107,11 @@ def _add(known: Mapping[str, TableSpec], more: Iterable[TableSpec]) -> dict[str,
 
 def made_table(spec: TableSpec, asked: TableRequest) -> Table:
     """Return a table. Raises PluginError, with the plugin's name, where a plugin's function fails."""
-    return _checked(spec, lambda: spec.make(asked))
+
+    def make(study: Study) -> Table:
+        return _checked(spec, lambda: spec.make(replace(asked, study=study)))
+
+    return by_suite(asked.study, make) if spec.is_of_suite else make(asked.study)
 
 
 def published_table(spec: TableSpec, asked: TableRequest, closed: frozenset[str]) -> Table | None:

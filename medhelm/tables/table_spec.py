@@ -44,6 +44,8 @@ class TableSpec:
     """Options that change it, besides those of every table."""
     needs: Option | None = None
     """The one of them without which it cannot be made."""
+    is_of_suite: bool = False
+    """True if it takes means or ranks over benchmarks: it is made of each suite apart."""
     publish: Publish | None = None
     """Returns what the site shows of it, None where it has nothing to show; None: not on the site."""
     origin: str = ""

