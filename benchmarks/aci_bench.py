@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 FILES = {
     "clinicalnlp_taskB_test1_full.json": (
@@ -76,6 +76,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="CC BY 4.0",
             citation="Yim et al. Aci-bench. Scientific Data 10, 586 (2023)",
+            exposure=Exposure(public_since="2023-06-03"),
             expected_instances={"test": 120},
         )
     ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 TEST_YEARS = ("2016", "2017")
 
@@ -75,6 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="MIT",
             citation="Vilares and Gomez-Rodriguez. HEAD-QA. ACL 2019. arXiv 1906.04701",
+            exposure=Exposure(public_since="2019-06-11"),
             expected_instances={"test": 2675},
             cluster="question stem",
         )

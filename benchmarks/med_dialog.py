@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 PARTS = ("healthcaremagic", "icliniq")
 DRAWN = 1000
@@ -96,6 +96,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             max_output_tokens=256,
             licence="copyright of healthcaremagic.com and icliniq.com",
             citation="Zeng et al. MedDialog. EMNLP 2020. arXiv 2004.03329",
+            exposure=Exposure(public_since="2020-04-07"),
             expected_instances={"test": 2000, "all": 25750},
         )
     ]

@@ -7,7 +7,7 @@ cluster. Some refer to a figure that the file lacks; metadata `figure` says so.
 import hashlib
 import re
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 COLUMNS = ("opa", "opb", "opc", "opd", "ope")
 
@@ -67,6 +67,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Chen et al. Benchmarking Large Language Models on Answering and Explaining "
                 "Challenging Medical Questions. arXiv 2402.18060"
             ),
+            exposure=Exposure(public_since="2024-02-28"),
             expected_instances={"test": 308},
             cluster="question",
         )

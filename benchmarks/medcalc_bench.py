@@ -6,7 +6,7 @@ and the extracted entities stay out of the prompt.
 
 import hashlib
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 ONE_NAME = {"lab test": "lab", "dosage conversion": "dosage"}
 """Spellings of other releases."""
@@ -76,6 +76,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="CC BY-SA 4.0",
             citation="Khandekar et al. MedCalc-Bench. NeurIPS 2024. arXiv 2406.12036",
+            exposure=Exposure(public_since="2024-06-17"),
             expected_instances={"test": 1047},
             cluster="patient note",
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from medhelm import (
     Benchmark,
     DataError,
+    Exposure,
     FileDataset,
     Instance,
     Phrasing,
@@ -122,6 +123,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="CC BY 4.0",
             citation="Ben Abacha et al. MEDEC. 2024. arXiv 2412.19260",
+            exposure=Exposure(public_since="2024-12-26"),
             expected_instances={"test": 597},
         )
     ]

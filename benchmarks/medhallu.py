@@ -13,6 +13,7 @@ from typing import Any
 from medhelm import (
     Benchmark,
     DataError,
+    Exposure,
     FileDataset,
     Instance,
     Row,
@@ -171,6 +172,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="MIT",
             citation="Pandit et al. MedHallu. 2025. arXiv 2502.14302",
+            exposure=Exposure(public_since="2025-02-20"),
             expected_instances={"train": 2000},
             cluster="row of the source",
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 COLUMNS = ("Question", "Focus (Drug)", "Question Type", "Answer", "Section Title", "URL")
 NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", re.IGNORECASE)
@@ -103,6 +103,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Ben Abacha et al. Bridging the gap between consumers' medication questions and "
                 "trusted answers. MEDINFO 2019"
             ),
+            exposure=Exposure(public_since="2019"),
             expected_instances={"test": 690},
             cluster="question",
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 RATINGS = {"4": "excellent", "3": "right but incomplete", "2": "related", "1": "wrong"}
 
@@ -102,6 +102,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             max_output_tokens=2048,
             licence="not stated by the source",
             citation="Ben Abacha et al. MEDIQA 2019 shared task. BioNLP 2019. ACL W19-5039",
+            exposure=Exposure(public_since="2019"),
             expected_instances={"test": 150},
             cluster="question",
         )

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 LETTERS = {"yes": "A", "no": "B", "maybe": "C"}
 
@@ -75,6 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="MIT",
             citation="Jin et al. PubMedQA. EMNLP 2019. arXiv 1909.06146",
+            exposure=Exposure(public_since="2019-09-13"),
             expected_instances={"test": 500, "all": 1000},
         )
     ]

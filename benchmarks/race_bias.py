@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 START = re.compile(r"Run [0-9]+ ?: ?(.*)")
 MODEL = re.compile(r"(BARD|GPT 3\.5|Claude|GPT-4)(?:.s)? Responses:")
@@ -162,6 +162,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Omiye et al. Large language models propagate race-based medicine. "
                 "npj Digital Medicine 6, 195 (2023)"
             ),
+            exposure=Exposure(public_since="2023-10-20"),
             expected_instances={"test": 173},
             cluster="question to the model",
         )

@@ -28,6 +28,8 @@ from medhelm.schema.model import EndpointClass, ModelSpec
 from medhelm.schema.score import Scoring
 
 DEFAULT_RESULTS = "medhelm-results"
+OTHERS = "others"
+"""Names the benchmarks that are of no suite averaged apart."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]

@@ -21,6 +21,7 @@ from pathlib import Path
 from medhelm import (
     Benchmark,
     DataError,
+    Exposure,
     FileDataset,
     Instance,
     Phrasing,
@@ -227,6 +228,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="CC BY 4.0 (questions), ODbL (database)",
             citation="Lee et al. EHRSQL. NeurIPS 2022. arXiv 2301.07695",
+            exposure=Exposure(public_since="2023-01-16"),
             expected_instances={"test": 2909, "release_2026": 2909, "user_database": 2909},
             cluster="question",
         )

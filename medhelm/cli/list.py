@@ -20,7 +20,7 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
-from medhelm.config import JuryChoice, packaged_suites
+from medhelm.config import OTHERS, JuryChoice, averaged_apart, packaged_suites
 from medhelm.errors import UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import DEFAULT, jury_names, packaged_jury
@@ -220,12 +220,18 @@ def _coverage(registry: Registry, root: Path) -> list[Entry]:
     total: Entry = {"name": "all"}
     for key in ("subcategories", "subcategories_covered", "tasks", "tasks_covered", "benchmarks"):
         total[key] = sum(c[key] for c in counts)
+    total["tasks_by_suite"] = dict(sum((Counter(c["tasks_by_suite"]) for c in counts), Counter()))
     return [*counts, total | {"published_tasks": registry.taxonomy.published_tasks}]
 
 
 def _covered(name: str, subcategories: Sequence[Entry]) -> Entry:
     tasks = [task for sub in subcategories for task in sub["tasks"]]
+    home = averaged_apart()
+    by_suite: Counter[str] = Counter()
+    for task in tasks:
+        by_suite.update({home.get(b, OTHERS) for b in task["benchmarks"]})
     return {
+        "tasks_by_suite": dict(sorted(by_suite.items())),
         "name": name,
         "subcategories": len(subcategories),
         "subcategories_covered": sum(bool(sub["benchmarks"]) for sub in subcategories),
@@ -367,6 +373,9 @@ def _show_coverage(entries: Sequence[Entry]) -> None:
             f"{e['subcategories_covered']} of {e['subcategories']}" for e in entries
         ],
         "tasks covered": [f"{e['tasks_covered']} of {e['tasks']}" for e in entries],
+        "tasks by suite": [
+            ", ".join(f"{suite} {n}" for suite, n in e["tasks_by_suite"].items()) for e in entries
+        ],
         "benchmarks": [str(e["benchmarks"]) for e in entries],
     }
     print_rows(columns, numbers=tuple(columns)[1:])

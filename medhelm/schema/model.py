@@ -54,6 +54,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     price: Price | None = None
     strategy: str = ""
     """Names what stands between the protocol and the model (`best_of_5`); empty: nothing."""
+    training_cutoff: str = ""
+    """When its training data end, as its maker states: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
     """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from medhelm.plugins.hookspecs import hookimpl
-from medhelm.tables import jury, pairs, part_gaps, power, slices, spending, tabulate
+from medhelm.tables import exposure, jury, pairs, part_gaps, power, slices, spending, tabulate
 from medhelm.tables.columns import (
     BENCHMARKS,
     CATEGORIES,
     COST,
-    GAPS,
     MDE,
     OVERALL,
     PAIRS,
@@ -87,8 +86,14 @@ _TABLES = (
     TableSpec(
         name="gaps",
         help="each part of a benchmark against the one that it is compared with (languages)",
-        columns=GAPS,
+        columns=part_gaps.GAPS,
         make=lambda asked: part_gaps.gaps(asked.study),
+    ),
+    TableSpec(
+        name="exposure",
+        help="whether a benchmark was public before the training data of a model end",
+        columns=exposure.EXPOSURE,
+        make=lambda asked: exposure.exposure(asked.study),
     ),
     TableSpec(
         name="slices",

@@ -16,9 +16,36 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables import notes
-from medhelm.tables.columns import GAPS
+from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Layout, Row, Table, make_table
 from medhelm.tables.study.study import Panel, Study, placed_sums
+
+GAPS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric"),
+    text("part", "part of the benchmark; missing: the mean of all others", "part"),
+    text("reference", "the part that it is compared with", "against"),
+    text("model", "name of the model", "model"),
+    yes("ranked", "whether the model is ranked"),
+    number("score", "score on the part", "metric", "score", digits=3),
+    number(
+        "reference_score", "score on the part that it is compared with", "metric", "of it", digits=3
+    ),
+    number(
+        "gap",
+        "normalised score on the part less that on the reference; below 0 the part is worse",
+        "normalised",
+        "gap",
+        ("low", "high"),
+        3,
+    ),
+    number("low", "lower end of the interval of gap, clusters resampled whole", "normalised"),
+    number("high", "upper end of the interval of gap", "normalised"),
+    text("interval_method", "how the interval was made, or why there is none"),
+    count("n", "compared instances of the part that the model has a value for", "n"),
+    count("reference_n", "the same of the reference"),
+    count("clusters", "clusters of both; one that has both is a pair"),
+)
 
 
 def gaps(study: Study) -> Table:

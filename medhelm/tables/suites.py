@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from medhelm.config import averaged_apart
+from medhelm.config import OTHERS, averaged_apart
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Table
 from medhelm.tables.study.study import Study
 
-OTHERS = "others"
-"""Names the benchmarks that are of no suite apart."""
 _SUITE = text("suite", "suite over which alone the means and ranks of the row are taken", "suite")
 
 
