@@ -75,11 +75,13 @@ def check_criteria(criteria: tuple[Criterion, ...], where: str) -> None:
     names = [c.name for c in criteria]
     if not names:
         raise PluginError(f"{where}: a rubric needs at least one criterion")
+    seen: set[str] = set()
     for name in names:
         if not _NAME.fullmatch(name):
             raise PluginError(f"{where}: criterion {name!r}: a name is snake_case: a-z, 0-9 and _")
-        if names.count(name) > 1:
+        if name in seen:
             raise PluginError(f"{where}: criterion {name!r} stands twice")
+        seen.add(name)
 
 
 def criteria_of(rubric: Rubric, instance: Instance) -> tuple[Criterion, ...]:

@@ -136,13 +136,18 @@ def estimate_runs(runs: Sequence[Run], results: Path) -> list[RunEstimate]:
     """Return the estimate of each run; reads the data, the logs and the summaries."""
     observed = _Observed(results)
     selections: dict[tuple[int, int, int | None], Selection] = {}
-    estimates = []
+    sums: dict[int, list[_Sums]] = defaultdict(list)
     for run in runs:
         key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
         if key not in selections:
             selections[key] = select(run.dataset, run.spec)
-        estimates.append(_estimate(run, selections[key], observed))
-    return estimates
+        sums[id(run.dataset)].append(_Sums(run, selections[key], observed))
+    for own in sums.values():  # the data are read once for all models
+        for instance in own[0].run.dataset.instances():
+            for one in own:
+                one.add(instance)
+    made = {id(one.run): one for own in sums.values() for one in own}
+    return [made[id(run)].estimate() for run in runs]
 
 
 def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
@@ -311,48 +316,64 @@ class _Role:
         )
 
 
-def _estimate(run: Run, selection: Selection, observed: _Observed) -> RunEstimate:
-    spec, judges = run.spec, Judges(run, observed.reply)
-    answered = _answered(run, selection, judges)
-    seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
-    first, *others = run.players
-    roles = {first: _Role(run, first, seen[0] if seen else None)}
-    roles |= {role: _Role(run, role, None) for role in others}
-    terms = terms_of(run.protocol, spec, 0)
-    to_ask = 0
-    for instance in run.dataset.instances():
-        if selection.cut is not None and order_key(spec.seed, instance.id) > selection.cut:
-            continue
-        left = sum(key not in answered for key in episode_keys(instance, spec.repeats))
-        to_ask += left
+class _Sums:
+    """Sums what is left to ask of one run."""
+
+    def __init__(self, run: Run, selection: Selection, observed: _Observed) -> None:
+        self.run, self._selection = run, selection
+        self._judges = Judges(run, observed.reply)
+        self._answered = _answered(run, selection, self._judges)
+        spec = run.spec
+        self._seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
+        first, *others = run.players
+        self._first = first
+        self._roles = {first: _Role(run, first, self._seen[0] if self._seen else None)}
+        self._roles |= {role: _Role(run, role, None) for role in others}
+        self._terms = terms_of(run.protocol, spec, 0)
+        self._to_ask = 0
+
+    def add(self, instance: Instance) -> None:
+        """Count the episodes of an instance that are left."""
+        spec, cut = self.run.spec, self._selection.cut
+        if cut is not None and order_key(spec.seed, instance.id) > cut:
+            return
+        left = spec.repeats
+        if self._answered:
+            left = sum(k not in self._answered for k in episode_keys(instance, spec.repeats))
+        self._to_ask += left
         if not left:
-            continue
+            return
         rule = _expected(instance, spec)
-        length = seen[0] if seen else rule
-        judges.coming(instance, left, length.text, spec.max_output_tokens)
-        for forecast in run.protocol.forecast(run.benchmark, instance, terms):
-            roles[forecast.role].add(forecast, left, rule.tokens)
-    own = roles.pop(first)
-    usd_limit, usd_expected = own.usd()
-    return RunEstimate(
-        model=spec.model.name,
-        benchmark=spec.benchmark,
-        data=spec.data,
-        split=spec.split,
-        instances=selection.instances,
-        repeats=spec.repeats,
-        answered=selection.instances * spec.repeats - to_ask,
-        to_ask=to_ask,
-        input_tokens=round(own.tokens_in),
-        output_tokens_limit=own.limit,
-        output_tokens_expected=own.expected,
-        basis="embedded" if own.is_embedded else seen[1] if seen else "rule",
-        usd_limit=usd_limit,
-        usd_expected=usd_expected,
-        cast=tuple(role.estimate() for role in roles.values()),
-        jury=run.grading.raters.name if run.grading.raters else None,
-        judges=judges.estimates(),
-    )
+        length = self._seen[0] if self._seen else rule
+        self._judges.coming(instance, left, length.text, spec.max_output_tokens)
+        for forecast in self.run.protocol.forecast(self.run.benchmark, instance, self._terms):
+            self._roles[forecast.role].add(forecast, left, rule.tokens)
+
+    def estimate(self) -> RunEstimate:
+        """Return the sums."""
+        run, spec, seen = self.run, self.run.spec, self._seen
+        roles = dict(self._roles)
+        own = roles.pop(self._first)
+        usd_limit, usd_expected = own.usd()
+        return RunEstimate(
+            model=spec.model.name,
+            benchmark=spec.benchmark,
+            data=spec.data,
+            split=spec.split,
+            instances=self._selection.instances,
+            repeats=spec.repeats,
+            answered=self._selection.instances * spec.repeats - self._to_ask,
+            to_ask=self._to_ask,
+            input_tokens=round(own.tokens_in),
+            output_tokens_limit=own.limit,
+            output_tokens_expected=own.expected,
+            basis="embedded" if own.is_embedded else seen[1] if seen else "rule",
+            usd_limit=usd_limit,
+            usd_expected=usd_expected,
+            cast=tuple(role.estimate() for role in roles.values()),
+            jury=run.grading.raters.name if run.grading.raters else None,
+            judges=self._judges.estimates(),
+        )
 
 
 def _expected(instance: Instance, spec: RunSpec) -> _Length:

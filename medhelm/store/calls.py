@@ -6,9 +6,10 @@
 
 A call names the call that it continues and holds only the messages that are new. A text of more than
 200 bytes is written once in an episode, whichever role it is sent to; later lines name its hash. So
-the log grows with the turns of an episode and not with their square. A line that names a call or a
-text that is not there (its line was damaged) cannot be read, and its call is asked again. The last
-line seals the calls: where one of them is missing, the episode has not ended.
+the log grows with the turns of an episode and not with their square. Of a text that begins as an earlier one
+does, by more than that, only the rest is written. A line that names a call or a text that is not there (its
+line was damaged) cannot be read, and its call is asked again. The last line seals the calls: where one of
+them is missing, the episode has not ended.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str = ""
     ref: str = ""
     """Hash of the content, where it was written before."""
+    start: str = ""
+    """Hash of a text written before that begins as this one does; `content` is the rest."""
+    keep: int = 0
+    """Characters of it that both share."""
 
 
 class _Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,6 +98,10 @@ class OpenEpisode:
         self.last = b""
         """The last line of a try that failed."""
         self._texts: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
+        """The names of the texts, by text."""
+        self._begins = ("", "", 0)
+        """The last long text with its name, and how many of its characters others share."""
 
     def begun(self) -> bytes:
         """Return the first line."""
@@ -152,9 +161,14 @@ class OpenEpisode:
         for text in stored.messages:
             if text.ref and text.ref not in self._texts:
                 return False
+            if text.start and text.start not in self._texts:
+                return False
             content = self._texts[text.ref] if text.ref else text.content
+            if text.start:
+                content = self._texts[text.start][: text.keep] + content
             messages.append(msgspec.convert({"role": text.role, "content": content}, Message))
-            self._learn(content)
+            if not text.start:
+                self._learn(content)
         call = Call(
             role=stored.role,
             step=stored.step,
@@ -203,21 +217,45 @@ class OpenEpisode:
         self._learn(call.response.text)
 
     def _write(self, message: Message) -> _Text:
-        key = _hash(message.content)
-        if key in self._texts:
-            return _Text(role=message.role, ref=key)
-        self._learn(message.content)
-        return _Text(role=message.role, content=message.content)
+        role, content = message.role, message.content
+        if key := self._keys.get(content, ""):
+            return _Text(role=role, ref=key)
+        key, first, keep = self._begins
+        if keep and content.startswith(first[:keep]):
+            return _Text(role=role, content=content[keep:], start=key, keep=keep)
+        if (keep := _shared(first, content)) > _LONG:
+            self._begins = (key, first, keep)
+            return _Text(role=role, content=content[keep:], start=key, keep=keep)
+        if key := self._learn(content):
+            self._begins = (key, content, 0)
+        return _Text(role=role, content=content)
 
-    def _learn(self, text: str) -> None:
+    def _learn(self, text: str) -> str:
+        """Keep a text that is long enough to have a name; returns the name."""
+        if text in self._keys:
+            return self._keys[text]
         if key := _hash(text):
             self._texts[key] = text
+            self._keys[text] = key
+        return key
 
 
 def _hash(text: str) -> str:
     """Return the name of a text that is long enough to have one, else nothing."""
     raw = text.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(raw, digest_size=8).hexdigest() if len(raw) > _LONG else ""
+
+
+def _shared(a: str, b: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def used_by(calls: Iterable[Call], role: str) -> list[Response]:

@@ -5,6 +5,7 @@ Rows of a benchmark are of the cases that every ranked model has.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -14,7 +15,7 @@ from medhelm.tables.format.column_kinds import count, ends, number, text, yes
 from medhelm.tables.format.table import Layout, Part, Row, Table, make_table
 from medhelm.tables.slices import instance_tags
 from medhelm.tables.study.cells import Keys, Metadata
-from medhelm.tables.study.study import Panel, Study, estimate, restrict
+from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
 from medhelm.tables.table_spec import TableSpec
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 from medhelm_benchmarks.clinconsensus.tables.measures import (
@@ -123,7 +124,8 @@ def coverage(study: Study, metadata: Metadata) -> Table:
             "Ranks of models with equal scores are parted by name in the overlaps of the first "
             "three and five; ties of rank correlations have their mean rank.",
             "Criteria without a valid verdict count as not met.",
-            "A difference is of a slice less all other cases, with independent draws of both.",
+            "A difference is of a slice less all other cases; its interval is made of those of both, which are "
+            "of different cases (the square-and-add rule).",
         ]
         if rows
         else ["No benchmark here has criteria with a threshold."]
@@ -252,7 +254,6 @@ def _slice(
         if len(outside)
         else {}
     )
-    tail = (1 - study.settings.confidence) / 2
     for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
         found = own[model]
         row: Row = {
@@ -268,13 +269,25 @@ def _slice(
             "coverage_high": found.interval.high,
         }
         if model in rest and min(found.n, rest[model].n) > 1:
-            draws = found.draws - rest[model].draws
-            draws = draws[np.isfinite(draws)]
-            row["difference"] = found.score - rest[model].score
-            if len(draws):
-                low, high = (float(q) for q in np.quantile(draws, (tail, 1 - tail)))
-                row |= {"difference_low": low, "difference_high": high}
+            row |= _difference(found, rest[model])
         yield row
+
+
+def _difference(a: Estimate, b: Estimate) -> Row:
+    """Return the difference of two independent scores, with the interval of their own intervals.
+
+    Not of draws: where no case reaches the threshold all draws are 0, and so would be their ends.
+    """
+    value = a.score - b.score
+    ends = (a.interval.low, a.interval.high, b.interval.low, b.interval.high)
+    a_low, a_high, b_low, b_high = (math.nan if end is None else end for end in ends)
+    low = value - math.hypot(a.score - a_low, b_high - b.score)
+    high = value + math.hypot(a_high - a.score, b.score - b_low)
+    return {
+        "difference": value,
+        "difference_low": None if math.isnan(low) else low,
+        "difference_high": None if math.isnan(high) else high,
+    }
 
 
 def _lengths(study: Study, benchmark: str) -> Iterator[Row]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from medhelm.data.rubrics import check_criteria
 from medhelm.errors import DataError
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.jury.reply import BadReply
@@ -43,8 +42,7 @@ def criteria_of(instance: Instance) -> tuple[Criterion, ...]:
     """Return the criteria of a case; raises DataError where there are none to decide on."""
     if not instance.criteria:
         raise DataError(f"instance {instance.id!r} has no criteria, so no rubric can grade it")
-    check_criteria(instance.criteria, f"instance {instance.id!r}")
-    return instance.criteria
+    return instance.criteria  # their names were checked when the data were read
 
 
 async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
@@ -133,8 +131,8 @@ def _forecast(
     """Yield the calls to one judge: one a criterion, or one."""
     criteria = criteria_of(instance)
     is_batched = terms.settings[MODE] == BATCHED
-    shared = estimate_tokens(shared_messages(benchmark, instance, "", batched=is_batched)) + answer
-    own = estimate_tokens("\n".join(c.text for c in criteria)) + _FENCE * len(criteria)
+    case, own = _tokens(benchmark, instance, is_batched)
+    shared = case + answer
     calls = 1 if is_batched else len(criteria)
     tokens = calls * shared + own
     repairs = terms.settings[REPAIRS]
@@ -148,6 +146,30 @@ def _forecast(
         output_tokens=_EXPLANATION * len(criteria),
         cached_tokens=(calls - 1) * shared,
     )
+
+
+class _LastCase:
+    """The tokens of the case that was counted last: many models and judges ask for it in a row."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, ...] = ()
+        self._tokens = (0, 0)
+
+    def __call__(
+        self, benchmark: Benchmark, instance: Instance, is_batched: bool
+    ) -> tuple[int, int]:
+        """Return the tokens of what all calls share without the answer, and of the criteria."""
+        of = (id(benchmark), id(instance), is_batched)
+        if of != self._of[:3]:
+            shared = shared_messages(benchmark, instance, "", batched=is_batched)
+            text = "\n".join(c.text for c in instance.criteria)
+            own = estimate_tokens(text) + _FENCE * len(instance.criteria)
+            self._tokens = estimate_tokens(shared), own
+            self._of = (*of, benchmark, instance)  # held, so that no other one gets its id
+        return self._tokens
+
+
+_tokens = _LastCase()
 
 
 _WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]", re.IGNORECASE)

@@ -51,12 +51,12 @@ def read_decisions(text: str, names: Sequence[str]) -> dict[str, Decision]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    for body in (text, visible_text(text)):
-        if (found := only_json(body)) is not None:
-            if not isinstance(found[0], dict):
-                raise BadReply("the reply is not a JSON object")
-            return found[0]
-    raise BadReply("the reply is not one JSON object and nothing else")
+    found = only_json(text) or only_json(visible_text(text))
+    if found is None:
+        raise BadReply("the reply is not one JSON object and nothing else")
+    if not isinstance(found[0], dict):
+        raise BadReply("the reply is not a JSON object")
+    return found[0]
 
 
 def _decision(found: Mapping[str, Any], keys: Sequence[str], where: str) -> Decision:

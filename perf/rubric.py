@@ -1,0 +1,198 @@
+"""Grading by binary criteria against a bare aiohttp loop on the same bodies, and a large estimate.
+
+    python perf/rubric.py [--cases 100] [--rounds 3]
+
+100 cases x 30 criteria x 3 models are graded by one judge at a local server that answers at once. What
+counts is the time from the first request to the last answer; the bare loop sends the bodies of
+the same calls, as many at a time. The estimate is of 2,500 cases x 30 criteria x 11 models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import msgspec
+from throughput import ANSWER, FixedServer
+
+import medhelm
+from medhelm.grading.graders.panel import read_gradings
+from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.run import JurySpec
+
+IN_FLIGHT = 100
+PLUGIN = Path(__file__).parents[1] / "tests" / "plugins" / "checklist.py"
+VERDICT = '{"explanation": "The answer names it in its second sentence.", "criteria_met": true}'
+TEXT = "The patient has had a fever for two days and drinks little. "
+
+
+class VerdictServer(FixedServer):
+    """Answers each request with the same verdict."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        message = {"role": "assistant", "content": VERDICT}
+        answer = ANSWER | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        body = json.dumps(answer).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        self.reply = head.encode() + b"\r\n\r\n" + body
+
+
+async def serve() -> None:
+    """Serve on a free loopback port and print the base URL."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(VerdictServer, "127.0.0.1", 0, backlog=1024)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await server.serve_forever()
+
+
+@contextlib.contextmanager
+def server_process() -> Iterator[str]:
+    """Run the server in a process of its own and yield its base URL."""
+    command = [sys.executable, __file__, "--serve"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def write_cases(folder: Path, count: int) -> Path:
+    """Write so many cases of thirty criteria; returns the data folder."""
+    path = folder / "data" / "checklist" / "checklist.jsonl"
+    path.parent.mkdir(parents=True)
+    with path.open("w") as lines:
+        for i in range(count):
+            texts = [
+                {"text": f"Names point {n} of case {i}, such as a stiff neck."} for n in range(30)
+            ]
+            row = {"id": f"k{i}", "question": TEXT * 15 + str(i), "threshold": "10/30"}
+            lines.write(json.dumps(row | {"criteria": texts}) + "\n")
+    return folder / "data"
+
+
+def jury(base_url: str) -> JurySpec:
+    """Return the one judge."""
+    one = ModelSpec(
+        name="judge/one",
+        model="one",
+        provider="openai",
+        base_url=base_url,
+        max_concurrency=IN_FLIGHT,
+        price=Price(input=1.0, output=4.0, cached=0.1, date="2026-11-01"),
+    )
+    return JurySpec(name="perf", judges=(one,), quorum=1)
+
+
+def scripted(number: int) -> ModelSpec:
+    """Return a model with one answer of its own."""
+    return ModelSpec(
+        name=f"scripted/{number}",
+        model=str(number),
+        provider="scripted",
+        endpoint_class="local",
+        extra_body={"default": f"Model {number}. " + TEXT * 25},
+    )
+
+
+def grade(folder: Path, base_url: str) -> tuple[float, list[bytes]]:
+    """Grade all answers; returns the seconds of sending and the bodies that were sent."""
+    medhelm.evaluate(
+        [scripted(n) for n in range(3)],
+        "checklist",
+        data_dir=folder / "data",
+        plugins=PLUGIN,
+        results_dir=folder / "results",
+        jury=jury(base_url),
+    )
+    first, last, bodies = 9e99, 0.0, []
+    for log in (folder / "results").glob("runs/*/*/*/graders/*"):
+        for _, grading in read_gradings(log):
+            for call in grading.calls:
+                response = call.response
+                first = min(first, response.finished_at - response.latency_s)
+                last = max(last, response.finished_at)
+                sent = {"model": "one", "messages": call.messages}
+                bodies.append(msgspec.json.encode(sent | {"max_tokens": 1024, "temperature": 0.0}))
+    return last - first, bodies
+
+
+async def bare(base_url: str, bodies: list[bytes]) -> float:
+    """Send the same bodies with aiohttp alone; returns the seconds."""
+    url, left = f"{base_url}/chat/completions", iter(bodies)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for body in left:
+            headers = {"Content-Type": "application/json"}
+            async with session.post(url, data=body, headers=headers) as response:
+                await response.json()
+
+    connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
+    start = time.perf_counter()
+    async with aiohttp.ClientSession(connector=connector) as session:
+        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
+    return time.perf_counter() - start
+
+
+def main() -> int:
+    """Print the two figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve())
+        return 0
+    os.environ.setdefault("OPENAI_API_KEY", "none")
+    own, plain, size = 9e9, 9e9, 0
+    with server_process() as base_url:
+        for _ in range(args.rounds):
+            with tempfile.TemporaryDirectory() as name:
+                write_cases(Path(name), args.cases)
+                took, bodies = grade(Path(name), base_url)
+                size = sum(
+                    p.stat().st_size for p in Path(name).glob("**/graders/*/responses.jsonl")
+                )
+            own, plain = min(own, took), min(plain, asyncio.run(bare(base_url, bodies)))
+        calls = len(bodies)
+        print(
+            f"grading   {calls / own:8.0f} calls/s {own:6.2f} s  log {size / calls:.0f} bytes a call"
+        )
+        print(f"bare loop {calls / plain:8.0f} calls/s {plain:6.2f} s  ratio {plain / own:.2f}")
+        with tempfile.TemporaryDirectory() as name:
+            data = write_cases(Path(name), 2500)
+            start = time.perf_counter()
+            found = medhelm.estimate(
+                [scripted(n) for n in range(11)],
+                "checklist",
+                data_dir=data,
+                plugins=PLUGIN,
+                results_dir=Path(name) / "results",
+                jury=jury(base_url),
+            )
+            took = time.perf_counter() - start
+    judges = [judge for one in found for judge in one.judges]
+    usd = (
+        sum(j.usd_expected or 0 for j in judges),
+        sum(j.usd_expected_cached or 0 for j in judges),
+    )
+    print(f"estimate of {sum(j.calls for j in judges):,} calls: {took:.1f} s")
+    print(f"expected {usd[0]:,.0f} USD without a cache, {usd[1]:,.0f} with one")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
