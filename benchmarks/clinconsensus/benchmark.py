@@ -26,6 +26,7 @@ CLINCONSENSUS = Benchmark(
     "clearance for clinical use. The bundled cases are synthetic and their criteria are not "
     "validated by clinicians.",
     subcategory="patient_education_resources",
+    tasks=("simplify_disease_info", "simplify_treatment"),
     dataset=FileDataset(
         files=tuple(
             SourceFile(

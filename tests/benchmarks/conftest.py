@@ -20,9 +20,9 @@ NAMES = sorted(
     path.stem
     for path in HOME.iterdir()
     if (path.suffix in (".py", ".yaml") or (path / "__init__.py").is_file())
-    and path.stem not in ("__init__", "noharm", "noharm_page")
+    and path.stem not in ("__init__", "clinconsensus", "encounters", "noharm")
 )
-"""All benchmarks that come with medhelm, but noharm."""
+"""The paper's benchmarks and those of the suite today: one file or one package each."""
 PAPER = tuple(packaged_suites()["medhelm"])
 TODAY = tuple(name for name in NAMES if name not in PAPER)
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
