@@ -11,7 +11,7 @@ class AnswerCharacters(Metric):
 
     name: str = "answer_characters"
     maximum: float = 1e9
-    source: str = "Zheng et al. 2026, ClinConsensus (arXiv 2603.02097), table 11"
+    source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097), table 11"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the length of the text without thinking."""

@@ -47,7 +47,7 @@ class RubricMetric(GradedMetric):
     """A score of which criteria are met."""
 
     grader: Grader = RUBRIC
-    source: str = "Zheng et al. 2026, ClinConsensus (arXiv 2603.02097)"
+    source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the score of the decided criteria; `unscored` below the quorum."""
