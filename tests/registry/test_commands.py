@@ -115,7 +115,7 @@ def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
     shown, _, loaded = done.stdout.partition("LOADED")
     assert "  tally        count the runs of a folder\n" in shown
     assert "  generate     noharm, words: `medhelm generate --help` says more\n" in shown
-    assert "  qc           whether cases of actions are well formed\n" in shown
+    assert "  qc           encounters, simulation, noharm: `medhelm qc --help` says more\n" in shown
     heavy = ("medhelm_words", "medhelm_benchmarks", "medhelm_metrics", "importlib.metadata", "yaml")
     assert not [name for name in loaded.split() if name.startswith(heavy)]
     assert done.stderr == ""
@@ -314,9 +314,8 @@ def test_a_plugin_adds_a_form_of_a_command(wards: Path, capsys: pytest.CaptureFi
     shown = call(capsys, "agreement", "--help")[1]
     assert "with --wards, ratings of wards against" in " ".join(shown.split())
     assert "ratings of wards:\n  --wards FILE" in shown
-    summary = "clinicians' ratings against the jury, or of criteria against judges, or of actions"
-    shown = call(capsys, "--help")[1]
-    assert summary in shown and "against their cases, or of wards" in shown
+    summary = call(capsys, "--help")[1]
+    assert "clinicians' ratings against the jury, or of " in summary and ", or of wards" in summary
 
 
 @pytest.mark.parametrize(
