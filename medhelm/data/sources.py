@@ -2,7 +2,8 @@
 
 A file lies at `<data root>/<benchmark>/<name>`. The hash of a source without a pinned one
 is recorded in `<name>.sha256` when it is first fetched. The hash of a folder is that of the list
-of its files: in it, `LC_ALL=C sha256sum * | sha256sum`.
+of its files: in it, `LC_ALL=C sha256sum * | sha256sum`. Files in folders below it are listed by their
+paths.
 """
 
 from __future__ import annotations
@@ -67,11 +68,13 @@ def hash_file(path: Path) -> str:
 
 
 def _hash_folder(path: Path, hash_one: Callable[[Path], str]) -> str:
-    """Return the hash of the listing of a folder's own files; hidden ones are left out."""
-    files = [f for f in path.iterdir() if f.is_file() and not f.name.startswith(".")]
+    """Return the hash of the listing of a folder and those in it; what is hidden is left out."""
+    files = {f.relative_to(path): f for f in path.rglob("*") if f.is_file()}
+    shown = [f for f in files if not any(part.startswith(".") for part in f.parts)]
     digest = hashlib.sha256()
-    for file in sorted(files, key=lambda f: os.fsencode(f.name)):
-        digest.update(f"{hash_one(file)}  ".encode() + os.fsencode(file.name) + b"\n")
+    for name in sorted(shown, key=lambda f: os.fsencode(f.as_posix())):
+        listed = os.fsencode(name.as_posix())
+        digest.update(f"{hash_one(files[name])}  ".encode() + listed + b"\n")
     return digest.hexdigest()
 
 

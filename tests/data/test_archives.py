@@ -89,6 +89,22 @@ def test_its_hash_is_what_sha256sum_says_of_its_listing(tmp_path: Path) -> None:
     assert file_sha256(tmp_path) == listing(FILES | {"B.txt": "other"})
 
 
+def test_its_hash_covers_the_folders_in_it(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    for deeper in ("case/one", ".git"):
+        (tmp_path / deeper).mkdir(parents=True)
+        (tmp_path / deeper / "x.txt").write_text("deep")
+    shell = (
+        "find . -type f -not -path '*/.*' -printf '%P\\0' | LC_ALL=C sort -z | xargs -0 sha256sum"
+    )
+    said = subprocess.run(
+        ["bash", "-c", f"{shell} | sha256sum"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert said.stdout.split()[0] == listing(FILES | {"case/one/x.txt": "deep"})
+    assert file_sha256(tmp_path) == said.stdout.split()[0]
+
+
 def test_an_unpinned_folder_is_recorded_and_then_held_to_it(server: Server, tmp_path: Path) -> None:
     server.content = packed(FILES)
     unpinned = notes(server.url)
