@@ -32,7 +32,8 @@ from tests.benchmarks.clinconsensus.tiny_judge import (  # noqa: E402
     write_rows,
 )
 
-_ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1"} | os.environ | {"HF_HUB_OFFLINE": "1"}
+"""The tiny model gains nothing from more threads; set OMP_NUM_THREADS for `small`."""
 _KILLS = 3
 _WORDS = ("dose", "interval", "review", "warning")
 
@@ -101,10 +102,13 @@ def text_rows(seed: int, answers: int) -> list[dict[str, Any]]:
             named = [word for word in _WORDS if dice.random() < 0.5]
             said = " ".join(f"I will tell you the {word}." for word in named)
             for word in dice.sample(_WORDS, 2):
-                criterion = f"Names the {word}"
-                rows.append({"model": model, "case": f"c{number}", "request": "How do I take it?",
-                             "answer": said or "Ask someone else.", "criterion": criterion,
-                             "criteria_met": word in named, "explanation": ""})  # fmt: skip
+                instruction = (
+                    f"Answer: {said or 'Ask someone else.'}\nCriterion: names the {word}.\n"
+                    "Is it met? Reply with JSON."
+                )
+                reply = json.dumps({"explanation": "", "criteria_met": word in named})
+                rows.append({"model": model, "case": f"c{number}", "instruction": instruction,
+                             "output": reply})  # fmt: skip
     return rows
 
 
@@ -128,7 +132,7 @@ def try_small(folder: Path) -> None:
     rows = write_rows(folder / "rows.jsonl", text_rows(1, 40))
     config = write_config(
         folder / "small.yaml", rows, folder / "model", epochs=1, batch_size=4, accumulation=2,
-        learning_rate=5e-5, max_tokens=1024, save_steps=1000, new_tokens=32, evaluation_batch=8,
+        learning_rate=5e-5, max_tokens=256, save_steps=1000, new_tokens=32, evaluation_batch=8,
         max_held_out=60,
     )  # fmt: skip
     report = report_of(config)
