@@ -113,7 +113,8 @@ _QUANTITIES = {
     "body mass index": Quantity(names=r"body mass (?:mass )?index|BMI", unit="kg/m2"),
     "body surface area": Quantity(names=r"body surface(?: area)?|BSA", unit="m2"),
     "mean arterial pressure": Quantity(
-        names=r"mean (?:arterial |blood )*pressure|MAP", unit="mm Hg"
+        names=r"mean (?:arterial |blood )*pressure|MAP|presi[o\u00f3]n arterial media|PAM|pression art\u00e9rielle moyenne",
+        unit="mm Hg",
     ),
     "pulse pressure": Quantity(names=r"pulse pressure|PP"),
     "corrected QT": Quantity(
@@ -207,7 +208,7 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    version: str = "4"
+    version: str = "5"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

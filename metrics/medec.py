@@ -74,7 +74,7 @@ _INDEX = re.compile(r"[^\w\n]{0,3}(\d{1,4})[.:)]?[ \t]{1,3}(?=[^\W\d_])")
 _NO_ERROR = re.compile(
     r"\b(?i:(?:no|without(?:\sany)?|free\sof)\s"
     r"(?:(?:medical|clinical|factual|apparent|obvious)\s){0,2}(?:errors?|mistakes?)\b"
-    r"(?!.*\bsentence\D{0,12}\d))|\b(?:is|are)\s(?!not\b)(?:\w+\s)?CORRECT\b|(?<![\w-])CORRECT\b",
+    r"(?!.*\bsentence\D{0,12}\d))|\b(?i:nothing\sto\scorrect)\b|\b(?:is|are)\s(?!not\b)(?:\w+\s)?CORRECT\b|(?<![\w-])CORRECT\b",
 )
 _SOME_ERROR = re.compile(
     r"\bINCORRECT\b|\b(?:contains|has|there\sis)\s(?:an?|one)\s(?:medical\s)?(?:error|mistake)\b"
@@ -85,6 +85,30 @@ _IS_RIGHT = re.compile(
     re.IGNORECASE,
 )
 """Matches a statement that a sentence is not an error."""
+_ENDS_RIGHT = re.compile(
+    r"(?:[,;\u2013\u2014-]\s|\bis\s)(?:also\s)?(?:fine|correct|ok(?:ay)?|accurate|plausible)\W*$",
+    re.IGNORECASE,
+)
+"""The same at the end of a line that is about one sentence."""
+_AT_FIRST = re.compile(r"^\W*(?:at\sfirst|initially|first),?\sI\b", re.IGNORECASE)
+_IN_WORDS = re.compile(
+    r"\b(sentence\s)(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
+    re.IGNORECASE,
+)
+_WORDS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 _RETRACTED = re.compile(
     r"^\W*(?:actually|wait|however|correction|sorry|no|but|on\s(?:second\sthoughts?|reflection)|hmm+)\b",
     re.IGNORECASE,
@@ -112,7 +136,7 @@ class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
 
     name: str = "medec_flag_accuracy"
-    version: str = "3"
+    version: str = "4"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -132,7 +156,7 @@ class SentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
-    version: str = "3"
+    version: str = "4"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -212,6 +236,7 @@ def _read(episode: Episode) -> Reading[_Claim]:
 def _claims(answer: str, is_cut: bool) -> set[_Claim]:
     """Return what an answer claims. The line that touches the cut claims nothing."""
     answer = _ASKED.sub("", answer)
+    answer = _IN_WORDS.sub(lambda m: f"{m[1]}{_WORDS.index(m[2].lower()) + 1}", answer)
     lines = _without_note([line for line in answer.split("\n") if line.strip()])
     lines = lines[:-1] if is_cut else lines
     claims = {claim for line in lines if (claim := _claim_of_line(line))}
@@ -279,6 +304,8 @@ def _claim_of_line(line: str) -> _Claim | None:
     number = _NUMBERED.match(rest)
     if number is None or _IS_RIGHT.match(rest, number.end()):
         return None
+    if number[2] and _ENDS_RIGHT.search(rest, number.end()):
+        return None
     return _Claim(True, int(number[1] or number[2]))
 
 
@@ -293,7 +320,7 @@ def _without_index(line: str) -> str:
 def _claims_of(sentence: str) -> set[_Claim]:
     if _NO_ERROR.search(sentence) and not _NOT.search(sentence):
         return {_Claim(False)}
-    if _NEGATED.search(sentence):
+    if _NEGATED.search(sentence) or _AT_FIRST.match(sentence):
         return set()
     named = {int(m[1]) for m in _MENTIONED.finditer(sentence)}
     if named and _IS_WRONG.search(sentence):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from medhelm.extract.language_forms import with_english_yes
 from medhelm.extract.languages import with_latin_letters
 from medhelm.extract.listings import SHARE, begins_list, without_lists
 from medhelm.extract.marks import Mark, all_marks, own_text, unify
@@ -48,6 +49,12 @@ _SO_IT_IS = re.compile(
 )
 _IS_OPTION = re.compile(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNORECASE)
 """Matches a sentence that asks for the option with which it ends."""
+_ONE_LETTER = re.compile(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
+_CHANGED = re.compile(
+    r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?answer\sto|(?:stay|stick|remain)\swith)\s"
+    r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$)"
+)
+"""Words that settle what a completion has wavered about."""
 _LED = re.compile(
     r"\W{0,4}([B-Z])\W{0,4}?(?:\s[-\u2013\u2014]|[,:])?\s((?:(?:because|given)\b|(?:he|she|they|his|her|their)\s"
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
@@ -71,6 +78,10 @@ def read_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -> R
     """
     options = options_of(tuple(choices))
     own = options.before_next_question(with_latin_letters(unify(own_text(text))))
+    if {("yes",), ("no",)} <= {*options.own.values()}:
+        own = with_english_yes(own)
+    for change in [*_CHANGED.finditer(own)][-1:] if not all_marks(own) else ():
+        own = f"I choose {own[change.end() :]}"
     if not own.strip():
         return Reading(None, "the reply is empty" if not text.strip() else "no answer of its own")
     bare = own.strip(CLOSERS + " .([{<")
@@ -107,6 +118,8 @@ def extract_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -
 
 def _whole_reply(options: Options, own: str, is_cut: bool) -> str:
     """Return the option that is all of a reply: its text, or a letter where the budget is one."""
+    if same := _ONE_LETTER.fullmatch(own if not is_cut else own[: own.rfind(" ")]):
+        return same[1] if same[1] in options.own else ""
     if is_cut and (bare := own.strip(CLOSERS + " \n.([{<")) in options.own and len(own) < 9:
         return bare
     return "" if is_cut else options.exact(own)

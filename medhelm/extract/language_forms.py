@@ -1,4 +1,4 @@
-"""The patterns of `the answer is` and `is correct`, made of the words of a language."""
+"""The patterns of `the answer is`, `is correct` and yes and no, made of the words of languages."""
 
 from __future__ import annotations
 
@@ -50,3 +50,23 @@ def is_right(language: str) -> re.Pattern[str]:
         rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}",
         re.IGNORECASE,
     )
+
+
+_YES = ("ja", "oui", "s\u00ed", "s\u00ec", "sim", "tak", "affirmative", "yes")
+_NO = ("nein", "non", "nee", "n\u00e3o", "nie", "negative", "no")
+_SIGNS = " \t\n\"'*_#>-("
+_SAID = re.compile(
+    rf"(?P<lead>^\W{{0,6}}|\banswer\s(?:must|is|should|would)\s(?:therefore\s|then\s)?(?:be\s)?|:\s(?=(?i:affirmative|negative)\.))"
+    rf"(?:(?P<yes>{'|'.join(_YES)})|(?:{'|'.join(_NO)}))(?=[,.;:!]|\s*$)",
+    re.IGNORECASE,
+)
+
+
+def with_english_yes(text: str) -> str:
+    """Return a text in which a yes or no that leads it, or is the answer, is the English one."""
+    return _SAID.sub(lambda match: _english(match), text)
+
+
+def _english(match: re.Match[str]) -> str:
+    lead = match["lead"] if not match["lead"].strip(_SIGNS) else "answer is "
+    return lead + ("yes" if match["yes"] else "no")

@@ -414,5 +414,5 @@ def _pattern(word: str) -> str:
     if _UNSPACED.search(word):
         return escaped
     before = r"(?<!\w)" if word[0].isalpha() else ""
-    after = r"(?!\w)" if word[-1].isalpha() else ""
+    after = r"(?!\w|['\u2019]\w)" if word[-1].isalpha() else ""
     return before + escaped + after

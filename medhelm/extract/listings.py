@@ -30,6 +30,9 @@ _ITEM_END = re.compile(r"[.;!?](?=\s|$)")
 SHARE = re.compile(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
 """A probability behind a letter."""
 
+_TICK = re.compile("[\u2705\u2713\u2714\u2611]")
+_TICKED = re.compile(r"^[ \t|*-]{0,6}\(?([A-Z])(?=[).: |])[^\n]{0,300}", re.MULTILINE)
+
 Span = tuple[int, int]
 
 
@@ -178,3 +181,13 @@ def _end_of_run(
         return start + end
     sentence = _ITEM_END.search(line, last.end())
     return sentence.end() if sentence else len(line)
+
+
+def ticked(options: Options, text: str) -> str:
+    """Return the letter of the one line with a tick among the options' lines."""
+    lines = list(islice(_TICKED.finditer(text), _MANY)) if _TICK.search(text) else []
+    ticked = [line[1] for line in lines if _TICK.search(line[0])]
+    is_list = len({line[1] for line in lines}) == len(lines) > 2
+    if not is_list or len(ticked) != 1 or len(_TICK.findall(text)) != 1:
+        return ""
+    return ticked[0] if ticked[0] in options.own else ""

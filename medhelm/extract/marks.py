@@ -12,6 +12,7 @@ from medhelm.extract.languages import languages_of, words
 from medhelm.extract.reading import Reading
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
+_ANGLES = dict(zip(map(ord, "\u27e8\u27e9\u2329\u232a\u3008\u3009"), "<><><>", strict=True))
 _LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _STRUCK = re.compile(r"~~[^~\n]{1,500}~~|<(del|strike)>[^<]{0,500}</\1>", re.IGNORECASE)
 
@@ -93,6 +94,7 @@ _TAG = re.compile(
     r"(?:answer|option|choice|prediction|letter|final|solution)>",
     re.IGNORECASE,
 )
+_DOUBLE = re.compile(r"\[\[(?=[A-Za-z0-9.]{1,12}\]\])")
 _BOX = re.compile(r"\\f?boxed[ \t]{0,9}\{")
 TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265+]"
@@ -177,7 +179,7 @@ def without_invisible(text: str) -> str:
 
 def unify(text: str) -> str:
     """Return `text` with compatibility forms (full-width letters, no-break spaces) made plain."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_ANGLES)
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -201,6 +203,8 @@ def all_marks(text: str) -> tuple[Mark, ...]:
     found = [*_all(_LINE, text, _line_end), *_all(_PHRASE, text, _line_end)]
     found += [*_all(_KEY, text, _value_end), *_all(_TAG, text, _tag_end)]
     found += _all(_BOX, text, _brace_end)
+    if "[[" in text:
+        found += _all(_DOUBLE, text, lambda text, at: (at, text.find("]]", at)))
     if languages_of(text):
         found += _all(_OTHER_LINE, text, _line_end)
     return tuple(sorted(found, key=lambda mark: mark.start))

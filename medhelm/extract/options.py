@@ -39,7 +39,7 @@ _REASON = (
     rf"(?:(?:because|since|as|due|given|based|which|rather|over|instead)\b|{words('because')})"
 )
 _AFTER_TEXT = re.compile(
-    rf"\s{{0,9}}(?:$|[.,;:)\]}}\"'\u201d\u2019!(\n|*%\u3002\u3001\u300d]|[-\u2013\u2014]\s|{_REASON}"
+    rf"\s{{0,9}}(?:$|[.,;:)\]}}>\"'\u201d\u2019!(\n|*%\u3002\u3001\u300d]|[-\u2013\u2014]\s|{_REASON}"
     rf"|{words('tail')})",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from medhelm.extract.language_forms import answer_is, is_right
 from medhelm.extract.languages import languages_of, words
-from medhelm.extract.listings import SHARE, without_lists
+from medhelm.extract.listings import SHARE, ticked, without_lists
 from medhelm.extract.options import CLOSERS, CUT, LETTER, UNCLEAR, Options, without_lead
 from medhelm.extract.polarity import ASIDE, DENIED, DOUBT, NOT_CHOSEN, OTHER_ANSWER, WRONG
 
@@ -124,7 +124,7 @@ _CLAUSE = re.compile(
 )
 _THEREFORE = re.compile(
     r"(?:\u2192|[=-]>|\bfinal:|\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
-    r"|(?:this|that)\s+is|would\s+be|I\s+meant?|actually|by\s+elimination))"
+    r"|(?:this|that)\s+is|that['\u2019]s|would\s+be|I\s+meant?|actually|by\s+elimination))"
     r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
     r"[(\[\"']{0,3}((?-i:[A-Z]))"
     r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}[,;!]|[)\]\"']{0,2}\s+because\b"
@@ -134,6 +134,14 @@ _THEREFORE = re.compile(
 _BOLD = re.compile(r"\*\*\(?([A-Z][.):]\)?\s{0,3}[^*\n]{1,300})\*\*")
 
 
+_NAMED_SO = re.compile(
+    r"\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\s(?:it\sis(?=[.,;:!]|\s*$)|is\sthe\s(?:true|correct|right)\sone\b)"
+    r"|(?:^\W*|(?<=[.!?]\s))(?:(?:my\s)?(?:pick|vote|best\sguess)|(?:if\s)?forced\sto\s(?:choose|pick|guess))\s?:\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)"
+    r"|\u2192\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A letter that short forms of a conclusion name."""
+_BOTTOM_LINE = re.compile(r"^\W*bottom\sline\s?:\s{0,3}", re.IGNORECASE | re.MULTILINE)
 _UNSETTLED = re.compile(
     r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b",
     re.IGNORECASE,
@@ -170,6 +178,8 @@ def _last_ones(pattern: re.Pattern[str], text: str) -> Iterable[re.Match[str]]:
 
 def statements(options: Options, text: str) -> Iterator[Statement]:
     """Yield what a text states, lists left out."""
+    if letter := ticked(options, text):
+        yield Statement(letter, -1, True)
     text = _FORCED.sub("I choose ", without_lists(options, text))
     plain = _plain(text)
     for letter in filter(None, _lines(options, plain)):
@@ -179,7 +189,10 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
     for match in _last_ones(_ANSWER_IS, plain):
         if _is_meant(options, plain, match):
             yield from _if_any(_answer_at(options, plain, match.end()), match, True)
-    for match in _last_ones(_NAMED_WRONG, plain):
+    for match in _last_ones(_NAMED_SO, plain):
+        if _is_meant(options, plain, match):
+            yield from _if_any(options.known(match[match.lastindex or 1]), match, True)
+    for match in (*_last_ones(_BOTTOM_LINE, plain), *_last_ones(_NAMED_WRONG, plain)):
         yield from _if_any(options.read(_line_at(options, plain, match.end())), match, True)
     yield from _in_other_languages(options, plain)
     for match in _last_ones(_MOST_IS, plain):

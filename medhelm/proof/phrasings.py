@@ -16,7 +16,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from medhelm.extract import extract_date, extract_weeks_days
-from medhelm.extract.asked import asked_unit
+from medhelm.extract.numbers.asked import asked_unit
 from medhelm.schema.data import Benchmark, Instance, Phrasing
 
 _FIELD = re.compile(r"\[\[(\w+)\]\]")

@@ -338,7 +338,7 @@ def test_a_named_file_that_fails_stops_the_command(tmp_path: Path) -> None:
     assert "does not exist" in refusal(tmp_path / "nowhere.py")
     assert "ZeroDivisionError" in refusal(write(tmp_path, "raises.py", "1 / 0\n"))
     assert "SyntaxError" in refusal(write(tmp_path, "syntax.py", "def f(:\n"))
-    assert "no Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
+    assert "not a Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
 
 
 def test_a_plugin_that_raises_is_named_with_its_own_line(tmp_path: Path) -> None:

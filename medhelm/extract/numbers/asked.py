@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from medhelm.extract.notation import plain
-from medhelm.extract.units import SAME, unit_at
-from medhelm.extract.value_types import Kind, Value
+from medhelm.extract.numbers.notation import plain
+from medhelm.extract.numbers.units import SAME, unit_at
+from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
 

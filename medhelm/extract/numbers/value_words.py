@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from medhelm.extract.languages import LANGUAGES, any_of
+
 CLAUSE = re.compile(
     r"[,;]\s|\s[\u2013\u2014-]\s(?=[A-Za-z])|\u2192|(?<!is )(?<!are )(?<!was )\b(?:so|hence|thus|therefore)\b|\b(?:which|making|giving|but|then|and|"
     r"where|because|since|if|when|compared|using|based|assuming|given|unless|while|whereas|"
@@ -35,6 +37,9 @@ FILLER = (
     r"estimated|calculated|computed|rounded|therefore|thus|then|now|only|just|still|simply|also|equal to|equivalent to|"
     r"to be|as|at|by|a|an|the|us|you|me|total|score|value|sum|of|on or|on|some)\b\.?)*"
 )
+_SPOKEN = ("Spanish", "German", "French", "Italian", "Portuguese")
+_WOULD_BE = {"ser\u00eda", "seria", "serait", "sarebbe", "w\u00e4re"}
+COPULAS = any_of({c for name in _SPOKEN for c in LANGUAGES[name].copula} - _WOULD_BE)
 RELATION = re.compile(
     r"(?P<verb>[=\u2248:\u2192]|\b(?:is|was|are|were|be|equals?|of|as|at|gives?|gave|giving|"
     r"yield(?:s|ing)?|result(?:s|ing)? (?:in|to)|(?:comes?|works?|turns?)(?: out)?(?: to| at| as)|"
@@ -43,7 +48,9 @@ RELATION = re.compile(
     r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
     r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
-    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt))(?P<filler>"
+    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
+    + COPULAS
+    + r"(?:\s(?:de|von|di))?)(?P<filler>"
     + FILLER
     + r")$",
     re.IGNORECASE,
@@ -107,6 +114,8 @@ SECONDARY = re.compile(
     r"percentile|rate of|percent of|example|previously|prior|would have)\b",
     re.IGNORECASE,
 )
+RISK_SCORE = re.compile(r"\brisk score\W*$", re.IGNORECASE)
+"""A name of a score whose own value is a risk."""
 SHARE = re.compile(
     r"[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s(?:[\w-]+\s){0,2}(?:risk|chance|mortality|probability|survival|likelihood|per\b|a year|annual)"
     r"|[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s?/\s?y|\s(?:[a-z]{1,12}\s){0,3}[a-z]{1,12}\s?(?:/|per)\s?(?:100|1,?000)\b",
@@ -189,7 +198,7 @@ DAILY = re.compile(
     re.IGNORECASE,
 )
 SOLELY = re.compile(
-    r"^\W*(?:so|thus|hence|therefore|that's|that is|altogether|in total|in sum|all told)\W{0,3}"
+    r"^\W*(?:so|thus|hence|therefore|that'?s|that is|altogether|in total|in sum|all told)\W{0,3}"
     + FILLER,
     re.IGNORECASE,
 )

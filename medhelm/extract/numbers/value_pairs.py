@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from medhelm.extract.numbers.value_types import Kind, Value, differ
+from medhelm.extract.numbers.value_words import BESIDE, DAILY, HOURLY, PARALLEL
 from medhelm.extract.reading import Reading
-from medhelm.extract.value_types import Kind, Value, differ
-from medhelm.extract.value_words import BESIDE, DAILY, HOURLY, PARALLEL
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar, cast
 
+from medhelm.extract.numbers.value_types import Kind, Statement, differ
+from medhelm.extract.numbers.value_words import GENERAL_NAMES
 from medhelm.extract.reading import Reading
-from medhelm.extract.value_types import Kind, Statement, differ
-from medhelm.extract.value_words import GENERAL_NAMES
 
 T = TypeVar("T")
 
@@ -115,6 +115,14 @@ def _differing(
     return None
 
 
+def _leads_on(
+    s: Statement[T], strong: list[Statement[T]], stated: list[Statement[T]], kind: Kind[T]
+) -> bool:
+    """Return whether the sentence of a total goes on to work out a value that is named later."""
+    behind = [o.value for o in stated if o.at[0] == s.at[0] and o.at > s.at and o.value is not None]
+    return any(_agrees(n, value, kind) for n in strong if n.at > s.at for value in behind)
+
+
 def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
     """Return the results in the unit or by the name that was asked for, and what may correct them.
 
@@ -142,7 +150,10 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         for s in stated
         if s in strong
         or (s.is_computed and s.at > last)
-        or (GENERAL_NAMES & {*s.key} and not s.is_supposed and not s.is_used)
+        or (
+            GENERAL_NAMES & {*s.key}
+            and not (s.is_supposed or s.is_used or _leads_on(s, strong, stated, kind))
+        )
     ]
     return [s for s in kept if s.value is not None] or kept
 

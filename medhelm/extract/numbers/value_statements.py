@@ -13,10 +13,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from medhelm.extract.sentences import split_sentences
-from medhelm.extract.value_pairs import alternatives, is_rounded, same_amount
-from medhelm.extract.value_types import Kind, Statement, Value
-from medhelm.extract.value_words import (
+from medhelm.extract.numbers.value_pairs import alternatives, is_rounded, same_amount
+from medhelm.extract.numbers.value_types import Kind, Statement, Value
+from medhelm.extract.numbers.value_words import (
     AFTER_EQUALS,
     ALL,
     ALTERNATIVE,
@@ -53,6 +52,7 @@ from medhelm.extract.value_words import (
     REACHED,
     RELATION,
     REMARKED,
+    RISK_SCORE,
     ROUNDED,
     RUNNING,
     SECONDARY,
@@ -65,6 +65,7 @@ from medhelm.extract.value_words import (
     WORD,
     WOULD,
 )
+from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
 
@@ -135,7 +136,10 @@ def _of_sentence(
         is_computed |= not kind.has_unit and _is_led_to(text, value)
         is_computed |= _is_sum(value, values, kind)
         is_inherited = not _words(name) and not EXPLICIT.search(name)
-        if is_inherited:
+        is_last = len(text) - value.end <= 12 and text[start] == "\u2192"
+        is_led_on = value.fits and is_last and OPERATION.search(text, 0, start)
+        is_computed |= bool(is_led_on)
+        if is_inherited and not is_led_on:
             name = subject + " " + name
         subject = name
         lead = text[start : inside[0].start]
@@ -144,6 +148,8 @@ def _of_sentence(
             continue
         offered = alternatives(text, value, values, kind)
         stated = _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind)
+        if is_asked and RISK_SCORE.search(name):
+            stated = replace(stated, is_secondary=False)
         if ATTAINED.fullmatch(verb) and kind.is_asked(text[value.end : value.end + 40]):
             is_asked = True
         yield replace(
@@ -285,7 +291,7 @@ def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
     before = text[: value.start]
     is_only = is_line and re.fullmatch(r"\W{0,12}" + FILLER, before) is not None
     is_concluded = SOLELY.fullmatch(before) is not None and CLOSE.fullmatch(text, value.end)
-    is_all = not before.strip(" \"'([{") and ALL.fullmatch(text, value.end) is not None
+    is_all = not before.strip(" \"'([{\u2192=") and ALL.fullmatch(text, value.end) is not None
     return (is_short and is_only) or bool(is_concluded) or is_all
 
 

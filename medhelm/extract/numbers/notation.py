@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_GROUPED = re.compile("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,|\\{,\\})(?=\\d{3}(?!\\d))")
-"""Spaces and LaTeX commas between thousands."""
+from medhelm.extract.numbers.number_words import in_digits
+
+_GROUPED = re.compile("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
+"""Spaces between thousands."""
 _RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
 _LOWERED = str.maketrans(_RAISED, "0123456789-+")
 _POWER = re.compile(rf"[{_RAISED}]{{1,4}}")
@@ -73,18 +75,26 @@ _TIMES = re.compile(
 _ABOUT = re.compile(r"~(?=[ \t]{0,2}[-+]?\.?\d)")
 _ROUND_CALL = re.compile(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
 _PROMPT = re.compile(r"^>>>[ \t]?", re.MULTILINE)
+_DAY = re.compile(
+    r"(?<![\d.])(\d{1,2})\.(?=\s(?:Jan|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]{0,6}\.?\s\d{4})"
+)
+"""A day before a German month. Its point ends no sentence."""
 _DECIMAL_COMMA = re.compile(
     r"(?<![\d.,])(?:0,\d+|\d{1,4},\d{1,2}(?=\s?(?:%|mmHg\b|m?Osm|m?Eq\b|MME\b|I?U/|ms(?:ec)?\b|"
     r"[kcmd\u00b5n]?(?:g|[lL]|m|mol)(?![A-Za-z]))))(?![\d,])"
 )
 """A number with a unit that a comma can only divide into a whole and its decimals."""
-_OTHER_COMMA = re.compile(r"\d\.\d|\d,\d{3}(?!\d)(?<!\D0,\d{3})")
-"""Matches a sign that a text writes decimals with a point, or thousands with a comma."""
+_LONE_COMMA = re.compile(r"(?<![\d.,])0,(?=\d{1,6}(?![\d,])\s?(?:%|[^\W\d_]{1,6}/))")
+"""A comma behind a zero, before a percent sign or a rate."""
 _WORKED_COMMA = re.compile(
-    r"(?<![\d.,])\d{1,4},\d{1,2}(?=\s?[-+*/\u00d7=\u2248)])(?![\d,])|[-+*/\u00d7\u2248=]\s?\d{1,4},\d{1,2}(?![\d,])"
+    r"(?<![\d.,])\d{1,4},\d{1,2}(?=\s?[-+*/\u00d7=\u2248)}])(?![\d,])|[-+*/\u00d7\u2248=<>{]\s?\d{1,4},\d{1,2}(?![\d,])"
 )
 """A number with a decimal comma in a calculation."""
-_POINT = re.compile(r"\d\.\d|\d,\d{3},|\d{3},\d{3}(?!\d)")
+_POINT = re.compile(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
+"""Matches a sign that a text writes decimals with a point, or thousands with a comma."""
+_EITHER_COMMA = re.compile(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
+"""A comma that may also divide thousands."""
+_THOUSANDS = re.compile(r"(?<=\d)\.(?=\d{3}(?!\d))")
 _KOREAN_TOTAL = re.compile("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
 _COMMA = re.compile(r"(?<=\d),(?=\d)")
 _BODY_SURFACE = re.compile(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
@@ -96,7 +106,8 @@ def plain(text: str) -> str:
 
     Of `*` only operators are left. A power is written with `^`, a fraction with `/`.
     """
-    if "{,}" in text or "\\," in text or not text.isascii():
+    text = _DAY.sub(r"\1", in_digits(text)).replace("{,}", ",")
+    if "\\," in text or not text.isascii():
         text = _GROUPED.sub(",", text)
     if not text.isascii():
         text = text.replace("\ufe0f", "")
@@ -115,19 +126,25 @@ def plain(text: str) -> str:
         text = _TIMES.sub(" \u00d7 ", text)
     text = _WORKED_OUT.sub(r"\1 = ", _ARROW.sub("\u2192", text))
     text = _LEADERS.sub(": ", text)
-    if (
-        _DECIMAL_COMMA.search(text)
-        and not _OTHER_COMMA.search(text)
-        or not _POINT.search(text)
-        and len(_WORKED_COMMA.findall(text)) > 1
-    ):
-        text = _COMMA.sub(".", text)
+    if "," in text:
+        text = with_points(text)
     if "\ucd1d" in text:
         text = _KOREAN_TOTAL.sub(r"total = \1 points ", text)
     text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
     if "^" in text:
         text = _EXPONENT.sub(r"^\1", text)
     return _BODY_SURFACE.sub("/m", text) if "1.73" in text else text
+
+
+def with_points(text: str) -> str:
+    """Return `text` with decimal points. How the whole text writes decimals decides of a comma."""
+    text = text.replace("{,}", ",")
+    is_sure = _DECIMAL_COMMA.search(text) is not None or len(_WORKED_COMMA.findall(text)) > 1
+    if is_sure and _EITHER_COMMA.search(text):
+        is_sure = len(_DECIMAL_COMMA.findall(text)) + len(_WORKED_COMMA.findall(text)) > 1
+    if is_sure and not _POINT.search(text):
+        return _COMMA.sub(".", _THOUSANDS.sub("", text))
+    return _LONE_COMMA.sub("0.", text)
 
 
 def _half(match: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ UNITS: Mapping[str, str] = {
     "mm Hg": r"mm\s?hg|torr|millimet(?:er|re)s?\sof\smercury",
     "cm": r"cm|centimet(?:er|re)s?",
     "mm": r"mm",
-    "ms": r"ms|msecs?|milliseconds?",
+    "ms": r"ms|msecs?|milliseconds?|\u6beb\u79d2",
     "bpm": rf"bpm|beats?{_MIN}|/\s?min|breaths?{_MIN}",
     "s": r"s|secs?|seconds?",
     "L": _LITRE,

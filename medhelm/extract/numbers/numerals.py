@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from medhelm.extract.bounds import bound, is_range
-from medhelm.extract.value_types import Kind, Value
+from medhelm.extract.numbers.bounds import bound, is_range
+from medhelm.extract.numbers.number_words import TO_TWENTY
+from medhelm.extract.numbers.value_types import Kind, Value
 
 _MOST = 500
 """Values of one sentence that are read."""
@@ -23,11 +24,7 @@ _NUMERAL = re.compile(
     r"|\s{0,2}[xX\u00d7*\u00b7]\s{0,2}10\s?\^\s?(?P<ten>[-+]?\d{1,3})(?!\d|\.\d)"
     r"|(?<=10)\^(?P<alone>[-+]?\d{1,3})(?!\d|\.\d))?"
 )
-_TO_TWENTY = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-)
-_SPELLED = _TO_TWENTY.split()
+_SPELLED = list(TO_TWENTY)
 _IN_WORDS = re.compile(
     r"(?:^\W{0,12}|[,;(]\s?|(?P<lead>[=\u2248:\u2192]\s?"
     r"|\b(?:is|was|are|be|equals?|totals|scores?|scored|earns?|gets?|has|have|meets?|fulfil+s|"
@@ -43,6 +40,7 @@ _IN_WORDS = re.compile(
 _WRITTEN = re.compile(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 _FRACTION = re.compile(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
 _QUOTIENT = re.compile(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
+_RATIO = re.compile(r"\bratio\b", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)|\sand\s(?:an?|one|two|three)[\s-](?:third|half|quarter|fifth)"
 )
@@ -115,7 +113,7 @@ _LEADS_TO_SIGN = re.compile(
     re.IGNORECASE,
 )
 _COUNTS = re.compile(
-    r"\b(?:scores?|points|criteria|total|gcs|scale|tally)\b"
+    r"\b(?:scores?|rating|points|criteria|total|gcs|scale|tally)\b"
     r"|(?:\b(?:sirs|perc|curb-?65|crb-?65|cha2?ds2\S{0,6}|has-?bled|feverpain|centor|mcisaac|wells|caprini|"
     r"psi|rcri|cci|q?sofa|apache|gbs|blatchford|child-?pugh|charlson|glasgow|news2?|abcd2)\b|\b(?-i:HEART)\b)"
     r"(?:[^\d\n;,.]{0,25}|.*=\s?)$",
@@ -266,8 +264,12 @@ def _part(digits: str) -> float | None:
 
 
 def _of_maximum(text: str, value: Value[Number]) -> Value[Number]:
-    """Return the points of a fraction (4/9) that is one in a reply about a score."""
-    part = None if value.is_operand else _part(text[value.start : value.end])
+    """Return the points of a fraction (4/9) that is one in a reply about a score, or a ratio."""
+    digits = text[value.start : value.end]
+    part = None if value.is_operand else _part(digits)
+    if part is not None and _RATIO.search(text, 0, value.start):
+        above, below = map(float, digits.split("/"))
+        return replace(value, value=Number(above / below, 2), reason="")
     return value if part is None else replace(value, value=Number(part), reason="")
 
 

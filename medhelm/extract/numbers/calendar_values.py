@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.extract.bounds import bound
-from medhelm.extract.value_types import Kind, Value
+from medhelm.extract.numbers.bounds import bound
+from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
 
@@ -17,10 +17,18 @@ _MOST = 500
 """Values of one sentence that are read."""
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH_OF = {m[:n]: i for i, m in enumerate(_MONTHS.split(), 1) for n in (3, 4, len(m))}
+_MONTHS_ABROAD = (
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "januar februar m\u00e4rz april mai juni juli august september oktober november dezember",
+    "janvier f\u00e9vrier mars avril mai juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro mar\u00e7o abril maio junho julho agosto setembro outubro novembro dezembro",
+)
+_MONTH_OF |= {m: i for months in _MONTHS_ABROAD for i, m in enumerate(months.split(), 1)}
 _DATE = re.compile(
     r"(?<![\d/.-])(?:(?P<m>\d{1,2})(?P<sep>[/-])(?P<d>\d{1,2})(?P=sep)(?P<y>\d{4})"
     r"|(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})"
-    r"|(?P<wd>\d{1,2})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<wm>[A-Za-z]{3,9})\.?,?\s(?P<wy>\d{4}))"
+    r"|(?P<wd>\d{1,2})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<wm>[^\W\d_]{3,10})\.?,?\s(?:del?\s)?(?P<wy>\d{4}))"
     r"(?![\d/]|-\d)"
     r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
 )

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import deque
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.extract.asked import Asked
-from medhelm.extract.calendar_values import DATE, DURATION
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
-from medhelm.extract.notation import plain
-from medhelm.extract.numerals import NUMBER
+from medhelm.extract.numbers.asked import Asked
+from medhelm.extract.numbers.calendar_values import DATE, DURATION
+from medhelm.extract.numbers.notation import plain, with_points
+from medhelm.extract.numbers.numerals import NUMBER
+from medhelm.extract.numbers.value_evidence import best_supported, why_weak
+from medhelm.extract.numbers.value_settling import agreed, settle
+from medhelm.extract.numbers.value_statements import find_statements
+from medhelm.extract.numbers.value_types import Kind, differ
+from medhelm.extract.numbers.value_withdrawals import (
+    corrected,
+    repeated,
+    takes_back,
+    unless_taken_back,
+    values_of,
+)
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
-from medhelm.extract.value_evidence import best_supported, why_weak
-from medhelm.extract.value_settling import agreed, settle
-from medhelm.extract.value_statements import find_statements
-from medhelm.extract.value_types import Kind, differ
 
 T = TypeVar("T")
 
@@ -43,19 +49,7 @@ _UNKNOWN = re.compile(
 )
 _OPERAND = re.compile(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
 """The operands before a value that is cut: none of them is the result."""
-_RETRACTED = re.compile(
-    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually|oops|scratch that|on (?:second thought|reflection)|my mistake|"
-    r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
-    r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b|\bno,\s",
-    re.IGNORECASE,
-)
-
-
 _SENTENCE_END = re.compile(r"[.;!](?=\s+[A-Z])")
-_WRONG = re.compile(
-    r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
-    re.IGNORECASE,
-)
 _NEXT_QUESTION = re.compile(
     r"\n[#*\s]{0,9}(?:(?:next|new)\s)?(?:question|q|patient note|problem|human|user|instruction|exercise)"
     r"\s?\d{0,3}[*\s]{0,4}[:.]|\n#{1,4}\s(?:next\s|new\s)?(?:question|problem|exercise|patient note)\b",
@@ -145,17 +139,20 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
         return _read(text, kind, is_cut)
     narrowed, other = asked.narrow(kind), asked.by_name(kind)
     reading = _read(text, narrowed, is_cut)
+    if is_cut and reading.value is None:
+        return Reading(repeated(own_text(text), narrowed), reading.reason)
     if is_cut:
-        return (
-            reading if reading.value is None else _as_told(reading, text, narrowed, other, is_cut)
-        )
+        return _as_told(reading, text, narrowed, other, is_cut)
     visible = own_text(text)
     is_marked = bool(all_marks(visible))
     if reading.value is None:
+        best = None if is_marked else corrected(plain(visible), narrowed)
+        if best is not None:
+            return Reading(best)
         best = None if is_marked else best_supported(visible, narrowed)
         if best is None:
             return reading
-        return _unless_taken_back(Reading(best), plain(visible), narrowed)
+        return unless_taken_back(Reading(best), plain(visible), narrowed)
     if not is_marked and (reason := why_weak(reading.value, visible, narrowed)):
         return Reading(None, reason)
     return _as_told(reading, text, narrowed, other, is_cut)
@@ -179,6 +176,7 @@ def _as_told(
 def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     visible = own_text(text)
     is_cut = is_cut and visible_text(text).endswith(visible[-20:])  # not by a run-on's end
+    visible = with_points(visible)
     if is_cut and (whole := _before_rest(visible, kind)).value is not None:
         return whole
     is_value_cut = is_cut and (
@@ -194,7 +192,7 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             if not any(v is not None and kind.show(v).startswith(cut) for v, _ in marked):
                 marked.append((None, f"the answer was cut in the middle of a {kind.noun}"))
             continue
-        if _takes_back(value, kind):
+        if takes_back(value, kind):
             return Reading(None, "a result is stated and then taken back")
         reading = _read_plain(value, kind)
         if reading.value is None:
@@ -209,7 +207,7 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
         if cut and not region.strip():
             return Reading(None, f"the answer was cut in the middle of a {kind.noun}")
         reading = _read_plain(region, kind, is_cut=is_cut)
-        return _unless_taken_back(_unless_bound(reading, region, kind), region, kind)
+        return unless_taken_back(_unless_bound(reading, region, kind), region, kind)
     reading = agreed(marked, kind)
     if reading.value is not None:
         named = _named_otherwise(reading.value, visible[: marks[0].start], kind)
@@ -217,10 +215,10 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             return Reading(None, differ(named, reading.value, kind))
     later = [] if is_cut else find_statements(region, kind)[1:]
     if reading.value is not None and (other := settle(later, kind).value) is not None:
-        mentioned = _values(region[len(plain(marks[-1].value)) :], kind)
+        mentioned = values_of(region[len(plain(marks[-1].value)) :], kind)
         if all(kind.merge(reading.value, value) is None for value in [other, *mentioned]):
             return Reading(None, differ(reading.value, other, kind))
-    return _unless_taken_back(reading, region, kind)
+    return unless_taken_back(reading, region, kind)
 
 
 def _before_rest(visible: str, kind: Kind[T]) -> Reading[T]:
@@ -262,7 +260,7 @@ def _named_otherwise(marked: T, before: str, kind: Kind[T]) -> T | None:
     stated = [s for s in found if s.is_asked and s.level >= 1 and s.value is not None]
     stated = [s for s in stated if not (s.is_secondary or s.is_supposed or s.is_running)]
     if not stated or any(
-        kind.merge(value, marked) is not None for value in _values(plain(before), kind)
+        kind.merge(value, marked) is not None for value in values_of(plain(before), kind)
     ):
         return None
     return stated[-1].value
@@ -278,15 +276,6 @@ def _of_first_sentence(value: str, kind: Kind[T], otherwise: Reading[T]) -> Read
         return otherwise
     reading = _read_plain(value[: end.start() + 1], kind)
     return otherwise if reading.value is None else reading
-
-
-def _takes_back(value: str, kind: Kind[T]) -> bool:
-    """Return whether a marked text names a value, takes it back and names another one."""
-    back = _RETRACTED.search(value[:_LINE])
-    if back is None:
-        return False
-    before, after = _values(value[: back.start()], kind), _values(value[back.end() :], kind)
-    return bool(before and after) and all(kind.merge(before[-1], v) is None for v in after)
 
 
 def _marked(visible: str, mark: Mark) -> str:
@@ -365,28 +354,3 @@ def _unless_bound(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
         ):
             return Reading(None, f"only a bound: {sign[0].strip()} {kind.show(reading.value)}")
     return reading
-
-
-def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
-    """Return the reading, unless the text takes it back or concludes it after another one."""
-    ends = deque((match.end() for match in _RETRACTED.finditer(text)), maxlen=1)
-    if reading.value is None or not ends:
-        return reading
-    value = reading.value
-    after = _values(text[ends[0] :], kind)
-    is_kept = not after or any(kind.merge(value, v) is not None for v in after)
-    earlier = find_statements(text[: ends[0]], kind)
-    before = settle(earlier, kind).value
-    is_new = before is not None and kind.merge(value, before) is None
-    was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
-    is_concluded = any(s.level >= 2 for s in find_statements(text[ends[0] :], kind))
-    is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
-    if is_kept and not (is_new and (was_concluded or is_wrong or not is_concluded)):
-        return reading
-    return Reading(None, "a result is stated and then taken back")
-
-
-def _values(text: str, kind: Kind[T]) -> list[T]:
-    text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
-    found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))
-    return [value for value in found if value is not None]

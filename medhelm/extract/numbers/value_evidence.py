@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from medhelm.extract.notation import plain
-from medhelm.extract.value_statements import find_statements
-from medhelm.extract.value_types import Kind, Statement, differ
-from medhelm.extract.value_words import GENERAL_NAMES
+from medhelm.extract.numbers.notation import plain
+from medhelm.extract.numbers.value_statements import find_statements
+from medhelm.extract.numbers.value_types import Kind, Statement, differ
+from medhelm.extract.numbers.value_words import GENERAL_NAMES
 
 T = TypeVar("T")
 

@@ -1,0 +1,112 @@
+"""What a text says of its own results: that one is wrong, is taken back, or is one of two."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from itertools import islice
+from typing import TypeVar
+
+from medhelm.extract.numbers.notation import plain
+from medhelm.extract.numbers.value_settling import agreed, settle
+from medhelm.extract.numbers.value_statements import find_statements
+from medhelm.extract.numbers.value_types import Kind
+from medhelm.extract.reading import Reading
+
+T = TypeVar("T")
+
+_LONGEST = 2_000
+"""Characters of a text, and five times as many at its end, of which values are compared."""
+_LINE = 1_500
+_RETRACTED = re.compile(
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
+    r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b|\bno,\s",
+    re.IGNORECASE,
+)
+
+
+_BOTH = re.compile(
+    r"(?<![\w.])(\d[\d.]{0,9})\s\([^\W\d][^()\d\n]{2,40}\)\s?(?:/|or|and|versus|vs\.?)\s"
+    r"(\d[\d.]{0,9})\s\([^\W\d]"
+)
+"""Two results that each have their condition in brackets."""
+_CORRECTED = re.compile(
+    r"\b(?:my|the) (?:first|initial|earlier|opening|previous) (?:line|answer|value|figure|result|number|estimate|score|total) "
+    r"(?:is|was) (?:wrong|incorrect|mistaken|off)\b|\bwait,? (?:that's|that is|that makes|it's)\b"
+    r"|\b(?:\d[\d.]{0,9}),? (?:and )?not \d[\d.]{0,9}(?=[.,;!])",
+    re.IGNORECASE,
+)
+"""Words by which a text says that an earlier result is wrong, and goes on with the right one."""
+_WRONG = re.compile(
+    r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
+    re.IGNORECASE,
+)
+
+
+def corrected(text: str, kind: Kind[T]) -> T | None:
+    """Return what a text calls by the asked name once it has said that an earlier result is wrong."""
+    ends = deque((match.end() for match in _CORRECTED.finditer(text)), maxlen=1)
+    found = find_statements(text[ends[0] :], kind) if ends else []
+    named = [s for s in found if (s.is_asked or s.level == 3) and not s.is_secondary]
+    if not named or any(s.is_supposed or s.is_running for s in named):
+        return None
+    others = [s for s in found if s.level >= 1 and not s.is_secondary]
+    return agreed([(s.value, s.reason) for s in (*named, *others)], kind).value
+
+
+def repeated(text: str, kind: Kind[T]) -> T | None:
+    """Return what the whole lines of a cut text call by the asked name again and again."""
+    found = find_statements(plain(text.rpartition("\n")[0]), kind)
+    named = [s for s in found if s.is_asked and not (s.is_secondary or s.is_supposed)]
+    is_enough = len(named) > 2 or (len(named) == 2 and named[0].is_opening)
+    if not is_enough or not any(s.fits for s in named) or any(s.is_running for s in named):
+        return None
+    return agreed([(s.value, s.reason) for s in named], kind).value
+
+
+def takes_back(value: str, kind: Kind[T]) -> bool:
+    """Return whether a marked text names a value, takes it back and names another one."""
+    back = _RETRACTED.search(value[:_LINE])
+    if back is None:
+        return False
+    before, after = values_of(value[: back.start()], kind), values_of(value[back.end() :], kind)
+    return bool(before and after) and all(kind.merge(before[-1], v) is None for v in after)
+
+
+def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
+    """Return the reading, unless the text takes it back or concludes it after another one."""
+    ends = deque((match.end() for match in _RETRACTED.finditer(text)), maxlen=1)
+    value = reading.value
+    if value is not None and _is_one_of_two(value, text, kind):
+        return Reading(None, "two results are stated, each under its own condition")
+    if value is None or not ends:
+        return reading
+    after = values_of(text[ends[0] :], kind)
+    is_kept = not after or any(kind.merge(value, v) is not None for v in after)
+    earlier = find_statements(text[: ends[0]], kind)
+    before = settle(earlier, kind).value
+    is_new = before is not None and kind.merge(value, before) is None
+    was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
+    is_concluded = any(s.level >= 2 for s in find_statements(text[ends[0] :], kind))
+    is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
+    if is_kept and not (is_new and (was_concluded or is_wrong or not is_concluded)):
+        return reading
+    return Reading(None, "a result is stated and then taken back")
+
+
+def _is_one_of_two(value: T, text: str, kind: Kind[T]) -> bool:
+    """Return whether a text ends by giving a value and another one, each under its condition."""
+    for pair in islice(_BOTH.finditer(text, max(0, len(text) - _LONGEST)), 20):
+        both = [v.value for part in pair.groups() for v in kind.find(part) if v.value is not None]
+        is_named = [kind.merge(value, v) is not None for v in both]
+        if any(is_named) and not all(is_named):
+            return True
+    return False
+
+
+def values_of(text: str, kind: Kind[T]) -> list[T]:
+    """Return the values at both ends of a text, line by line."""
+    text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
+    found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))
+    return [value for value in found if value is not None]
