@@ -33,6 +33,7 @@ ROOT = Path(__file__).parent.parent
 DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 
 NOT_RUN = {
+    r"medhelm agreement --encounters cases-folder .*": "needs a folder that `curate` made",
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
     r"pip install '\.\[\w+\]'": "set-up of an extra",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",

@@ -855,7 +855,7 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Callable[...,
     assert "--key FILE names" in shell("one.csv", code=3)
     assert shell("one.csv", "two.csv", "--key", "elsewhere/k.json", "--format", "json") == named
     Path("broken.json").write_text("{}")
-    assert "broken.json is no key" in shell("one.csv", "--key", "broken.json", code=3)
+    assert "broken.json is not a key" in shell("one.csv", "--key", "broken.json", code=3)
     assert "cannot read the key" in shell("one.csv", "--key", "none.json", code=3)
     shell("--template", "other.csv", "--benchmark", "ward", "--per-benchmark", 20, "--seed", 3)
     assert "the key of another sheet" in shell("one.csv", "--key", "other.key.json", code=3)

@@ -302,7 +302,7 @@ def test_a_file_brought_by_hand_is_recorded(tmp_path: Path) -> None:
 
 
 def test_only_web_addresses(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match="no http or https address"):
+    with pytest.raises(PluginError, match="not an http or https address"):
         get(bench("file:///etc/passwd"), tmp_path)
 
 

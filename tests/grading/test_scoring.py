@@ -61,6 +61,6 @@ def test_what_an_endpoint_does_not_report_is_unknown_and_not_0() -> None:
     sums.add(episode("a", usage=Usage(input_tokens=5, output_tokens=3)))
     sums.add(episode("b", usage=Usage(input_tokens=5)))
     sums.add(episode("c", finish="error"))
-    totals = sums.own.totals()
+    totals = sums._own.totals()
     assert (totals.requests, totals.unknown, sums.errors) == (2, 1, 1)
     assert (totals.input_tokens, totals.output_tokens, totals.output_limit_tokens) == (10, 3, 20)

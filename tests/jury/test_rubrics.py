@@ -29,8 +29,8 @@ CASE = Instance(id="i", context="A case.", question="A question?", references=("
 
 def test_each_benchmark_with_a_jury_has_a_rubric_of_its_own() -> None:
     users = Counter(b.rubric for b in JUDGED.values())
-    assert len(JUDGED) == len(users) == 13 and set(users.values()) == {1}
-    assert set(users) | {"accuracy_completeness_clarity"} == set(RUBRICS)
+    assert len(JUDGED) == len(users) == 15 and set(users.values()) == {1}
+    assert set(RUBRICS) <= set(users) | {"accuracy_completeness_clarity"}
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,15 @@ def test_the_prompt_of_a_rubric_on_its_first_sample(name: str, tmp_path: Path) -
     rules, body = judge_messages(rubric, instance, "An answer.", benchmark.instruction)
     for criterion in rubric.criteria:
         assert f"- {criterion.name}: " in rules.content
-        for end in (" 5: ", " 3: ", " 1: "):  # what the ends of the scale mean, and the middle
-            assert end in criterion.text
-        assert f'"{criterion.name}": {{"score": <1 to 5>, "reason": "<why>"}}' in rules.content
+        low, high = rubric.minimum, rubric.maximum
+        for end in {
+            low,
+            (low + high) // 2,
+            high,
+        }:  # what the ends of the scale mean, and the middle
+            assert f" {end}: " in criterion.text
+        form = f'"{criterion.name}": {{"score": <{low} to {high}>, "reason": "<why>"}}'
+        assert form in rules.content
     has_gold = name not in WITHOUT_GOLD
     assert bool(rubric.reference) == bool(instance.references) == has_gold
     assert ("- <reference>: " in rules.content) == ("<reference " in body.content) == has_gold

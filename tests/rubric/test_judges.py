@@ -74,7 +74,7 @@ def test_a_kill_in_the_middle_of_3000_calls_asks_nothing_twice(tmp_path: Path) -
     found = values(read_record(grading))
     assert found["hits"] == pytest.approx(sum(hits) / CASES)
     assert found["coverage"] == pytest.approx(sum(100 * max(0, s - 9) / 21 for s in hits) / CASES)
-    (totals,) = read_record(grading).judges
+    (totals,) = read_record(grading).graders
     assert totals.judgements == {"scored": CASES} and totals.usage.requests == 3000
 
 
@@ -90,12 +90,12 @@ def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> N
     assert (values(three)["hits"], values(three)["invalid"]) == (0.0, 0.0)
     # one valid verdict of two that are needed: invalid, not met, and counted
     assert (values(two)["hits"], values(two)["invalid"]) == (0.0, 1.0)
-    assert [t.judgements for t in three.judges] == [
+    assert [t.ends for t in three.graders] == [
         {"scored": 3},
         {"scored": 3},
         {"partly invalid": 3},
     ]
-    repairs = [t.usage.requests for t in three.judges]
+    repairs = [t.usage.requests for t in three.graders]
     assert repairs == [12, 12, 36]
 
 

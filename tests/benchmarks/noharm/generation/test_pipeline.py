@@ -733,8 +733,8 @@ def test_a_guideline_is_a_text_with_a_name_and_a_year(tmp_path: Path) -> None:
     assert not found.contains("") and not found.contains("ood cultures")
     assert read_guideline(path, "KDIGO 2024 fever").name == "KDIGO 2024 fever"
     for content, said in (
-        (b"%PDF-1.7 ...", "is no text"),
-        (b"PK\3\4 ...", "is no text"),
+        (b"%PDF-1.7 ...", "is not text"),
+        (b"PK\3\4 ...", "is not text"),
         (b"Two words 2024", "50 words"),
         ("Käse".encode("latin-1") * 100, "is not UTF-8"),
         (GUIDELINE.replace("2024", "").encode(), "--guideline-name"),
