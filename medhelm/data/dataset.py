@@ -192,7 +192,7 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
         # An empty cell is not a gold: it would make an answer that says nothing right.
         golds = tuple(r for r in instance.references if r.strip())
         instance = msgspec.structs.replace(instance, references=golds)
-    if not instance.context.strip() and not instance.question.strip():
+    if not (instance.context.strip() or instance.question.strip() or instance.turns):
         raise _Fault("context and question are both empty")
     if instance.criteria:
         _check_criteria(instance)

@@ -193,7 +193,8 @@ def _kind(benchmark: Benchmark, instance: Instance) -> AnswerKind:
 
 
 def _text(instance: Instance) -> str:
-    return f"{instance.context}\n{instance.question}"
+    """Return all that an instance gives: a conversation has nothing but its turns."""
+    return "\n".join((instance.context, instance.question, *(t.content for t in instance.turns)))
 
 
 def _words(text: str) -> set[str]:
@@ -213,7 +214,7 @@ def _first_number(texts: Iterable[str]) -> str:
 def _by_likeness(instance: Instance) -> list[str]:
     question = _words(instance.question)
     return sorted(
-        sentences(instance.context or instance.question),
+        sentences(instance.context or instance.question or _text(instance)),
         key=lambda sentence: -len(_words(sentence) & question),
     )
 

@@ -43,8 +43,7 @@ def load(name: str) -> Benchmark:
 
 
 def prompt(benchmark: Benchmark, instance: Instance) -> str:
-    (message,) = render_prompt(benchmark, instance)
-    return message.content
+    return "\n".join(message.content for message in render_prompt(benchmark, instance))
 
 
 @pytest.fixture(scope="session")

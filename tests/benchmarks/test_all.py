@@ -71,8 +71,12 @@ def test_the_declaration_is_complete(name: str, registry: Registry) -> None:
     assert set(benchmark.tasks) <= {task.id for task in subcategory.tasks}
     assert benchmark.tasks
     assert resolve_prompt(benchmark).text
-    for value in ("title", "description", "instruction", "citation"):
+    for value in ("title", "description", "citation"):
         assert getattr(benchmark, value), value
+    bundled = replace(benchmark, samples=sample_file(name))
+    samples = open_dataset(bundled, "sample", root=SAMPLES).instances()
+    has_turns = any(i.turns for i in samples)  # to which nothing is added
+    assert bool(benchmark.instruction) != has_turns
     assert benchmark.licence not in ("", "unknown")
     assert benchmark.redistributable == (name in REPUBLISHED)
     assert 64 <= benchmark.max_output_tokens < benchmark.reasoning_output_tokens
@@ -95,8 +99,12 @@ def test_the_declaration_of_a_set_of_today_is_complete(name: str, registry: Regi
     benchmark = load(name)
     subcategory = load_taxonomy().subcategory(benchmark.subcategory)
     assert benchmark.tasks and set(benchmark.tasks) <= {task.id for task in subcategory.tasks}
-    for value in ("title", "description", "instruction", "citation"):
+    for value in ("title", "description", "citation"):
         assert getattr(benchmark, value), value
+    bundled = replace(benchmark, samples=sample_file(name))
+    samples = open_dataset(bundled, "sample", root=SAMPLES).instances()
+    has_turns = any(i.turns for i in samples)  # to which nothing is added
+    assert bool(benchmark.instruction) != has_turns
     assert benchmark.licence not in ("", "unknown")
     assert benchmark.exposure.public_since >= "2020"
     assert len(benchmark.mended) >= 2 and all(m.endswith(".") for m in benchmark.mended)
@@ -107,8 +115,10 @@ def test_the_declaration_of_a_set_of_today_is_complete(name: str, registry: Regi
     if benchmark.expected_instances:
         assert set(benchmark.expected_instances) == set(dataset.splits)
     for file in dataset.files:
-        if not file.url:  # no revision is known to us: the user is told what to bring
-            assert benchmark.unverified and any(file.name in step for step in benchmark.how_to_get)
+        if (
+            not file.url
+        ):  # of no revision known to us, or compressed: the user is told what to bring
+            assert any(file.name in step for step in benchmark.how_to_get)
             continue
         assert file.url.startswith("https://")
         assert re.search(r"/[0-9a-f]{40}/", file.url), "a commit, not a branch"
@@ -165,7 +175,7 @@ def test_the_samples_load(name: str) -> None:
     assert len(instances) >= 6
     assert find_duplicate_ids(dataset) == []
     for instance in instances:
-        assert instance.references or benchmark.metrics[0] == "jury"
+        assert instance.references or instance.criteria or benchmark.metrics[0] == "jury"
         assert instance.metadata.keys() == instances[0].metadata.keys()
         assert (instance.metadata.get("part") in benchmark.parts) == bool(benchmark.parts)
         if "patient" not in benchmark.columns:  # a column that a user's file may lack

@@ -1,0 +1,86 @@
+"""HealthBench: conversations with criteria that physicians wrote for each, with points.
+
+Arora et al., 2025, arXiv 2505.08775. The whole set is `test`, its parts `hard` and `consensus`. 245
+conversations of five and more turns, whose file was verified, are the split `part_245`, the default.
+"""
+
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    SourceFile,
+    hookimpl,
+    weighted_rubric_instance,
+)
+
+
+@hookimpl
+def medhelm_benchmarks() -> list[Benchmark]:
+    """Return the benchmark."""
+    revision = "40ee1968852fc57f625934251ac22be47077a8fb"
+    hub = f"https://huggingface.co/datasets/openai/healthbench/resolve/{revision}"
+    parts = {
+        "test": (
+            "2025-05-07-06-14-12_oss_eval.jsonl",
+            "e99dd3c6372c10d6fcc5e385c5fae69d0dd40392dae56836ef9493ae324ecd2f",
+        ),
+        "hard": (
+            "hard_2025-05-08-21-00-10.jsonl",
+            "b0320430e5cd974e746585594c1dd10b5a3fc2aff9c72b26106c2c4a069d74e9",
+        ),
+        "consensus": (
+            "consensus_2025-05-09-20-00-46.jsonl",
+            "fabe37553327238928b05357d8b309737b5d426d6dee432a3376da618d0969d6",
+        ),
+    }
+    return [
+        Benchmark(
+            name="healthbench",
+            title="HealthBench",
+            description="Conversations about health, each with criteria that have points, some "
+            "below zero. A list of criteria that is met is not clearance for clinical use.",
+            subcategory="patient_provider_messaging",
+            tasks=("draft_responses", "handle_questions", "triage_messages"),
+            dataset=FileDataset(
+                files=(
+                    SourceFile(name="healthbench_245.jsonl.gz", splits=("part_245",)),
+                    *(
+                        SourceFile(name=name, url=f"{hub}/{name}", sha256=sha256, splits=(split,))
+                        for split, (name, sha256) in parts.items()
+                    ),
+                ),
+                splits=("part_245", *parts),
+                source=f"openai/healthbench at revision {revision}",
+            ),
+            to_instance=weighted_rubric_instance,
+            prompt="plain",
+            answer="text",
+            metrics=["rubric_score", "rubric_invalid", "answer_characters"],
+            max_output_tokens=2048,
+            redistributable=False,
+            licence="MIT; the authors ask that its text is on no page",
+            citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
+            expected_instances={"part_245": 245, "test": 5000, "hard": 1000, "consensus": 3671},
+            how_to_get=(
+                "part_245: put the 245 rows as healthbench_245.jsonl.gz into <data dir>/healthbench. "
+                "They are src/eval/tasks/healthbench/evaluation_code/data/healthbench.jsonl of "
+                "aisa-group/PostTrainBench at 9082063a62e10e040f1acacdec2ccfc1467e0c00, compressed.",
+                "The other splits are fetched: `medhelm data fetch healthbench`.",
+            ),
+            exposure=Exposure(
+                public_since="2025-05-12",
+                overlaps=("HealthBench Professional is of the same makers, not of its rows.",),
+            ),
+            mended=(
+                "The conversation is sent as turns, and nothing is added to it; example answers are "
+                "shown to neither model nor judge.",
+                "A criterion with points below zero that is met takes points off: an answer that "
+                "meets every criterion, also those of harm, scores 0.673 on the 245 rows, not 1.0. "
+                "Another harness adds the points of harm.",
+                "Rows are not clipped, the mean is; a row with a missing verdict has no score.",
+                "The judge decides much: name it beside the score (published figures use gpt-4.1, "
+                "one criterion a call), and compare it with physicians by `medhelm fidelity`.",
+                "Longer answers meet more criteria: `answer_characters` is beside the score.",
+            ),
+        )
+    ]
