@@ -155,14 +155,13 @@ def plan_runs(
 def _refuse_idle(
     unplayed: Iterable[tuple[ModelSpec, Benchmark]], runs: Iterable[Run], registry: Registry
 ) -> None:
-    """Refuse a rule, or a benchmark, of which nothing is left in a sweep; raises UsageError.
+    """Refuse a rule of which nothing is left in a sweep; raises UsageError.
 
-    In the others the pair is left out: a sweep over all rules and all benchmarks has such pairs.
+    Of others the pair is left out, and a note names it: a sweep over rules and all benchmarks has such pairs.
     """
-    names = {(run.spec.model.name, run.spec.benchmark) for run in runs}
-    models, benchmarks = {m for m, _ in names}, {b for _, b in names}
+    models = {run.spec.model.name for run in runs}
     for model, benchmark in unplayed:
-        if model.name not in models or benchmark.name not in benchmarks:
+        if model.name not in models:
             protocol = registry.protocol(benchmark.protocol)
             raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
 

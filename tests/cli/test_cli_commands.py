@@ -119,7 +119,7 @@ def test_list_metrics_suites_coverage(shell: Shell) -> None:
     assert "exact_match" in shell("list", "metrics")
     suites = {s["name"]: s["benchmarks"] for s in shell.json("list", "suites")["suites"]}
     assert set(suites["medhelm_core"]) == CORE
-    apart = {"noharm", "clinconsensus", "clinconsensus_own"}
+    apart = {"noharm", "clinconsensus", "clinconsensus_own", "agentclinic", "medsp1000"}
     assert set(suites["medhelm"]) | set(suites["today"]) == BUNDLED - apart
     assert len(suites["medhelm"]) == 35 and not set(suites["medhelm"]) & set(suites["today"])
     assert CORE < set(suites["medhelm_public"]) < BUNDLED

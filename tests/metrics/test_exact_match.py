@@ -159,9 +159,13 @@ def test_the_real_questions(
 def test_real_options_are_read_in_usual_words(
     name: str, template: str, request: pytest.FixtureRequest
 ) -> None:
-    """Every option of every question is read back, but texts that are another option's letter."""
+    """Every option is read back, but texts that are another option's letter.
+
+    Of HeadQA a third of the questions: `medhelm validate headqa --data full` tries all of them.
+    """
     missed = []
-    for instance in request.getfixturevalue(name):
+    instances = request.getfixturevalue(name)
+    for instance in instances[:: 3 if name == "headqa" else 1]:
         letters = "ABCDE"[: len(instance.choices)]
         for letter, text in zip(letters, instance.choices, strict=True):
             if "{letter}" not in template and text.strip(". ") in letters:

@@ -75,7 +75,7 @@ def test_a_kill_in_the_middle_of_3000_calls_asks_nothing_twice(tmp_path: Path) -
     assert found["hits"] == pytest.approx(sum(hits) / CASES)
     assert found["coverage"] == pytest.approx(sum(100 * max(0, s - 9) / 21 for s in hits) / CASES)
     (totals,) = read_record(grading).graders
-    assert totals.judgements == {"scored": CASES} and totals.usage.requests == 3000
+    assert totals.ends == {"scored": CASES} and totals.usage.requests == 3000
 
 
 def never(prompt: str) -> str:

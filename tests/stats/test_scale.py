@@ -14,8 +14,9 @@ from medhelm.stats.intervals import PERMUTATIONS, permutation_p, swap_difference
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Column, Settings, make_table
 from medhelm.tables.results import load_results
+from medhelm.tables.study import pair_tests
 from medhelm.tables.study.ranking import Ranking
-from medhelm.tables.study.study import _shared, pair_tests
+from medhelm.tables.study.study import _shared
 from tests.build_runs import write_suite
 
 
