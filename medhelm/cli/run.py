@@ -39,7 +39,7 @@ def run(argv: list[str]) -> int:
         return complete([a for a in argv if a not in _COMPLETION])
     registry = load_plugins(argv)
     if is_demo:
-        argv = [_all_rules(registry), *DEMO]
+        argv = [rules_under_test(registry), *DEMO]
     if {"-h", "--help"} & set(argv):
         from medhelm.cli.run_help import print_help
 
@@ -64,7 +64,7 @@ def complete(words: Sequence[str]) -> list[str]:
     return complete_config(words)
 
 
-def _all_rules(registry: Registry) -> str:
+def rules_under_test(registry: Registry) -> str:
     """Return the option that names all rules that can be under test: medhelm's and those of plugins."""
     from medhelm.models.providers import known_providers
 
@@ -73,7 +73,7 @@ def _all_rules(registry: Registry) -> str:
         f"{provider.name}/*"
         for provider in known_providers().values()
         if not provider.reads_prompt
-        and (not provider.plays or any(firsts[p] in r for p, r in provider.plays.items()))
+        and (not provider.plays or any(firsts.get(p) in r for p, r in provider.plays.items()))
     ]
     return f"model=glob([{','.join(own)}])"
 

@@ -9,6 +9,7 @@ import pytest
 
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
+from medhelm.cli.run import rules_under_test
 from medhelm.errors import PluginError, UsageError
 from medhelm.plugins.registry import load_registry
 
@@ -103,6 +104,13 @@ def test_a_rule_in_a_role_of_others_is_refused_with_those_that_can(
 def test_a_rule_of_a_protocol_plays_no_other_benchmark(plugin: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot play the role 'model' of benchmark 'headqa'"):
         evaluate("asks/knows", "headqa", data="sample", plugins=[plugin], results_dir=tmp_path)
+
+
+def test_the_demo_takes_the_rules_that_can_be_under_test_in_what_is_registered(plugin: str) -> None:
+    with_plugin = rules_under_test(load_registry([plugin]))
+    assert "asks/*" in with_plugin and "helps/*" not in with_plugin
+    without = rules_under_test(load_registry())  # the providers of before are still known
+    assert "asks/*" not in without and "baseline/*" in without
 
 
 def test_a_sweep_leaves_out_what_no_rule_can_play_and_says_so(
