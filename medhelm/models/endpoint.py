@@ -142,9 +142,9 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         """Return whether the server read less than was sent, without a word."""
         return False
 
-    async def acquire(self) -> None:
+    async def acquire(self, place: int = 0) -> None:
         """Wait for a slot among the endpoint's requests in flight."""
-        await self.endpoint.limiter.acquire()
+        await self.endpoint.limiter.acquire(place)
 
     def release(self) -> None:
         """Give the slot back."""

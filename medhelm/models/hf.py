@@ -163,12 +163,12 @@ class HFModel:
         self._batcher = batcher
         self._owns_host = owns_host
 
-    async def acquire(self) -> None:
-        """Wait for a place in this batch or the next one."""
-        await self._batcher.limiter.acquire()
+    async def acquire(self, place: int = 0) -> None:
+        """Wait for a slot in this batch or the next one."""
+        await self._batcher.limiter.acquire(place)
 
     def release(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         self._batcher.limiter.release()
 
     async def respond(self, request: Request) -> Response:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import math
 import random
 import time
 from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from itertools import count
 from typing import Any, NamedTuple
 
 from medhelm.models.in_flight import InFlightLimit
@@ -37,8 +39,8 @@ class AdaptiveLimiter:
     """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
 
     `InFlightLimit` says how many there are, `Pacer` how soon the next one is given. A request that
-    waits for its next try holds none (`back_off`). First come, first served; retries before new
-    requests. The time is the event loop's.
+    waits for its next try holds none (`back_off`). Retries go before new requests, these by their
+    place, and of one place first come, first served. The time is the event loop's.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -46,7 +48,9 @@ class AdaptiveLimiter:
         self._pacer = Pacer()
         self._sending = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._new: deque[asyncio.Future[None]] = deque()
+        self._new: list[tuple[int, int, asyncio.Future[None]]] = []
+        """A heap by place and arrival."""
+        self._arrivals = count()
         self._retries: deque[asyncio.Future[None]] = deque()
         self._backing_off: set[asyncio.Task[Any]] = set()
         self._is_ending = False
@@ -75,9 +79,11 @@ class AdaptiveLimiter:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
         self._limit.lower(maximum)
 
-    async def acquire(self) -> None:
-        """Wait for a slot."""
-        future = self._queue(self._new)
+    async def acquire(self, place: int = 0) -> None:
+        """Wait for a slot; the lowest place goes first."""
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._new, (place, next(self._arrivals), future))
+        self._wake()
         try:
             await future
         except asyncio.CancelledError:
@@ -102,7 +108,9 @@ class AdaptiveLimiter:
             if self._is_ending:
                 raise asyncio.CancelledError
             await asyncio.sleep(delay_s)
-            future = self._queue(self._retries)
+            future = asyncio.get_running_loop().create_future()
+            self._retries.append(future)
+            self._wake()
             await future
         except asyncio.CancelledError:
             if future is None or future.cancelled():
@@ -147,12 +155,6 @@ class AdaptiveLimiter:
         if seconds > 0:
             self._pacer.pause(_now() + seconds)
 
-    def _queue(self, queue: deque[asyncio.Future[None]]) -> asyncio.Future[None]:
-        future = asyncio.get_running_loop().create_future()
-        queue.append(future)
-        self._wake()
-        return future
-
     def _wake(self) -> None:
         """Give out the slots that there are."""
         while self._is_waited_for():
@@ -164,16 +166,17 @@ class AdaptiveLimiter:
                 self._pacer.bound()
                 self._wake_at(now + wait_s)
                 return
-            queue = self._retries or self._new
-            queue.popleft().set_result(None)
+            given = self._retries.popleft() if self._retries else heapq.heappop(self._new)[-1]
+            given.set_result(None)
             self._sending += 1
             self._pacer.take(now)
 
     def _is_waited_for(self) -> bool:
         """Return whether someone may get a slot; who was cancelled leaves the queue here."""
-        for queue in (self._retries, self._new):
-            while queue and queue[0].done():
-                queue.popleft()
+        while self._retries and self._retries[0].done():
+            self._retries.popleft()
+        while self._new and self._new[0][-1].done():
+            heapq.heappop(self._new)
         return bool(self._retries) or (bool(self._new) and len(self._backing_off) < MOST_WAITING)
 
     def _wake_at(self, when: float) -> None:

@@ -64,12 +64,12 @@ class ScriptedModel:
         """Return how many requests are being answered."""
         return self._limiter.in_flight
 
-    async def acquire(self) -> None:
-        """Wait for one of `max_concurrency` places."""
-        await self._limiter.acquire()
+    async def acquire(self, place: int = 0) -> None:
+        """Wait for one of `max_concurrency` slots."""
+        await self._limiter.acquire(place)
 
     def release(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         self._limiter.release()
 
     async def respond(self, request: Request) -> Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from itertools import count
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
@@ -17,6 +18,9 @@ from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode, call_name
 from medhelm.store.runlog import RunFolder, is_answered
+
+GRACE_S = 10.0
+"""Seconds that requests in flight get to finish once nothing more is sent."""
 
 
 class Stopped(BaseException):
@@ -30,7 +34,8 @@ class Stopped(BaseException):
 class Admission:
     """Starts new work only while none of what has begun waits for a slot or for the budget."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Iterator[int]) -> None:
+        self._places = places
         self._waiting = 0
         self._is_free = asyncio.Event()
         self._is_free.set()
@@ -38,7 +43,7 @@ class Admission:
     async def enter(self) -> Live:
         """Return new work once there is room for it."""
         await self._is_free.wait()
-        return Live(self)
+        return Live(self, next(self._places))
 
     def count(self, change: int) -> None:
         """Note that so many more wait."""
@@ -52,8 +57,10 @@ class Admission:
 class Live:
     """Work that has begun; it counts as waiting until its first request has a slot."""
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, place: int) -> None:
         self._admission = admission
+        self.place = place
+        """How much work had begun before it: in the queue for a slot, the oldest goes first."""
         self._is_new = True
         admission.count(1)
 
@@ -77,22 +84,69 @@ class Live:
 
 
 class Desk:
-    """Sends the requests of one command within one budget, until it is stopped."""
+    """Sends the requests of one command within one budget, until it is stopped.
 
-    def __init__(self, ledger: Ledger) -> None:
+    A `part` of it fails alone; what stops the whole stops its parts.
+    """
+
+    def __init__(self, ledger: Ledger, whole: Desk | None = None) -> None:
         self.ledger = ledger
-        self.stopped: MedhelmError | None = None
-        """The reason why no further request is sent. None while the work goes on."""
+        self.failed: MedhelmError | None = None
+        """The reason why this desk was stopped. None where it goes on, or the whole was stopped."""
         self.waiting: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a slot or for the budget."""
+        self._parts: list[Desk] = []
+        self._in_flight: dict[asyncio.Task[Any], Model] = {}
+        self._given_up: set[asyncio.Task[Any]] = set()
+        """Tasks whose request in flight is not waited for any longer."""
         self._begun = 0
         """Episodes of many calls that are under way."""
+        self._whole = whole
+        self.places: Iterator[int] = whole.places if whole else count()
+
+    def part(self) -> Desk:
+        """Return a desk with the same budget, which may fail without the others."""
+        part = Desk(self.ledger, self)
+        self._parts.append(part)
+        return part
+
+    @property
+    def stopped(self) -> MedhelmError | None:
+        """Return the reason why no further request is sent. None while the work goes on."""
+        return self.failed or (self._whole.stopped if self._whole else None)
+
+    @property
+    def _is_begun(self) -> bool:
+        """Return whether any episode of the whole work is under way."""
+        whole = self._whole or self
+        return bool(whole._begun or any(part._begun for part in whole._parts))
 
     def stop(self, reason: MedhelmError) -> None:
         """Send nothing more; requests in flight may still finish."""
-        self.stopped = self.stopped or reason
-        for task in self.waiting:
-            task.cancel()
+        self.failed = self.failed or reason
+        for desk in (self, *self._parts):
+            for task in desk.waiting:
+                if not task.cancelling():
+                    task.cancel()
+
+    def fail(self, reason: MedhelmError, model: Model | None = None) -> None:
+        """Stop for a failure of this part of the work.
+
+        Requests in flight to a model that cannot be asked are given up, with None all are; those to
+        other models get some seconds, so that nothing is paid for twice.
+        """
+        if self.stopped is reason:
+            return
+        self.stop(reason)
+        self._give_up([t for t, asked in self._in_flight.items() if model in (None, asked)])
+        if self._in_flight:
+            asyncio.get_running_loop().call_later(GRACE_S, self._give_up, self._in_flight)
+
+    def _give_up(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            if task is not asyncio.current_task() and not task.cancelling():
+                self._given_up.add(task)
+                task.cancel()
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:
@@ -126,9 +180,8 @@ class Desk:
                     self.ledger.refuse(usd, tokens)
                     break
                 except BudgetReached as e:
-                    if not self._begun and not self.ledger.open:
-                        self.stop(e)
-                        raise Stopped(e) from None
+                    if not self._is_begun and not self.ledger.open:
+                        raise self._out_of_budget(e) from None
                 await self.ledger.change()
         self._begun += 1
         try:
@@ -136,6 +189,11 @@ class Desk:
         finally:
             self._begun -= 1
             self.ledger.changed()
+
+    def _out_of_budget(self, reason: BudgetReached) -> Stopped:
+        """Stop all work, as its parts share the budget."""
+        (self._whole or self).stop(reason)
+        return Stopped(reason)
 
     async def send(
         self, model: Model, request: Request, live: Live | None = None, *, is_rule: bool = False
@@ -155,40 +213,49 @@ class Desk:
         try:
             with self.stoppable(), live.waiting() if live else nullcontext():
                 reservation = await self.ledger.wait(price, tokens, limit)
-                await model.acquire()
+                await model.acquire(live.place if live else 0)
         except BudgetReached as e:
-            self.stop(e)
-            raise Stopped(e) from None
+            raise self._out_of_budget(e) from None
         except BaseException:
             if reservation is not None:
                 reservation.cancel()
             raise
         lost = 0
+        task = asyncio.current_task()
+        assert task is not None
         try:
             if self.stopped is not None:
                 raise Stopped(self.stopped)
             lost = 1  # sent, perhaps billed, and not answered where what follows is cancelled
+            self._in_flight[task] = model
             response = await model.respond(request)
             reservation.settle_response(response)
         except MedhelmError as e:
             lost = 0
+            self.fail(e, model)
             raise Stopped(e) from None
+        except asyncio.CancelledError:
+            if task not in self._given_up or self.stopped is None:
+                raise
+            task.uncancel()
+            raise Stopped(self.stopped) from None
         finally:
+            self._in_flight.pop(task, None)
+            self._given_up.discard(task)
             reservation.cancel(lost)  # nothing, where it was settled
             model.release()
         return response
 
     @contextmanager
     def border(self) -> Iterator[None]:
-        """End a task that was stopped: quietly where all work was, else with its own reason."""
+        """End a task that was stopped. Where its own failure was the reason, all work here stops."""
         try:
             yield
         except BaseException as e:
             stopped = find_stop(e)
             if stopped is None:
                 raise
-            if stopped.reason is not self.stopped:
-                raise stopped.reason from None
+            self.fail(stopped.reason)
 
 
 def find_stop(error: BaseException) -> Stopped | None:
@@ -209,7 +276,7 @@ Start = Callable[[Live], Coroutine[Any, Any, None]]
 
 async def feed(desk: Desk, work: AsyncIterator[Start], group: asyncio.TaskGroup) -> None:
     """Start one piece of work after the other, each once none that has begun waits."""
-    admission = Admission()
+    admission = Admission(desk.places)
     with desk.border(), desk.stoppable():
         async for start in work:
             live = await admission.enter()

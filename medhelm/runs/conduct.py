@@ -83,7 +83,7 @@ async def conduct(
     """Return the episode of an instance, appended to the log; None where the work was stopped.
 
     `begun`: the part of it that the log holds. A defect of a protocol is an error of this instance
-    alone. Raises what stops the run: a key that is refused, a dead server.
+    alone. A key that is refused or a dead server stops the stage's desk.
     """
     episode: Episode | None = None
     try:
@@ -171,7 +171,11 @@ async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Asker) -
         if strategy.around is not None:
             conduct = strategy.around(conduct, role)
     work = conduct(stage.benchmark, instance, stage.terms[repeat], ask)
-    return await answer_of(work, asker, "protocol")
+    answer = await answer_of(work, asker, "protocol")
+    if stage.protocol.is_one_call and (answer.state or answer.ending):  # no line would hold them
+        defect = "it has an ending or an end state and says is_one_call"
+        return FinalAnswer(finish="error", error=f"a defect of the protocol: {defect}")
+    return answer
 
 
 async def answer_of(work: Awaitable[FinalAnswer], asker: Asker, whose: str) -> FinalAnswer:
@@ -240,7 +244,7 @@ class _Embedded:
         self.spec = model.spec
         self._model, self._stage, self._instance, self._repeat = model, stage, instance, repeat
 
-    async def acquire(self) -> None:
+    async def acquire(self, place: int = 0) -> None:
         """Need no slot."""
 
     def release(self) -> None:

@@ -20,7 +20,7 @@ from medhelm.store.runlog import RunFolder
 
 @dataclass(frozen=True)
 class Bench:
-    """The things that all gradings of a run by one grader share."""
+    """The things that all gradings of a run by one judge of a grader share."""
 
     benchmark: Benchmark
     protocol: Protocol
@@ -33,7 +33,7 @@ class GraderJudge:
     """One judge of one grader: its model, its log, and the gradings that the log holds."""
 
     def __init__(self, bench: Bench, model: Model, folder: Path) -> None:
-        self.model, self.log = model, RunFolder(folder)
+        self.model, self.log, self.desk = model, RunFolder(folder), bench.desk
         self.final: set[int] = set()
         self._bench = bench
         self._begun: dict[int, OpenEpisode] = {}
@@ -57,7 +57,7 @@ class GraderJudge:
         What the log holds of an earlier process is given back. Raises what stops the run.
         """
         try:
-            with self._bench.desk.border():
+            with self.desk.border():
                 await self._judge(episode, live)
         finally:
             live.end()
@@ -67,7 +67,7 @@ class GraderJudge:
         assert shown is not None  # `key` said so
         begun = self._begun.pop(key, None)
         grading = begun or OpenEpisode(f"{key:016x}", shown.instance, shown.repeat)
-        asker = Asker(bench.desk, {JUDGE: self.model}, grading, live, self.log)
+        asker = Asker(self.desk, {JUDGE: self.model}, grading, live, self.log)
         terms = bench.grader.terms(self.model.spec, bench.terms, shown.repeat)
         work = bench.grader.grade(bench.benchmark, shown, terms, asker)
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)

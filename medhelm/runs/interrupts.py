@@ -10,9 +10,7 @@ from typing import Any, Self
 
 from medhelm.errors import Interrupted, MedhelmError
 from medhelm.models import ModelPool
-
-GRACE_S = 10.0
-"""Seconds that requests in flight get to finish after the first Ctrl-C."""
+from medhelm.runs.ask import GRACE_S
 
 
 class Interrupts:

@@ -50,6 +50,10 @@ class Rater(Protocol):
     """One judge of a run with its log, for a jury or for a grader."""
 
     @property
+    def desk(self) -> Desk:
+        """Return the desk that sends its requests; it fails without those of other judges."""
+
+    @property
     def model(self) -> Model:
         """Return the model that is asked."""
 
@@ -77,7 +81,7 @@ class _JuryJudge:
     def __init__(self, desk: Desk, model: Model, terms: JuryTerms, folder: Path) -> None:
         self.model, self.log = model, GradeLog(folder)
         self.final: set[int] = set()
-        self._desk, self._terms = desk, terms
+        self.desk, self._terms = desk, terms
 
     def open(self) -> None:
         """Mend the log and read what it holds."""
@@ -91,8 +95,8 @@ class _JuryJudge:
         """Ask for one judgement."""
         judge, terms = self.model.spec, self._terms
         request = judging.judge_request(judge, terms, episode)
-        send = partial(self._desk.send, self.model, live=live)
-        with self._desk.border():
+        send = partial(self.desk.send, self.model, live=live)
+        with self.desk.border():
             await judging.conduct(judge, terms, episode, request, send, self.log.append)
 
 
@@ -160,11 +164,12 @@ def _raters(run: Run, sweep: Sweep) -> Iterator[tuple[ModelSpec, _Make]]:
     if (terms := run.grading.jury) is not None:
         for place, judge in enumerate(terms.jury.judges):
             folder = judge_folder(run.path, terms, place)
-            yield judge, partial(_jury_judge, sweep.desk, terms, folder)
+            yield judge, partial(_jury_judge, sweep.desk.part(), terms, folder)
     graders = graders_of(run.metrics)
     for own in run.grading.graders:
-        bench = Bench(run.benchmark, run.protocol, graders[own.grader], own, sweep.desk)
         for judge in own.jury.judges:
+            desk = sweep.desk.part()
+            bench = Bench(run.benchmark, run.protocol, graders[own.grader], own, desk)
             yield judge, partial(_grader_judge, bench, grader_folder(run.path, judge, own))
 
 
@@ -207,18 +212,15 @@ async def _share_out(run: Run, plan: Plan, queues: Collection[_Queue], desk: Des
 
 async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
     """Let one judge rate all answers that come to it."""
-    if (
-        sweep.desk.stopped
-    ):  # before its first step, and so perhaps before that of who hands out answers
+    desk = queue.rater.desk
+    if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(feed(sweep.desk, queue.judgements(), group))
-    except* ModelError as failed:
-        error: BaseException = failed
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        assert isinstance(error, ModelError)
-        _note(run, queue.rater.model.spec.name, error, sweep)
+            group.create_task(feed(desk, queue.judgements(), group))
     finally:
         queue.leave()
+    if isinstance(desk.failed, ModelError):
+        _note(run, queue.rater.model.spec.name, desk.failed, sweep)
+    elif desk.failed:
+        raise desk.failed

@@ -282,12 +282,23 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
 
 
 async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
-    """Return the record of what the log holds; raises RecordError where the log is gone."""
+    """Return the record of what the log holds; raises RecordError where the log is gone.
+
+    Once the sweep is stopped no further Ctrl-C breaks it off: the thread ends before the process.
+    """
     sweep.logs.pop(folder, None)  # from here on `close` looks after it
     await asyncio.to_thread(folder.sync)
-    return await asyncio.to_thread(
-        score_run, run.path, plan, run.grading, run.metrics, run.card, run.protocol
+    graded = asyncio.ensure_future(
+        asyncio.to_thread(
+            score_run, run.path, plan, run.grading, run.metrics, run.card, run.protocol
+        )
     )
+    while True:
+        try:
+            return await asyncio.shield(graded)
+        except asyncio.CancelledError:
+            if not sweep.stopped:
+                raise
 
 
 def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
@@ -380,12 +391,13 @@ _Begun = Mapping[int, OpenEpisode]
 async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
 ) -> None:
+    desk = sweep.desk.part()
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
         spec=run.spec,
         models={role: sweep.pool.open(spec) for role, spec in run.players.items()},
-        desk=sweep.desk,
+        desk=desk,
         log=folder,
         strategies=run.strategies,
     )
@@ -394,14 +406,16 @@ async def _ask_all(
             model.prepare(run.benchmark, run.dataset.instances())
     if stage.is_embedded:
         await _ask_embedded(run, stage, to_ask, sweep)
-        return
-    try:
-        async with asyncio.TaskGroup() as group:
-            work = _episodes(run, stage, to_ask, begun, sweep)
-            group.create_task(feed(sweep.desk, work, group))
-    finally:
-        if stage.stale:
-            sweep.progress.message(_stale_note(run, stage.stale))
+    else:
+        try:
+            async with asyncio.TaskGroup() as group:
+                work = _episodes(run, stage, to_ask, begun, sweep)
+                group.create_task(feed(desk, work, group))
+        finally:
+            if stage.stale:
+                sweep.progress.message(_stale_note(run, stage.stale))
+    if desk.failed:
+        raise desk.failed
 
 
 def _stale_note(run: Run, stale: Counter[str]) -> str:
@@ -418,7 +432,7 @@ async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) ->
     for n, (instance, repeat) in enumerate(to_ask):
         if n % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
-        episode = None if sweep.stopped else await conduct(stage, instance, repeat, None, None)
+        episode = None if stage.desk.stopped else await conduct(stage, instance, repeat, None, None)
         if episode is None:
             return
         sweep.progress.advanced(run, episode)

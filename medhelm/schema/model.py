@@ -66,11 +66,11 @@ class Model(Protocol):
 
     spec: ModelSpec
 
-    async def acquire(self) -> None:
-        """Wait for a place among the endpoint's requests in flight."""
+    async def acquire(self, place: int = 0) -> None:
+        """Wait for a slot among the endpoint's requests in flight: the lowest place goes first."""
 
     def release(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
 
     async def respond(self, request: Request) -> Response:
         """Send one request, with the endpoint's retries, and return what came."""

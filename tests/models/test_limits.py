@@ -401,6 +401,27 @@ def test_a_cancelled_waiter_gives_its_turn_to_the_next() -> None:
     asyncio.run(play())
 
 
+def test_the_oldest_work_gets_the_next_slot_and_equals_are_served_as_they_came() -> None:
+    async def play() -> list[str]:
+        limiter = AdaptiveLimiter(1)
+        served: list[str] = []
+
+        async def ask(name: str, place: int) -> None:
+            await limiter.acquire(place)
+            served.append(name)
+            limiter.release()
+
+        await limiter.acquire()
+        waiting = [("new", 9), ("old", 2), ("old, later", 2), ("oldest", 0), ("newer", 11)]
+        tasks = [asyncio.create_task(ask(name, place)) for name, place in waiting]
+        await asyncio.sleep(0)
+        limiter.release()
+        await asyncio.gather(*tasks)
+        return served
+
+    assert asyncio.run(play()) == ["oldest", "old", "old, later", "new", "newer"]
+
+
 @given(attempt=st.integers(1, 40), seed=st.integers(0, 1000))
 def test_backoff_lies_between_zero_and_the_doubled_base(attempt: int, seed: int) -> None:
     seconds = backoff(attempt, random.Random(seed), base_s=0.5, cap_s=60.0)

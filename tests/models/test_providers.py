@@ -251,7 +251,7 @@ class Rule:
 class Echo:
     def __init__(self, spec):
         self.spec = spec
-    async def acquire(self): pass
+    async def acquire(self, place=0): pass
     def release(self): pass
     async def close(self): pass
     async def respond(self, request):

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from medhelm import ModelSpec, Price, evaluate, load_results
 from medhelm.cli import run_command
-from medhelm.errors import BudgetReached, Interrupted
+from medhelm.errors import BudgetReached, Interrupted, ModelError
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
 from tests.quiz import command, environment
@@ -107,6 +108,68 @@ def test_a_rule_plays_any_role_and_takes_no_part_in_a_budget(played: str, tmp_pa
         assert server.requests == asked
     assert results.table("benchmarks")["n"].tolist() == [EPISODES]
     assert all(len(e.calls) == 1 + ITEMS for e in stored(tmp_path).values())
+
+
+def test_a_key_refused_to_one_role_loses_nothing_that_another_role_was_asked(
+    tmp_path: Path,
+) -> None:
+    asked: list[str] = []
+
+    def refuse_the_fourth(prompt: str) -> str | Reply:
+        asked.append(prompt)
+        return Reply(status=401) if len(asked) > 3 else "fine"
+
+    with (
+        serve_in_thread(refuse_the_fourth, latency_s=0.05) as own,
+        serve_in_thread("fine", latency_s=0.5) as others,
+    ):
+        roles = {
+            "model": model(own, "under-test", max_concurrency=3),
+            "helper": model(others, "helper", max_concurrency=64),
+        }
+        with pytest.raises(ModelError, match="wants a key"):
+            toys(own, tmp_path, **roles)
+        paid = others.requests
+        assert paid >= ITEMS, "they were in flight when the key was refused"
+        held = Counter(k for line in kinds(log_of(tmp_path)).values() for k in line)
+        assert held["call"] == paid + 3
+        own.answer = failing("nothing")
+        toys(own, tmp_path, **roles)
+        assert others.requests == EPISODES * ITEMS, "none is sent again"
+
+
+@pytest.mark.slow
+def test_a_second_interrupt_does_not_break_off_the_last_grading(tmp_path: Path) -> None:
+    slow = {'items = episode.state["items"]': 'time.sleep(1.0); items = episode.state["items"]'}
+    plugin = another_plugin(tmp_path, slow | {"import asyncio": "import asyncio, time"})
+    with serve_in_thread("fine", latency_s=0.1) as server:
+        argv = [*arguments(server, tmp_path, plugin), "model.max_concurrency=1"]
+        process = subprocess.Popen(
+            command(*argv), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        while server.requests < 20:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        time.sleep(1.0)  # the grading of three episodes takes three seconds
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == Interrupted("").exit_code and "Traceback" not in said
+    ended = sum(line[-1] == "response" for line in kinds(log_of(tmp_path)).values())
+    assert 1 < ended < EPISODES
+    (row,) = load_results(tmp_path, plugins=[str(plugin)]).typed("benchmarks").rows
+    assert row["n"] == ended
+    assert f"{ended}/{EPISODES}" in said, said
+
+
+def test_a_protocol_of_one_call_may_keep_no_state(tmp_path: Path) -> None:
+    plugin = another_plugin(
+        tmp_path, {'settings={"way": "whole"': 'is_one_call=True, settings={"way": "silent"'}
+    )
+    with serve_in_thread("fine") as server:
+        toys(server, tmp_path, plugins=str(plugin))
+    assert {e.error for e in stored(tmp_path).values()} == {
+        "a defect of the protocol: it has an ending or an end state and says is_one_call"
+    }
 
 
 def test_a_baseline_needs_no_budget(tmp_path: Path) -> None:

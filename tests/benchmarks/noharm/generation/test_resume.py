@@ -65,7 +65,7 @@ def test_ctrl_c_twice_cancels_and_gives_all_back(studio: Studio) -> None:
 
 def test_who_waits_for_a_place_is_let_go_when_the_work_stops(studio: Studio) -> None:
     class Paused(ScriptedModel):
-        async def acquire(self) -> None:
+        async def acquire(self, place: int = 0) -> None:
             await asyncio.sleep(300)  # as an endpoint may ask with Retry-After
 
     ledger, log = Ledger(cap_tokens=10_000), CallLog(studio.folder)
