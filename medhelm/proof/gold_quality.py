@@ -221,10 +221,12 @@ class GoldReview:
         desk, judge = Desk(ledger), model.spec
 
         async def one(gold: Gold, live: Live) -> None:
-            request = gold_request(judge, self._terms, gold.episode)
+            shown, request = gold.episode.text, gold_request(judge, self._terms, gold.episode)
             send = partial(desk.send, model, live=live)
             with desk.border():
-                await judging.conduct(judge, self._terms, gold.episode, request, send, log.append)
+                await judging.conduct(
+                    judge, self._terms, gold.episode, shown, request, send, log.append
+                )
 
         async def golds() -> AsyncIterator[Start]:
             for gold in self.golds():
@@ -260,7 +262,7 @@ class GoldReview:
 def gold_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Request:
     """Return what the judge is sent: our words, then task and gold fenced as for any judge."""
     _, fenced = judge_messages(terms.rubric, episode.instance, episode.response.text)
-    request = judging.judge_request(judge, terms, episode)
+    request = judging.judge_request(judge, terms, episode, episode.response.text)
     return msgspec.structs.replace(request, messages=(Message("system", _WORDS), fenced))
 
 

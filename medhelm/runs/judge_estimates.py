@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from medhelm.data.rubrics import criteria_of
-from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import Grader, shown_of
+from medhelm.grading.graders.grader import Grader, shown_of, shown_text
 from medhelm.grading.graders.panel import MISSING, end_of, read_gradings
 from medhelm.grading.graders.terms import graders_of
 from medhelm.grading.jury.gradelog import judgement_key, read_judgements
@@ -178,7 +177,7 @@ class Judges:
     """The judges of a run, each with what it is still to rate; none where no model judges."""
 
     def __init__(self, run: Run, reply: Callable[[str], float | None]) -> None:
-        self._terms = run.grading.jury
+        self._terms, self._protocol = run.grading.jury, run.protocol
         self._judges: list[_Judge] = []
         if self._terms is not None:
             for place, judge in enumerate(self._terms.jury.judges):
@@ -198,7 +197,7 @@ class Judges:
             return
         left = [judge for judge in self._judges if not judge.is_judged(episode)]
         if left:
-            instance, text = episode.instance, visible_text(episode.response.text)
+            instance, text = episode.instance, shown_text(self._protocol, episode)
             prompt = self._prompt(self._terms, instance, text)
             for judge in left:
                 judge.add(instance, 1, prompt, prompt)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from medhelm.errors import MedhelmError, ModelError
+from medhelm.grading.graders.grader import shown_text
 from medhelm.grading.graders.terms import graders_of
 from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, judgement_key
@@ -78,10 +79,10 @@ class Rater(Protocol):
 class _JuryJudge:
     """A judge of a jury."""
 
-    def __init__(self, desk: Desk, model: Model, terms: JuryTerms, folder: Path) -> None:
+    def __init__(self, run: Run, desk: Desk, model: Model, terms: JuryTerms, folder: Path) -> None:
         self.model, self.log = model, GradeLog(folder)
         self.final: set[int] = set()
-        self.desk, self._terms = desk, terms
+        self.desk, self._terms, self._protocol = desk, terms, run.protocol
 
     def open(self) -> None:
         """Mend the log and read what it holds."""
@@ -94,10 +95,11 @@ class _JuryJudge:
     async def judge(self, episode: Episode, live: Live) -> None:
         """Ask for one judgement."""
         judge, terms = self.model.spec, self._terms
-        request = judging.judge_request(judge, terms, episode)
+        shown = shown_text(self._protocol, episode)
+        request = judging.judge_request(judge, terms, episode, shown)
         send = partial(self.desk.send, self.model, live=live)
         with self.desk.border():
-            await judging.conduct(judge, terms, episode, request, send, self.log.append)
+            await judging.conduct(judge, terms, episode, shown, request, send, self.log.append)
 
 
 class _Queue:
@@ -164,7 +166,7 @@ def _raters(run: Run, sweep: Sweep) -> Iterator[tuple[ModelSpec, _Make]]:
     if (terms := run.grading.jury) is not None:
         for place, judge in enumerate(terms.jury.judges):
             folder = judge_folder(run.path, terms, place)
-            yield judge, partial(_jury_judge, sweep.desk.part(), terms, folder)
+            yield judge, partial(_jury_judge, run, sweep.desk.part(), terms, folder)
     graders = graders_of(run.metrics)
     for own in run.grading.graders:
         for judge in own.jury.judges:
@@ -173,8 +175,8 @@ def _raters(run: Run, sweep: Sweep) -> Iterator[tuple[ModelSpec, _Make]]:
             yield judge, partial(_grader_judge, bench, grader_folder(run.path, judge, own))
 
 
-def _jury_judge(desk: Desk, terms: JuryTerms, folder: Path, model: Model) -> Rater:
-    return _JuryJudge(desk, model, terms, folder)
+def _jury_judge(run: Run, desk: Desk, terms: JuryTerms, folder: Path, model: Model) -> Rater:
+    return _JuryJudge(run, desk, model, terms, folder)
 
 
 def _grader_judge(bench: Bench, folder: Path, model: Model) -> Rater:

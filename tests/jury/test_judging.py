@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -27,10 +28,12 @@ from medhelm.errors import (
     RecordError,
     UsageError,
 )
+from medhelm.grading.graders.grader import shown_text
 from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, Judgement, read_judgements
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
+from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
 from medhelm.runs.ask import Desk
 from medhelm.runs.logs import opened
@@ -40,7 +43,10 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.appendlog import with_checksum, without_checksum
+from tests.protocols.interview import PLUGIN as INTERVIEW
+from tests.protocols.interview import play
 from tests.quiz import command, environment
+from tests.server import serve_in_thread
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
 GOOD = '{"accuracy": 5, "completeness": 4, "clarity": 3}'
@@ -104,10 +110,10 @@ def value(record: RunRecord, metric: str = "jury") -> float | None:
 async def judge_once(model: ScriptedModel, ledger: Ledger) -> Judgement:
     kept: list[Judgement] = []
     desk = Desk(ledger)
-    request = judging.judge_request(model.spec, TERMS, EPISODE)
+    request = judging.judge_request(model.spec, TERMS, EPISODE, EPISODE.text)
     send = partial(desk.send, model)
     with desk.border():
-        await judging.conduct(model.spec, TERMS, EPISODE, request, send, kept.append)
+        await judging.conduct(model.spec, TERMS, EPISODE, EPISODE.text, request, send, kept.append)
     (judgement,) = kept
     return judgement
 
@@ -130,13 +136,41 @@ def test_a_reply_that_is_read_costs_one_call() -> None:
 
 def test_what_a_model_thought_is_not_shown_to_a_judge() -> None:
     thought = Response(instance_id="i", text="<think>Perhaps croup.</think>Flu.")
-    request = judging.judge_request(
-        ModelSpec(name="j/a"), TERMS, msgspec.structs.replace(EPISODE, response=thought)
-    )
-    plain = judging.judge_request(ModelSpec(name="j/a"), TERMS, EPISODE)
+    of_one_call = load_registry().protocols["completion"]
+    shown = shown_text(of_one_call, msgspec.structs.replace(EPISODE, response=thought))
+    request = judging.judge_request(ModelSpec(name="j/a"), TERMS, EPISODE, shown)
+    plain = judging.judge_request(ModelSpec(name="j/a"), TERMS, EPISODE, EPISODE.text)
     assert request.messages == plain.messages
     assert judging.is_judged(thought)
     assert not judging.is_judged(Response(instance_id="i", text="<think>Perhaps croup."))
+
+
+def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Path) -> None:
+    plugin = tmp_path / "interview.py"
+    own, rubric = 'metrics=["facts_named"]', "accuracy_completeness_clarity"
+    text = INTERVIEW.read_text()
+    assert own in text
+    plugin.write_text(text.replace(own, f'metrics=["jury"], rubric="{rubric}"'))
+    shutil.copytree(INTERVIEW.parent / "samples", tmp_path / "samples")
+    rated = '{"accuracy": 4, "completeness": 4, "clarity": 4}'
+    with serve_in_thread(lambda prompt: rated if "clarity" in prompt else play(prompt)) as server:
+
+        def at(name: str) -> ModelSpec:
+            return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
+
+        results = medhelm.evaluate(
+            at("under-test"),
+            "interview",
+            data="sample",
+            cast={"questioner": at("asks"), "referee": at("referees")},
+            jury=jury(at("a"), reasons=False, quorum=1),
+            results_dir=tmp_path,
+            plugins=str(plugin),
+        )
+        judged = [p for p in server.asked if "clarity" in p]
+    assert results.table("benchmarks")["score"].notna().all()
+    assert len(judged) == 8 and all("questioner: Question 1?" in prompt for prompt in judged)
+    assert all(prompt.count("answerer: It is") == 4 for prompt in judged)
 
 
 def test_a_bad_reply_is_asked_for_again_with_what_is_wrong() -> None:
@@ -175,7 +209,7 @@ def test_other_endings_are_kept_apart_and_only_an_error_is_tried_again(
 
 def test_a_repair_that_does_not_fit_the_budget_stops_and_books_what_was_sent() -> None:
     model = ModelSpec(name="j/a")
-    first = judging.judge_request(model, TERMS, EPISODE)
+    first = judging.judge_request(model, TERMS, EPISODE, EPISODE.text)
     ledger = Ledger(cap_tokens=1500)
     kept, _ = ask(BAD, BAD, BAD, ledger=ledger)
     assert (kept.scores, kept.is_final) == (None, False) and kept.calls[0].reply == BAD
@@ -195,7 +229,7 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> Non
         while len(model.requests) < 1:
             await asyncio.sleep(0)
         await model.acquire()
-        await model.respond(judging.judge_request(model.spec, TERMS, EPISODE))
+        await model.respond(judging.judge_request(model.spec, TERMS, EPISODE, EPISODE.text))
         model.release()
         held.cancel()
 

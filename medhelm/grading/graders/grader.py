@@ -63,6 +63,13 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
     )
 
 
+def shown_text(protocol: EpisodeProtocol, episode: Episode) -> str:
+    """Return an episode as one text: its transcript, else the visible text of its answer."""
+    if protocol.transcript is None:
+        return visible_text(episode.text)
+    return "\n\n".join(f"{who}: {text}" for who, text in protocol.transcript(episode))
+
+
 def has_answer(shown: Shown) -> bool:
     """Return whether an answer has any visible text."""
     return bool(shown.answer)

@@ -26,12 +26,12 @@ def is_judged(response: Response) -> bool:
     return response.finish in ("stop", "length") and bool(visible_text(response.text))
 
 
-def judge_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Request:
-    """Return what a judge is first sent for an answer: what the model thought is not part of it."""
+def judge_request(judge: ModelSpec, terms: JuryTerms, episode: Episode, shown: str) -> Request:
+    """Return what a judge is first sent for an answer, as it is shown."""
     messages = judge_messages(
         terms.rubric,
         episode.instance,
-        visible_text(episode.response.text),
+        shown,
         terms.instruction,
         reasons=terms.jury.reasons,
     )
@@ -54,11 +54,12 @@ async def conduct(
     judge: ModelSpec,
     terms: JuryTerms,
     episode: Episode,
+    shown: str,
     request: Request,
     send: Callable[[Request], Awaitable[Response]],
     keep: Callable[[Judgement], None],
 ) -> None:
-    """Ask a judge for its verdict on an answer and hand it to `keep`.
+    """Ask a judge for its verdict on an answer, as it is shown, and hand it to `keep`.
 
     A reply that cannot be read is asked for again `terms.jury.repairs` times, with what is
     wrong with it; after that the judge has abstained. Where `send` ends the work before a repair
@@ -73,7 +74,7 @@ async def conduct(
             if calls:
                 keep(_judgement(judge, episode, None, calls, is_final=False))
             raise
-        call, said = _read(terms, episode, request, response)
+        call, said = _read(terms, episode, shown, request, response)
         calls.append(call)
         if call.parsed != "unreadable" or len(calls) > terms.jury.repairs:
             break
@@ -104,7 +105,7 @@ def _judgement(
 
 
 def _read(
-    terms: JuryTerms, episode: Episode, request: Request, response: Response
+    terms: JuryTerms, episode: Episode, shown: str, request: Request, response: Response
 ) -> tuple[JudgeCall, Reply | None]:
     """Return the record of one call, and what it says where its reply could be read."""
     parsed, fault = _ending(response)
@@ -112,9 +113,8 @@ def _read(
     if not parsed:
         rubric = terms.rubric
         criteria = criteria_of(rubric, episode.instance)
-        answer = visible_text(episode.response.text)
         try:
-            said = read_reply(response.text, criteria, rubric.minimum, rubric.maximum, answer)
+            said = read_reply(response.text, criteria, rubric.minimum, rubric.maximum, shown)
             parsed = "scored"
         except BadReply as e:
             parsed = "truncated" if response.finish == "length" else "unreadable"
