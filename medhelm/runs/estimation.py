@@ -31,8 +31,9 @@ from medhelm.runs.planning import Run, Selection, select
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
+from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan, find_gradings, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_episodes
+from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_episodes
 
 _GOLD_FACTOR = 3
 _OVERHEAD = 5
@@ -254,6 +255,25 @@ class _Observed:
         return None
 
 
+class _Held(NamedTuple):
+    """The calls of one role in an episode that has begun, and about how many tokens they were sent."""
+
+    calls: int = 0
+    input_tokens: int = 0
+
+
+_NOTHING = _Held()
+
+
+def _held(episode: OpenEpisode, role: str) -> _Held:
+    sent = [
+        estimate_tokens(call.messages)
+        for call in episode.calls.values()
+        if call.role == role and is_answered(call.response)
+    ]
+    return _Held(len(sent), sum(sent))
+
+
 class _Role:
     """Sums what the episodes that are left are foretold to need of one role."""
 
@@ -268,21 +288,25 @@ class _Role:
         self.calls = self.tokens_in = self.tokens_out = 0.0
         self.calls_limit = self.tokens_in_limit = self.limit = 0
 
-    def add(self, forecast: Forecast, times: int, rule: float) -> None:
-        """Count so many episodes; `rule`: output tokens of an answer of which nothing is stored."""
+    def add(self, forecast: Forecast, times: int, rule: float, held: _Held = _NOTHING) -> None:
+        """Count so many episodes; `rule`: output tokens of an answer of which nothing is stored.
+
+        `held`: the part of one that is stored; the calls that are left are foretold to need the rest.
+        """
         times *= self._times
-        self.calls += times * forecast.calls
-        self.calls_limit += times * forecast.calls_limit
+        calls = max(0.0, times * forecast.calls - held.calls)
+        calls_limit = max(0, times * forecast.calls_limit - held.calls)
+        self.calls += calls
+        self.calls_limit += calls_limit
         if self.is_embedded:
             return
-        self.tokens_in += times * forecast.input_tokens
-        self.tokens_in_limit += times * forecast.input_tokens_limit
-        own = self._seen.tokens if self._seen else rule
-        expected = (
-            forecast.calls * own if forecast.output_tokens is None else forecast.output_tokens
-        )
-        self.tokens_out += times * min(expected, forecast.calls_limit * self._budget)
-        self.limit += times * forecast.calls_limit * self._budget
+        self.tokens_in += max(0.0, times * forecast.input_tokens - held.input_tokens)
+        self.tokens_in_limit += max(0, times * forecast.input_tokens_limit - held.input_tokens)
+        one = self._seen.tokens if self._seen else rule
+        if forecast.output_tokens is not None:
+            one = forecast.output_tokens / forecast.calls if forecast.calls else 0.0
+        self.tokens_out += min(calls * one, calls_limit * self._budget)
+        self.limit += calls_limit * self._budget
 
     @property
     def expected(self) -> int:
@@ -323,6 +347,8 @@ class _Sums:
         self.run, self._selection = run, selection
         self._judges = Judges(run, observed.reply)
         self._answered = _answered(run, selection, self._judges)
+        has_parts = not run.protocol.is_one_call or run.strategies
+        self._begun = read_begun(run.path) if has_parts else {}
         spec = run.spec
         self._seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
         first, *others = run.players
@@ -337,9 +363,10 @@ class _Sums:
         spec, cut = self.run.spec, self._selection.cut
         if cut is not None and order_key(spec.seed, instance.id) > cut:
             return
-        left = spec.repeats
-        if self._answered:
-            left = sum(k not in self._answered for k in episode_keys(instance, spec.repeats))
+        left, begun = spec.repeats, []
+        if self._answered or self._begun:
+            keys = [k for k in episode_keys(instance, spec.repeats) if k not in self._answered]
+            left, begun = len(keys), [self._begun[k] for k in keys if k in self._begun]
         self._to_ask += left
         if not left:
             return
@@ -347,7 +374,11 @@ class _Sums:
         length = self._seen[0] if self._seen else rule
         self._judges.coming(instance, left, length.text, spec.max_output_tokens)
         for forecast in self.run.protocol.forecast(self.run.benchmark, instance, self._terms):
-            self._roles[forecast.role].add(forecast, left, rule.tokens)
+            role = self._roles[forecast.role]
+            for episode in begun:
+                role.add(forecast, 1, rule.tokens, _held(episode, forecast.role))
+            if left > len(begun):
+                role.add(forecast, left - len(begun), rule.tokens)
 
     def estimate(self) -> RunEstimate:
         """Return the sums."""

@@ -267,6 +267,20 @@ def read_log(run: Path) -> Iterator[Episode]:
         yield episode
 
 
+def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
+    """Return the episodes of many calls that a log holds and that have not ended, by their key."""
+    parts = _Parts()
+    decode = msgspec.json.Decoder(_Line).decode
+    with suppress(FileNotFoundError), open(run / "responses.jsonl", "rb") as lines:
+        for line in lines:
+            head = _read_line(line, decode) if line.startswith(_OF_MANY) else None
+            if head is None or not parts.take(head, line):
+                continue
+            if head.response is not None and is_answered(head.response):
+                del parts.open[head.episode]
+    return {int(key, 16): episode for key, episode in parts.open.items()}
+
+
 def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
     """Yield the episodes of many calls of a log that have ended, each with the key it was given."""
     for key, episode in _episodes(folder / "responses.jsonl", frozenset()):

@@ -18,7 +18,7 @@ from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.store import records, runlog
 from tests.protocols.interview import PLUGIN, options, play
 from tests.quiz import command, environment
-from tests.server import Faults, FaultServer, serve_in_thread
+from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 ROLES = ("answerer", "questioner", "referee")
 TURNS = 4
@@ -210,6 +210,30 @@ def test_the_estimate_prices_each_role_before_anything_is_sent(
         (roles["referee"]["input_tokens_limit"] + 10 * 48 * 5) / 1e6
     )
     assert roles["questioner"]["usd_limit"] is None
+
+
+def test_the_estimate_leaves_out_what_an_episode_that_has_begun_was_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_referee_for_asthma(prompt: str) -> str | Reply:
+        if prompt.startswith("[referee]") and "asthma" in prompt:
+            return Reply(status=500)
+        return play(prompt)
+
+    with serve_in_thread(no_referee_for_asthma) as server:
+        argv = options(server, tmp_path, cast__referee__max_attempts=1)
+        assert run_command(argv) == 0
+        sent = server.requests
+        capsys.readouterr()
+        assert run_command(["estimate", *argv[1:], "--format", "json"]) == 0
+        assert server.requests == sent
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    roles = {role["role"]: role for role in run["cast"]}
+    # two interviews of 4.5 turns as expected and 6 at most; "asthma" is said in the third answer
+    assert (run["answered"], run["to_ask"]) == (6, 2)
+    assert (roles["questioner"]["calls_expected"], roles["questioner"]["calls_limit"]) == (3, 6)
+    assert (roles["referee"]["calls_expected"], roles["referee"]["calls_limit"]) == (5, 8)
+    assert roles["questioner"]["output_tokens_limit"] == 6 * 60
 
 
 def test_the_cost_table_has_the_roles_that_occur(tmp_path: Path) -> None:
