@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -11,21 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec.inspect import (
-    DictType,
-    LiteralType,
-    NoneType,
-    StructType,
-    Type,
-    UnionType,
-    VarTupleType,
-    type_info,
-)
 
-from medhelm.errors import UsageError, closest
+from medhelm.errors import UsageError
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import EndpointClass, ModelSpec
 from medhelm.schema.score import Scoring
+from medhelm.schema.type_errors import explain
 
 DEFAULT_RESULTS = "medhelm-results"
 OTHERS = "others"
@@ -116,47 +106,4 @@ def convert(value: Mapping[str, Any], kind: type[msgspec.Struct], what: str) -> 
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as e:
-        raise UsageError(_explain(str(e), kind, what)) from None
-
-
-def field_names(kind: type[msgspec.Struct], path: str) -> list[str]:
-    """Return the keys at a path like `model.sampling`; none where there are none."""
-    there = _type_at(kind, path)
-    if isinstance(there, DictType) and isinstance(there.key_type, LiteralType):
-        return [str(key) for key in there.key_type.values]
-    return [f.encode_name for f in there.fields] if isinstance(there, StructType) else []
-
-
-def _explain(message: str, kind: type[msgspec.Struct], what: str) -> str:
-    text, at, path = message.partition(" - at `$")
-    if not at:  # a key of a mapping
-        text, _, path = message.partition(" - at `key` in `$")
-    key = path.rstrip("`").lstrip(".")
-    there = _type_at(kind, key)
-    if not at and isinstance(there, DictType):
-        there = there.key_type
-    if text.startswith("Object contains unknown field"):
-        name = text.split("`")[1]
-        above = f"{key}." if key else ""
-        nearest = closest(name, field_names(kind, key))
-        did = f"; did you mean {above + nearest[0]!r}?" if nearest else ""
-        return f"{what}: unknown key {above + name!r}{did}"
-    known = ""
-    if text.startswith("Invalid enum value") and isinstance(there, LiteralType):
-        known = f", known: {', '.join(map(str, there.values))}"
-    return f"{what}: {key or 'value'}: {text[0].lower()}{text[1:]}{known}"
-
-
-def _type_at(kind: type[msgspec.Struct], path: str) -> Type | None:
-    """Return the type at a path like `model.sampling` or `privacy[...][0]`, None beside it."""
-    there: Type | None = type_info(kind)
-    for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
-        if isinstance(there, StructType):
-            there = next((f.type for f in there.fields if f.encode_name == part), None)
-        elif isinstance(there, DictType):
-            there = there.value_type
-        elif isinstance(there, VarTupleType):
-            there = there.item_type
-        if isinstance(there, UnionType):
-            there = next((t for t in there.types if not isinstance(t, NoneType)), None)
-    return there
+        raise UsageError(f"{what}: {explain(e, kind)}") from None

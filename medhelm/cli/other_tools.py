@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from medhelm.config import BenchmarkChoice, Job, field_names
+from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import closest
+from medhelm.schema.type_errors import field_names
 
 TOP = ("benchmark", "suite", "plugins", "experiment")
 """Keys of the command line beside those of a job."""

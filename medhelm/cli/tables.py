@@ -13,6 +13,7 @@ from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import PluginError, UsageError
 from medhelm.tables.format.console import drop_output
+from medhelm.tables.format.formats import FORMATS
 
 if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from medhelm.tables.results import Results
     from medhelm.tables.table_spec import TableSpec
 
-_FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 _SUFFIXES = {
     ".txt": "terminal",
     ".csv": "csv",
@@ -103,7 +103,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how tables are printed and how their intervals are made."""
     parser.add_argument(
         "--format",
-        choices=_FORMATS,
+        choices=FORMATS,
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
@@ -158,7 +158,7 @@ def chosen_format(form: str | None, out: str | None) -> str:
     if suffix not in _SUFFIXES:
         raise UsageError(
             f"--out {out} does not tell the format: end it in {', '.join(_SUFFIXES)}, or add "
-            f"--format with one of {', '.join(_FORMATS)}"
+            f"--format with one of {', '.join(FORMATS)}"
         )
     return _SUFFIXES[suffix]
 

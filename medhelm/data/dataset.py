@@ -32,6 +32,7 @@ from medhelm.data.sources import (
 )
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.type_errors import explain
 
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -182,8 +183,7 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     try:
         instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
     except msgspec.ValidationError as e:
-        reason, _, field = str(e).partition(" - at `$.")
-        raise _Fault(f"{field.rstrip('`')}: {reason[0].lower()}{reason[1:]}") from None
+        raise _Fault(explain(e, Instance)) from None
     except UnicodeEncodeError:
         raise _Fault("the text holds half of a surrogate pair, which UTF-8 cannot write") from None
     except TypeError as e:

@@ -15,6 +15,7 @@ import yaml
 from medhelm.errors import PluginError, UnknownName
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
+from medhelm.schema.type_errors import explain
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -59,7 +60,7 @@ def read_rubric(text: str, where: str) -> Rubric:
         values: Any = yaml.safe_load(text)
         rubric = msgspec.convert(values, Rubric)
     except msgspec.ValidationError as e:
-        raise PluginError(f"{where}: no rubric: {str(e).replace('`', '')}") from None
+        raise PluginError(f"{where}: not a rubric: {explain(e, Rubric)}") from None
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""

@@ -16,8 +16,8 @@ from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.provider import Provider
 from medhelm.models.providers import known_provider, known_providers
-from medhelm.schema.episode import Sampling
-from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.type_errors import explain
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -115,21 +115,10 @@ def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
     Raises `UsageError` for an unknown key, also inside `sampling` and `price`, with the
     nearest known one, and for a wrong type.
     """
-    for prefix, part, struct in (
-        ("", values, ModelSpec),
-        ("sampling.", values.get("sampling"), Sampling),
-        ("price.", values.get("price"), Price),
-    ):
-        known = struct.__struct_fields__
-        for key in part if isinstance(part, Mapping) else ():
-            if key not in known:
-                nearest = closest(str(key), known, n=1)
-                did = f"; did you mean '{prefix}{nearest[0]}'?" if nearest else ""
-                raise UsageError(f"{place}: unknown key '{prefix}{key}'{did}")
     try:
         return msgspec.convert(values, ModelSpec)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{place}: {error}") from None
+        raise UsageError(f"{place}: {explain(error, ModelSpec)}") from None
 
 
 def _yaml_files(folder: Traversable | Path, prefix: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -12,6 +12,7 @@ from medhelm.errors import UsageError
 from medhelm.models.limits import CEILING, AdaptiveLimiter
 from medhelm.schema.episode import Finish, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.type_errors import explain
 
 Reply = Callable[[Request], str | Response]
 
@@ -111,7 +112,9 @@ def open_scripted(spec: ModelSpec) -> ScriptedModel:
     try:
         script = msgspec.convert(spec.extra_body, Script)
     except msgspec.ValidationError as error:
-        raise UsageError(f"model {spec.name!r}: extra_body of a scripted model: {error}") from None
+        raise UsageError(
+            f"model {spec.name!r}: extra_body of a scripted model: {explain(error, Script)}"
+        ) from None
     return ScriptedModel(
         spec,
         script.replies,

@@ -19,6 +19,7 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models.decoding import Draws, Endings, Generated, Row
 from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.type_errors import explain
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _CPU_IS_FULL = re.compile(r"DefaultCPUAllocator|not enough memory|Cannot allocate memory")
@@ -44,7 +45,9 @@ def read_options(spec: ModelSpec) -> Options:
     try:
         return msgspec.convert(spec.extra_body, Options)
     except msgspec.ValidationError as error:
-        raise UsageError(f"model {spec.name!r}: extra_body of a local model: {error}") from None
+        raise UsageError(
+            f"model {spec.name!r}: extra_body of a local model: {explain(error, Options)}"
+        ) from None
 
 
 def locate(spec: ModelSpec) -> tuple[str, str | None]:

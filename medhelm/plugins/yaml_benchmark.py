@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any, get_type_hints
 
 import msgspec
 import yaml
@@ -14,16 +15,14 @@ from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.schema.data import (
-    AnswerKind,
     Benchmark,
-    DataClass,
-    Exposure,
     FileDataset,
     HubDataset,
     Instance,
     Row,
     SourceFile,
 )
+from medhelm.schema.type_errors import explain
 
 
 class _Dataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,47 +72,44 @@ class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Declared columns whose empty cell leaves a row out there."""
 
 
-class _Yaml(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys from which a benchmark's dataset and its mapping of rows are made."""
+
     name: str
-    subcategory: str
     dataset: _Dataset
     instance: _Mapping
     metrics: tuple[str, ...]
     prompt: str = "multiple_choice"
-    instruction: str = ""
-    version: str = "1"
-    title: str = ""
-    description: str = ""
-    tasks: tuple[str, ...] = ()
-    answer: AnswerKind = "choice"
-    labels: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    reference_part: str = ""
-    rubric: str = ""
+    """Name of a template: one of its own needs a Python plugin."""
     columns: dict[str, str] = {}
+    parts: tuple[str, ...] = ()
     published: _Published = _Published()
-    how_to_get: tuple[str, ...] = ()
-    max_output_tokens: int = 256
-    reasoning_output_tokens: int = 8192
-    data_class: DataClass = "public"
-    redistributable: bool = False
-    curation: Literal["existing", "formulated", "new"] = "existing"
-    licence: str = "unknown"
-    citation: str = ""
-    expected_instances: dict[str, int] = {}
-    cluster: str = ""
-    exposure: Exposure = Exposure()
-    unverified: bool = False
-    mended: tuple[str, ...] = ()
 
 
-_LEVELS: dict[str, type[msgspec.Struct]] = {
-    "dataset": _Dataset,
-    "instance": _Mapping,
-    "published": _Published,
-    "exposure": Exposure,
-}
-_OWN_LEVELS = frozenset({"dataset", "instance", "published"})
+_NOT_VALUES = frozenset({"to_instance", "phrasings", "items", "row_findings", "samples", "origin"})
+"""Fields of a benchmark that hold code, or what the registry fills."""
+
+
+def _declared() -> type[_Own]:
+    """Return the form of a file: besides `_Own` all fields of a benchmark that are values."""
+    known = {*_Own.__struct_fields__, *_NOT_VALUES}
+    types = get_type_hints(Benchmark)
+    more: list[Any] = []
+    for f in fields(Benchmark):
+        if f.name in known:
+            continue
+        default: Any = f.default
+        factory: Any = f.default_factory
+        if factory is not MISSING:
+            default = msgspec.field(default_factory=factory)
+        more.append((f.name, types[f.name], *([] if default is MISSING else [default])))
+    form: Any = msgspec.defstruct("_Declared", more, bases=(_Own,), frozen=True, kw_only=True)
+    made: type[_Own] = form
+    return made
+
+
+_FORM = _declared()
+_MADE = frozenset({"dataset", "instance", "published"})
 _FILES = "files: [{name: notes.csv}]"
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
@@ -124,9 +120,11 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
         text = path.read_text(encoding="utf-8")
         refuse_many(text, str(path))
         values = yaml.load(text, _Loader)
-        parsed = msgspec.convert(values, _Yaml)
+        parsed = msgspec.convert(values, _FORM)
     except msgspec.ValidationError as e:
-        raise PluginError(f"{path}: {_nearest(str(e))}") from None
+        what = explain(e, _FORM)
+        example = f"; write {_FILES}" if what.startswith("dataset.files") else ""
+        raise PluginError(f"{path}: {what}{example}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as e:
         mark = getattr(e, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
@@ -134,7 +132,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     if parsed.name != path.stem:
         raise PluginError(f"{path}: the name {parsed.name!r} must equal the file's name")
     samples = path.parent / "samples" / f"{parsed.name}.jsonl"
-    same = {f: getattr(parsed, f) for f in parsed.__struct_fields__ if f not in _OWN_LEVELS}
+    same = {f: getattr(parsed, f) for f in parsed.__struct_fields__ if f not in _MADE}
     return Benchmark(
         **same,
         dataset=_dataset(parsed.dataset, path),
@@ -142,23 +140,6 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
         samples=samples if samples.is_file() else None,
         origin=str(path),
     )
-
-
-def _nearest(message: str) -> str:
-    text, _, place = message.partition(" - at ")
-    if place.startswith("`key` in"):
-        level = place.removeprefix("`key` in ").strip("`$.")
-        return f'{level}: a key is not text; put it in quotes ("yes", not yes)'
-    level = place.strip("`$.")
-    if "unknown field" in text:
-        name = text.split("`")[1]
-        known = _LEVELS.get(level, _Yaml).__struct_fields__
-        prefix = f"{level}." if level else ""
-        nearest = closest(name, known)
-        did = f"did you mean {prefix + nearest[0]!r}?" if nearest else f"keys: {', '.join(known)}"
-        return f"unknown key {prefix + name!r}; {did}"
-    example = f"; write {_FILES}" if level.startswith("dataset.files") else ""
-    return f"{level or 'file'}: {text[0].lower()}{text[1:]}{example}"
 
 
 def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
@@ -176,7 +157,7 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
     return FileDataset(files=values.files, splits=splits, source=values.source)
 
 
-def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance | None]:
+def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | None]:
     _check_mapping(values, path)
     columns, published = values.instance, values.published
     layout = TableLayout(
@@ -235,7 +216,7 @@ def _mapper(values: _Yaml, path: Path) -> Callable[[Row], Instance | None]:
     return to_instance
 
 
-def _check_mapping(values: _Yaml, path: Path) -> None:
+def _check_mapping(values: _Own, path: Path) -> None:
     """Raise PluginError for keys of `instance` that do not go together."""
     columns = values.instance
     if (columns.gold_index is None) == (columns.reference is None):
@@ -265,7 +246,7 @@ def _check_mapping(values: _Yaml, path: Path) -> None:
         raise PluginError(f"{path}: instance names {undeclared[0]!r}, which columns do not declare")
 
 
-def _check_published(values: _Yaml, path: Path) -> None:
+def _check_published(values: _Own, path: Path) -> None:
     """Raise PluginError for keys of `published` that name no column or label of the file."""
     published, labels = values.published, values.instance.options
     for key, names, known in (

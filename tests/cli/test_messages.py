@@ -8,13 +8,14 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.cli.other_tools import _NAMES, meant_key
-from medhelm.config import Job, field_names
+from medhelm.config import Job
 from medhelm.data.dataset import open_dataset
 from medhelm.data.readers import read_csv
 from medhelm.data.rubrics import load_rubric
 from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.plugins.registry import load_registry
+from medhelm.schema.type_errors import field_names
 
 BASE = ("run", "model=baseline/random", "benchmark=headqa", "data=sample")
 REMOTE = ("run", "model=openai/gpt-4o", "benchmark=headqa", "data=sample")

@@ -137,7 +137,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("name: r", "no rubric: Object missing required field version"),
+        ("name: r", "not a rubric: key version is missing"),
         ("a: [", "not readable as YAML in line 1"),
         (
             'name: r\nversion: "1"\ntask: t\ncriteria: []',
@@ -157,7 +157,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
         ),
         (
             'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, txt: t}]',
-            "unknown field txt",
+            "unknown key 'criteria[0].txt'; did you mean 'criteria[0].text'?",
         ),
     ],
 )

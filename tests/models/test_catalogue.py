@@ -147,7 +147,7 @@ def test_an_unknown_name_says_the_nearest() -> None:
     [
         (b"nam: x", ["unknown key 'nam'", "'name'"]),
         (b"timeout: 3", ["unknown key 'timeout'", "'timeout_s'"]),
-        (b"1: 2", ["unknown key '1'"]),
+        (b"1: 2", ["a key", "quotes"]),
         (b"model: [1", ["not YAML"]),
         (b"model: \xff", ["not YAML"]),
         (b"- a\n- b", ["must hold keys"]),

@@ -403,7 +403,7 @@ def test_an_empty_cell_is_no_gold(tmp_path: Path) -> None:
         (YAML.replace("{name: test.csv}", "test.csv"), "write files: [{name: notes.csv}]"),
         (YAML + "max_output_tokens: many\n", "max_output_tokens: expected `int`, got `str`"),
         (YAML + "data_class: secret\n", "data_class: invalid enum value 'secret'"),
-        (YAML.replace("metrics: [exact_match]\n", ""), "missing required field `metrics`"),
+        (YAML.replace("metrics: [exact_match]\n", ""), "key metrics is missing"),
         (YAML.replace("[exact_match]", "exact_match"), "metrics: expected `array`, got `str`"),
         (YAML.replace("name: rounds", "name: other"), "must equal the file's name"),
         (YAML.replace("planning_treatments", "planing"), "unknown subcategory 'planing'"),

@@ -13,6 +13,7 @@ from medhelm.cli.options import open_registry
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.data.dataset import data_folder
 from medhelm.errors import DataError, UsageError
+from medhelm.tables.format.formats import FORMATS
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.origins import FILE as PROVENANCE
@@ -21,7 +22,6 @@ _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins"
 _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
 """A file of another form has one in every line."""
-_FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=_FORMATS,
+        choices=FORMATS,
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
