@@ -31,12 +31,15 @@ def estimate_tokens(text: str | Sequence[Message]) -> int:
     for Chinese, 1.1 to 1.5 for Spanish; up to 2.7 for Cyrillic and for drawn lines.
     """
     if not isinstance(text, str):
-        return 3 + sum(4 + estimate_tokens(message.content) for message in text)
+        return 3 + sum([4 + _text_tokens(message.content) for message in text])
+    return _text_tokens(text)
+
+
+def _text_tokens(text: str) -> int:
     raw = text.encode("utf-8", "replace")
-    ascii_bytes = len(raw) - len(raw.translate(None, _ASCII))
+    other = 0 if text.isascii() else len(raw.translate(None, _ASCII))
     dense = len(raw) - len(raw.translate(None, _DENSE))
-    other = len(raw) - ascii_bytes
-    return math.ceil((ascii_bytes - dense) / 4.5 + dense / 1.6 + other / 2.4)
+    return math.ceil((len(raw) - other - dense) / 4.5 + dense / 1.6 + other / 2.4)
 
 
 def request_tokens(request: Request) -> int:
