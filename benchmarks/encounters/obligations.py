@@ -5,6 +5,7 @@ They are those of section 5.5 of the paper, in words of our own. `docs/encounter
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 
@@ -303,6 +304,7 @@ EVALUATOR = (
 )
 
 
+@cache
 def as_prompt(duties: tuple[Duty, ...]) -> str:
     """Return the duties as the sentences of a prompt, one a line."""
     return "\n".join(duty.sentence for duty in duties)

@@ -1,4 +1,7 @@
-"""Messages to the roles, written from their views. History is messages, so that it is sent as it was."""
+"""Messages to the roles, written from their views: the first one, and one for each turn.
+
+History is the messages as they were sent, so that nothing of it is written twice.
+"""
 
 from __future__ import annotations
 
@@ -42,25 +45,20 @@ MARKERS = (
 )
 
 
-def clinician_messages(
-    view: ClinicianView, form: Form, *, gives_diagnosis: bool
-) -> tuple[Message, ...]:
-    """Return what the clinician is sent in a turn."""
+def clinician_opening(view: ClinicianView, form: Form, *, gives_diagnosis: bool) -> Message:
+    """Return the clinician's first message: its rules, and what it is given."""
     if form == "markers":
         rules = MARKERS.format(cap=view.cap)
     else:
         rules = as_prompt(CLINICIAN)
         if gives_diagnosis:
             rules = f"{rules}\n\n{DIAGNOSIS.format(cap=view.cap)}"
-    opening = {"events": list(view.opening)} if view.opening else {}
-    shown = f"\n\n{_json(opening)}" if opening else ""
-    messages = [Message("user", f"{rules}\n\nWhat you are given:\n\n{view.packet}{shown}")]
-    for said, heard in view.past:
-        messages += [Message("assistant", said), Message("user", _answered(heard, form))]
-    return tuple(messages)
+    shown = f"\n\n{_json({'events': list(view.opening)})}" if view.opening else ""
+    return Message("user", f"{rules}\n\nWhat you are given:\n\n{view.packet}{shown}")
 
 
-def _answered(heard: Heard, form: Form) -> str:
+def answered_text(heard: Heard, form: Form) -> str:
+    """Return what the clinician is sent of what came of its last turn."""
     if form == "markers":
         lines = [*heard.said, *heard.feedback, *heard.events]
         return "\n".join(lines) or "(no answer)"
@@ -74,8 +72,8 @@ def _answered(heard: Heard, form: Form) -> str:
     )
 
 
-def patient_messages(view: PatientView) -> tuple[Message, ...]:
-    """Return what the patient's side is sent in a turn."""
+def patient_opening(view: PatientView) -> Message:
+    """Return the first message to the patient's side: its rules and its script."""
     script: dict[str, Any] = {"script": view.text}
     if view.companions:
         script["companions"] = list(view.companions)
@@ -84,10 +82,7 @@ def patient_messages(view: PatientView) -> tuple[Message, ...]:
     if view.facts:
         script["when_asked"] = _facts(view.facts)
     rules = as_prompt(PATIENT)
-    messages = [Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")]
-    for said, replied in view.past:
-        messages += [Message("user", said_text(said)), Message("assistant", replied)]
-    return (*messages, Message("user", said_text(view.now)))
+    return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
 
 
 def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:
@@ -102,8 +97,8 @@ def said_text(said: Said) -> str:
     return _json({"clinician_says": said.words, **new})
 
 
-def controller_messages(view: ControllerView) -> tuple[Message, ...]:
-    """Return what the surroundings are sent in a turn."""
+def controller_opening(view: ControllerView) -> Message:
+    """Return the first message to the surroundings: their rules and their material."""
     material: dict[str, Any] = {"material": view.text}
     if view.staff:
         material["staff"] = list(view.staff)
@@ -111,10 +106,7 @@ def controller_messages(view: ControllerView) -> tuple[Message, ...]:
         material["first_state"] = _state(view.first)
         material["further_states"] = "each is given to you when it begins"
     rules = as_prompt(CONTROLLER)
-    messages = [Message("system", f"{rules}\n\nYour material:\n\n{_json(material)}")]
-    for order, replied in view.past:
-        messages += [Message("user", order_text(order)), Message("assistant", replied)]
-    return (*messages, Message("user", order_text(view.now)))
+    return Message("system", f"{rules}\n\nYour material:\n\n{_json(material)}")
 
 
 def _state(state: State) -> dict[str, Any]:

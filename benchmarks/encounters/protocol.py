@@ -32,10 +32,13 @@ from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import (
     Form,
-    clinician_messages,
-    controller_messages,
+    answered_text,
+    clinician_opening,
+    controller_opening,
     correction,
-    patient_messages,
+    order_text,
+    patient_opening,
+    said_text,
 )
 from medhelm_benchmarks.encounters.record import (
     CAPPED,
@@ -98,10 +101,10 @@ class Course:
     gives_diagnosis: bool
     place: Place
     """Where it is."""
-    heard: list[tuple[str, Heard]] = field(default_factory=list)
-    """The clinician's replies, and what came of each."""
-    said: list[tuple[Said, str]] = field(default_factory=list)
-    ordered: list[tuple[Order, str]] = field(default_factory=list)
+    messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    """All that each role was sent, with its own replies, but for corrections."""
+    heard: Heard | None = None
+    """Came of the clinician's last turn."""
     talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """What was said since the surroundings were last asked."""
     told_facts: int = 0
@@ -184,7 +187,7 @@ async def _turn(course: Course, number: int) -> bool:
     """Conduct a turn; return whether the encounter is over."""
     course.repaired = {}
     step = f"turn/{number}"
-    reply, shown = await _clinician(course, step)
+    reply = await _clinician(course, step)
     turn = Turn(
         state=course.place.index,
         speak=reply.speak.strip(),
@@ -203,16 +206,17 @@ async def _turn(course: Course, number: int) -> bool:
         course.talk.append((turn.speak, turn.heard))
     if turn.actions or turn.eos:
         turn = course.turns[-1] = await _controller(course, turn, step)
-    heard = Heard(turn.heard, turn.feedback, turn.events, turn.status)
-    course.heard.append((shown, heard))
+    course.heard = Heard(turn.heard, turn.feedback, turn.events, turn.status)
     return course.place.is_over
 
 
-async def _clinician(course: Course, step: str) -> tuple[ClinicianReply, str]:
-    packet = course.instance.context
-    view = ClinicianView(packet, course.opening, tuple(course.heard), course.cap)
-    messages = clinician_messages(view, course.form, gives_diagnosis=course.gives_diagnosis)
-    return await _ask(course, CLINICIAN, messages, ClinicianReply, step)
+async def _clinician(course: Course, step: str) -> ClinicianReply:
+    if course.heard is None:
+        view = ClinicianView(course.instance.context, course.opening, course.cap)
+        now = clinician_opening(view, course.form, gives_diagnosis=course.gives_diagnosis)
+    else:
+        now = Message("user", answered_text(course.heard, course.form))
+    return await _ask(course, CLINICIAN, now, ClinicianReply, step)
 
 
 async def _patient(course: Course, turn: Turn, step: str) -> Turn:
@@ -220,9 +224,10 @@ async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     new = range(course.told_facts + 1, course.place.index + 1)
     course.told_facts = max(course.told_facts, course.place.index)
     now = Said(turn.speak, tuple(fact for fact in packet.facts if fact.state in new))
-    view = PatientView.of(packet, tuple(course.said), now)
-    reply, shown = await _ask(course, PATIENT, patient_messages(view), PatientReply, step)
-    course.said.append((now, shown))
+    if PATIENT not in course.messages:
+        course.messages[PATIENT] = (patient_opening(PatientView.of(packet)),)
+    message = Message("user", said_text(now))
+    reply = await _ask(course, PATIENT, message, PatientReply, step)
     heard = tuple(line.strip() for line in reply.speak if line.strip())
     return msgspec.structs.replace(turn, heard=heard)
 
@@ -239,9 +244,10 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
         packet.states[then.index] if begins else None,
     )
     course.talk = []
-    view = ControllerView.of(packet, tuple(course.ordered), now)
-    reply, shown = await _ask(course, CONTROLLER, controller_messages(view), ControllerReply, step)
-    course.ordered.append((now, shown))
+    if CONTROLLER not in course.messages:
+        course.messages[CONTROLLER] = (controller_opening(ControllerView.of(packet)),)
+    message = Message("user", order_text(now))
+    reply = await _ask(course, CONTROLLER, message, ControllerReply, step)
     claim = Claim(reply.progress_index, reply.state_label.strip(), reply.should_end)
     place, overruled = follow(packet.states, course.place, claim, eos=turn.eos)
     events = tuple(line.strip() for line in reply.events if line.strip())
@@ -262,14 +268,12 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
     )
 
 
-async def _ask(
-    course: Course, role: str, messages: tuple[Message, ...], kind: type[Reply], step: str
-) -> tuple[Reply, str]:
-    """Return a role's reply, after corrections where it cannot be read; raises Ended."""
+async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step: str) -> Reply:
+    """Return a role's reply to a message, after corrections where it cannot be read; raises Ended."""
     terms, form = course.terms, course.form if role == CLINICIAN else "json"
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
     tries: int = terms.settings["retries"] + 1
-    sent = messages
+    sent = messages = (*course.messages.get(role, ()), now)
     for attempt in range(tries):
         request = terms.request(course.instance, role, sent, seed=seed)
         response = await course.ask(role, request, step=step, attempt=attempt)
@@ -277,8 +281,11 @@ async def _ask(
             raise _failed(role, response)
         try:
             if form == "markers" and kind is ClinicianReply:
-                return read_markers(response.text)
-            return read_reply(response.text, kind)
+                reply, shown = read_markers(response.text)
+            else:
+                reply, shown = read_reply(response.text, kind)
+            course.messages[role] = (*messages, Message("assistant", shown))
+            return reply
         except Unreadable as e:
             fault = e
         if attempt + 1 < tries:
@@ -312,14 +319,18 @@ def forecast(
     cap: int = terms.settings["turns"]
     turns = (2 * cap + 2) / 3
     order = Order((), (), False, begin(packets.controller.states))
-    said = Said("")
     form: Form = terms.settings.get("reply", "json")
+    clinician = ClinicianView(instance.context, (), cap)
     first = {
-        CLINICIAN: clinician_messages(
-            ClinicianView(instance.context, (), (), cap), form, gives_diagnosis=gives_diagnosis
+        CLINICIAN: (clinician_opening(clinician, form, gives_diagnosis=gives_diagnosis),),
+        PATIENT: (
+            patient_opening(PatientView.of(packets.patient)),
+            Message("user", said_text(Said(""))),
         ),
-        PATIENT: patient_messages(PatientView.of(packets.patient, (), said)),
-        CONTROLLER: controller_messages(ControllerView.of(packets.controller, (), order)),
+        CONTROLLER: (
+            controller_opening(ControllerView.of(packets.controller)),
+            Message("user", order_text(order)),
+        ),
     }
     later = sum(len(msgspec.json.encode(state)) for state in packets.controller.states[1:]) // 3
     tries: int = terms.settings["retries"] + 1

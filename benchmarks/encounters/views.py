@@ -6,6 +6,9 @@ patient     its packet, the talk                           actions, results, sta
 controller  its packet as far as it has come, actions,     the patient's packet, any rubric
             the talk
 grader      the rubric, the transcript                     the other packets
+
+A view of a packet is written once, as the first message to its role. Each turn then adds one message,
+written from `Heard`, `Said` or `Order`.
 """
 
 from __future__ import annotations
@@ -29,13 +32,11 @@ class Heard:
 
 @dataclass(frozen=True)
 class ClinicianView:
-    """A turn of the clinician."""
+    """The clinician's side of a case."""
 
     packet: str
     opening: tuple[str, ...]
     """Natural changes of the first state."""
-    past: tuple[tuple[str, Heard], ...]
-    """Each own reply, as it was read, and what came of it."""
     cap: int
     """The most turns."""
 
@@ -52,23 +53,18 @@ class Said:
 
 @dataclass(frozen=True)
 class PatientView:
-    """A turn of the patient's side. Of the facts it holds those of the first state."""
+    """The script of the patient's side. Of the facts it holds those of the first state."""
 
     text: str
     companions: tuple[str, ...]
     can_speak: bool
     facts: tuple[Fact, ...]
-    past: tuple[tuple[Said, str], ...]
-    """What was said, and the own reply to it."""
-    now: Said
 
     @classmethod
-    def of(
-        cls, packet: PatientPacket, past: tuple[tuple[Said, str], ...], now: Said
-    ) -> PatientView:
+    def of(cls, packet: PatientPacket) -> PatientView:
         """Return the view of a packet: without facts of states that have not begun."""
         facts = tuple(fact for fact in packet.facts if fact.state == 0)
-        return cls(packet.text, packet.companions, packet.can_speak, facts, past, now)
+        return cls(packet.text, packet.companions, packet.can_speak, facts)
 
 
 @dataclass(frozen=True)
@@ -87,19 +83,14 @@ class Order:
 
 @dataclass(frozen=True)
 class ControllerView:
-    """A turn of the surroundings. Of listed states it holds the first one; later ones come by orders."""
+    """The material of the surroundings. Of listed states it holds the first one; later ones come by orders."""
 
     text: str
     staff: tuple[str, ...]
     first: State | None
-    past: tuple[tuple[Order, str], ...]
-    """What was ordered, and the own reply to it."""
-    now: Order
 
     @classmethod
-    def of(
-        cls, packet: ControllerPacket, past: tuple[tuple[Order, str], ...], now: Order
-    ) -> ControllerView:
+    def of(cls, packet: ControllerPacket) -> ControllerView:
         """Return the view of a packet: without the states that have not begun."""
         first = packet.states[0] if packet.states else None
-        return cls(packet.text, packet.staff, first, past, now)
+        return cls(packet.text, packet.staff, first)
