@@ -1,10 +1,12 @@
 """Encounters at size: memory, growth of the log, tables, and throughput beside a bare aiohttp loop.
 
-    python perf/encounters.py [--cases 1000] [--turns 12]
+    python perf/encounters.py [--cases 1000] [--turns 12] [--paced 300] [--rounds 3]
 
 A server in a process of its own plays every role with fixed replies, so that each encounter goes on
-to its cap. Each run is a process of its own. Bodies of the bare loop are those that the run has
-logged: the same messages, for the same roles.
+to its cap. Each run is a process of its own. Throughput is measured by the server, from the first
+request to the last answer, so that start, grading and tables take no part. Runs of `--paced` cases
+and a bare loop take turns, and the best round of each counts. The bare loop sends the bodies that
+the run has logged: the same messages, for the same roles, as often.
 """
 
 from __future__ import annotations
@@ -17,12 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 ROOT = Path(__file__).parent.parent
+PLUGIN = ROOT / "tests" / "benchmarks" / "encounters" / "stage_plugin.py"
+ENV = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"}
 SAID = {
     "clinician": {"speak": "How long has she been ill?", "actions": ["vital signs"], "eos": False},
     "patient": {"speak": ["Mother: Since last night."], "actors_present": {"Mother": "named"}},
@@ -41,22 +48,44 @@ SAID = {
 RUN = """
 import resource, sys, time
 from medhelm import ModelSpec, evaluate
-base, folder, plugin, turns = sys.argv[1:]
+base, folder, results, plugin, turns = sys.argv[1:]
 def model(name):
     return ModelSpec(name=f"openai/{name}", model=name, base_url=base, max_concurrency=100)
 started = time.perf_counter()
-evaluate(model("clinician"), "stage", data_dir=folder, results_dir=f"{folder}/results-{turns}",
+evaluate(model("clinician"), "stage", data_dir=folder, results_dir=results,
     cast={r: model(r) for r in ("patient", "controller")}, protocol={"turns": int(turns)},
     jury="offline", plugins=plugin)
 print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
+@dataclass
+class Window:
+    """The requests that a server has answered since it was last asked for them."""
+
+    first: float = 0.0
+    last: float = 0.0
+    count: int = 0
+
+    def add(self) -> None:
+        """Count one more."""
+        self.last = time.perf_counter()
+        self.first = self.first or self.last
+        self.count += 1
+
+    def take(self) -> bytes:
+        """Return count and seconds as a response, and begin again."""
+        found = json.dumps([self.count, self.last - self.first])
+        self.first, self.last, self.count = 0.0, 0.0, 0
+        return _http(found.encode())
+
+
 class RoleServer(asyncio.Protocol):
     """Answers each request as the role that its model is named after."""
 
-    def __init__(self) -> None:
+    def __init__(self, window: Window) -> None:
         self.buffer = b""
+        self.window = window
         self.replies = {role: _reply(json.dumps(said)) for role, said in SAID.items()}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,6 +98,10 @@ class RoleServer(asyncio.Protocol):
         self.buffer += data
         while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
             head = self.buffer[:end].lower()
+            if head.startswith(b"get"):
+                self.buffer = self.buffer[end + 4 :]
+                self.transport.write(self.window.take())
+                continue
             at = head.index(b"content-length:") + 15
             length = int(head[at:].split(b"\r\n", 1)[0])
             if len(self.buffer) < end + 4 + length:
@@ -77,13 +110,19 @@ class RoleServer(asyncio.Protocol):
             self.buffer = self.buffer[end + 4 + length :]
             role = next(r for r in SAID if f'"{r}"'.encode() in body[:200] + body[-200:])
             self.transport.write(self.replies[role])
+            self.window.add()
 
 
 def _reply(text: str) -> bytes:
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     usage = {"prompt_tokens": 900, "completion_tokens": 30, "total_tokens": 930}
-    body = json.dumps({"id": "x", "model": "perf", "choices": [choice], "usage": usage}).encode()
+    return _http(
+        json.dumps({"id": "x", "model": "perf", "choices": [choice], "usage": usage}).encode()
+    )
+
+
+def _http(body: bytes) -> bytes:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return head.encode() + b"\r\n\r\n" + body
 
@@ -91,30 +130,39 @@ def _reply(text: str) -> bytes:
 async def serve() -> None:
     """Serve on a free loopback port and print the base URL."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(RoleServer, "127.0.0.1", 0, backlog=1024)
+    window = Window()
+    server = await loop.create_server(lambda: RoleServer(window), "127.0.0.1", 0, backlog=1024)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
 
 
-def stored_bodies(folder: Path, turns: int, most: int) -> list[dict[str, Any]]:
-    """Return the bodies of the calls that a run has logged, at most so many."""
+def calls_per_second(base: str) -> float:
+    """Return the rate of what the server has answered since the last time."""
+    with urllib.request.urlopen(f"{base}/window") as answer:
+        count, seconds = json.load(answer)
+    return float(count / seconds)
+
+
+def stored_bodies(results: Path) -> list[dict[str, Any]]:
+    """Return the bodies of the calls that a run has logged."""
     from medhelm.store import records, runlog
 
-    (run,) = records.find_runs(folder / f"results-{turns}")
-    found: list[dict[str, Any]] = []
-    for episode in runlog.read_episodes(run, records.read_plan(run)):
-        for call in episode.calls:
-            messages = [{"role": m.role, "content": m.content} for m in call.messages]
-            role = "clinician" if call.role not in SAID else call.role
-            found.append({"model": role, "messages": messages, "temperature": 0.0, "seed": 0})
-        if len(found) >= most:
-            break
-    return found[:most]
+    (run,) = records.find_runs(results)
+    return [
+        {
+            "model": call.role,
+            "messages": [{"role": m.role, "content": m.content} for m in call.messages],
+            "max_tokens": 300,
+            "temperature": 0.0,
+            "seed": 0,
+        }
+        for episode in runlog.read_episodes(run, records.read_plan(run))
+        for call in episode.calls
+    ]
 
 
-async def bare(base: str, bodies: list[dict[str, Any]]) -> float:
-    """Return the seconds that a bare loop takes to send bodies and read the answers."""
-    started = time.perf_counter()
+async def bare(base: str, bodies: Sequence[dict[str, Any]]) -> None:
+    """Send bodies by a bare loop and read the answers."""
     left = iter(bodies)
 
     async def work(session: aiohttp.ClientSession) -> None:
@@ -124,15 +172,71 @@ async def bare(base: str, bodies: list[dict[str, Any]]) -> float:
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
         await asyncio.gather(*(work(session) for _ in range(100)))
-    return time.perf_counter() - started
+
+
+def write_cases(folder: Path, cases: int) -> None:
+    """Write the table of so many cases into a data folder."""
+    (folder / "stage").mkdir(parents=True)
+    lines = "".join(f"{json.dumps({'number': n})}\n" for n in range(cases))
+    (folder / "stage" / "stage.jsonl").write_text(lines)
+
+
+def run(base: str, folder: Path, results: Path, turns: int) -> tuple[float, float]:
+    """Run the cases of a data folder; return the seconds of the process and its MiB."""
+    command = [sys.executable, "-c", RUN, base, str(folder), str(results), str(PLUGIN), str(turns)]
+    done = subprocess.run(command, env=ENV, check=True, capture_output=True, text=True)
+    seconds, megabytes = map(float, done.stdout.split()[-2:])
+    return seconds, megabytes
+
+
+def pace(base: str, folder: Path, cases: int, turns: int, rounds: int) -> str:
+    """Return the row of throughput while sending."""
+    write_cases(folder, cases)
+    ours, alone = [], []
+    bodies: list[dict[str, Any]] = []
+    for round_ in range(rounds):
+        results = folder / f"results-{round_}"
+        run(base, folder, results, turns)
+        ours.append(calls_per_second(base))
+        bodies = bodies or stored_bodies(results)
+        asyncio.run(bare(base, bodies))
+        alone.append(calls_per_second(base))
+    best, other = max(ours), max(alone)
+    return (
+        f"| {len(bodies):,} calls of {cases:,} encounters of {turns} turns, while sending | "
+        f"40 % of a bare loop | {best / other:.0%} ({best:.0f} of {other:.0f} calls/s) |"
+    )
+
+
+def size(base: str, folder: Path, cases: int, turns: int) -> Iterator[str]:
+    """Yield the rows of memory, log, table."""
+    write_cases(folder, cases)
+    found = {}
+    for most in (turns // 2, turns):
+        seconds, megabytes = run(base, folder, folder / f"results-{most}", most)
+        log = next((folder / f"results-{most}").glob("runs/*/*/*/responses.jsonl"))
+        found[most] = seconds, megabytes, log.stat().st_size
+    (_, _, half), (seconds, megabytes, whole) = found.values()
+    what = f"{cases:,} encounters of {turns} turns"
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "medhelm", "tables", "--table", "encounters", "--plugin"]
+    command += [str(PLUGIN), "--results-dir", str(folder / f"results-{turns}")]
+    subprocess.run(command, env=ENV, check=True, capture_output=True)
+    tables = time.perf_counter() - started
+    yield f"| {what}: memory of the process | 300 MiB | {megabytes:.0f} MiB |"
+    yield f"| {what}: log, beside half the turns | 2.2 x | {whole / half:.2f} x |"
+    yield f"| {what}: the table of encounters | 10 s | {tables:.1f} s |"
+    yield f"| {what}: the whole run | | {seconds:.0f} s |"
 
 
 def main() -> None:
     """Print the rows of the table."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=12)
-    parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--paced", type=int, default=300, help="cases of the rounds of throughput")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
         asyncio.run(serve())
@@ -141,45 +245,15 @@ def main() -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        measure(process.stdout.readline().strip(), asked.cases, asked.turns)
+        base = process.stdout.readline().strip()
+        with tempfile.TemporaryDirectory() as name:
+            print(pace(base, Path(name) / "paced", asked.paced, asked.turns, asked.rounds))
+            if asked.cases:
+                for row in size(base, Path(name) / "size", asked.cases, asked.turns):
+                    print(row)
     finally:
         process.terminate()
         process.wait()
-
-
-def measure(base: str, cases: int, turns: int) -> None:
-    """Run the encounters and print what they took."""
-    plugin = ROOT / "tests" / "benchmarks" / "encounters" / "stage_plugin.py"
-    env = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "stage").mkdir()
-        lines = "".join(f"{json.dumps({'number': n})}\n" for n in range(cases))
-        (folder / "stage" / "stage.jsonl").write_text(lines)
-        found = {}
-        for most in (turns // 2, turns):
-            command = [sys.executable, "-c", RUN, base, name, str(plugin), str(most)]
-            done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-            seconds, megabytes = map(float, done.stdout.split()[-2:])
-            log = next((folder / f"results-{most}").glob("runs/*/*/*/responses.jsonl"))
-            found[most] = seconds, megabytes, log.stat().st_size
-        (_, _, half), (seconds, megabytes, whole) = found.values()
-        calls = 3 * turns * cases
-        what = f"{cases:,} encounters of {turns} turns"
-        bodies = stored_bodies(folder, turns, 5000)
-        alone = asyncio.run(bare(base, bodies)) / len(bodies) * calls
-        started = time.perf_counter()
-        command = [sys.executable, "-m", "medhelm", "tables", "--table", "encounters", "--plugin"]
-        command += [str(plugin), "--results-dir", str(folder / f"results-{turns}")]
-        subprocess.run(command, env=env, check=True, capture_output=True)
-        tables = time.perf_counter() - started
-        print(f"| {what}: memory of the process | 300 MiB | {megabytes:.0f} MiB |")
-        print(f"| {what}: log, beside half the turns | 2.2 x | {whole / half:.2f} x |")
-        print(f"| {what}: the table of encounters | 10 s | {tables:.1f} s |")
-        print(
-            f"| {what}: {calls:,} calls, whole process | 40 % of a bare loop | "
-            f"{alone / seconds:.0%} ({calls / seconds:.0f} calls/s) |"
-        )
 
 
 if __name__ == "__main__":
