@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -19,6 +20,8 @@ from medhelm.schema.model import ModelSpec, Price
 _MILLION = 1_000_000
 _DENSE = bytes(c for c in range(33, 127) if not chr(c).isalpha())
 _ASCII = bytes(range(128))
+_SHORT = 1000
+"""Characters up to which the tokens of a message are remembered."""
 
 
 def estimate_tokens(text: str | Sequence[Message]) -> int:
@@ -31,8 +34,12 @@ def estimate_tokens(text: str | Sequence[Message]) -> int:
     for Chinese, 1.1 to 1.5 for Spanish; up to 2.7 for Cyrillic and for drawn lines.
     """
     if not isinstance(text, str):
-        return 3 + sum([4 + _text_tokens(message.content) for message in text])
+        return 3 + sum([4 + _message_tokens(message.content) for message in text])
     return _text_tokens(text)
+
+
+def _message_tokens(text: str) -> int:
+    return _text_tokens(text) if len(text) > _SHORT else _short_tokens(text)
 
 
 def _text_tokens(text: str) -> int:
@@ -40,6 +47,9 @@ def _text_tokens(text: str) -> int:
     other = 0 if text.isascii() else len(raw.translate(None, _ASCII))
     dense = len(raw) - len(raw.translate(None, _DENSE))
     return math.ceil((len(raw) - other - dense) / 4.5 + dense / 1.6 + other / 2.4)
+
+
+_short_tokens = lru_cache(maxsize=8192)(_text_tokens)  # of a history, which is sent again and again
 
 
 def request_tokens(request: Request) -> int:
