@@ -15,6 +15,8 @@ import msgspec
 from medhelm.data.readers import repeated_key
 from medhelm.extract import visible_text
 
+_KEY = re.compile(r'"\s*:')
+"""Matches at least once for each key of a JSON text."""
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
 
 
@@ -76,11 +78,18 @@ def read_reply(text: str, kind: type[Reply]) -> tuple[Reply, str]:
         raise Unreadable(f"a field is not as asked for: {e}") from None
     except msgspec.DecodeError:
         raise Unreadable("it was not one JSON object and nothing else") from None
-    if (repeated := repeated_key(shown)) is not None:
+    if _keys_of(reply) < len(_KEY.findall(shown)) and (repeated := repeated_key(shown)):
         raise Unreadable(f"the key {repeated[0]!r} occurs twice")
     if isinstance(reply, ControllerReply):
         _check(reply)
     return reply, shown
+
+
+def _keys_of(reply: msgspec.Struct) -> int:
+    """Return how many different keys the objects of a reply have, taken together."""
+    keys = len(reply.__struct_fields__) + len(getattr(reply, "actors_present", ()))
+    assessed = getattr(reply, "action_assessments", ())
+    return keys + len(assessed) * len(Assessment.__struct_fields__)
 
 
 def _check(reply: ControllerReply) -> None:

@@ -106,3 +106,35 @@ def test_marker_lines_are_orders_and_the_diagnosis(
 def test_the_last_diagnosis_of_a_turn_counts() -> None:
     assert diagnosis_of(["ECG"]) is None
     assert diagnosis_of(["Diagnosis: flu", "ECG", " DIAGNOSIS:  gout "]) == "gout"
+
+
+@pytest.mark.parametrize(
+    ("part", "key"),
+    [
+        ('"feedback": ["a\\": 1"], "state_label" : "b",', "state_label"),
+        ('"actors_present": {"Nurse": "", "Nurse"\n: "named"},', "Nurse"),
+        (
+            '"action_assessments": [{"raw": "", "interpreted_action": "", "status": "pending",'
+            ' "rationale": "", "raw": "ECG"}],',
+            "raw",
+        ),
+    ],
+)
+def test_a_key_that_occurs_twice_is_found_at_any_depth(part: str, key: str) -> None:
+    text = json.dumps(CONTROLLER)
+    with pytest.raises(Unreadable, match=f"the key '{key}' occurs twice"):
+        read_reply(
+            "{"
+            + part
+            + text[1:]
+            .replace('"actors_present": {}, ', "", "Nurse" in part)
+            .replace('"feedback": [], ', "", "feedback" in part)
+            .replace('"action_assessments": [], ', "", "raw" in part),
+            ControllerReply,
+        )
+
+
+def test_words_that_look_like_keys_do_not_make_a_reply_unreadable() -> None:
+    said = {"speak": ['I said "speak": "no" twice, "speak": "no".'], "actors_present": {"A": ""}}
+    reply, _ = read_reply(json.dumps(said), PatientReply)
+    assert reply.speak == said["speak"]
