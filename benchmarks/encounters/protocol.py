@@ -273,7 +273,7 @@ async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step:
     terms, form = course.terms, course.form if role == CLINICIAN else "json"
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
     tries: int = terms.settings["retries"] + 1
-    messages = (*course.messages.get(role, ()), now)
+    messages: tuple[Message, ...] = (*course.messages.get(role, ()), now)
     sent = messages
     for attempt in range(tries):
         request = terms.request(course.instance, role, sent, seed=seed)

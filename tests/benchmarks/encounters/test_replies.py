@@ -109,29 +109,21 @@ def test_the_last_diagnosis_of_a_turn_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "key"),
+    ("field", "value", "key"),
     [
-        ('"feedback": ["a\\": 1"], "state_label" : "b",', "state_label"),
-        ('"actors_present": {"Nurse": "", "Nurse"\n: "named"},', "Nurse"),
+        ("feedback", '["a\\": 1"], "state_label" : "b"', "state_label"),
+        ("actors_present", '{"Nurse": "", "Nurse"\n: "named"}', "Nurse"),
         (
-            '"action_assessments": [{"raw": "", "interpreted_action": "", "status": "pending",'
-            ' "rationale": "", "raw": "ECG"}],',
+            "action_assessments",
+            '[{"raw": "", "interpreted_action": "", "status": "pending", "rationale": "", "raw": ""}]',
             "raw",
         ),
     ],
 )
-def test_a_key_that_occurs_twice_is_found_at_any_depth(part: str, key: str) -> None:
-    text = json.dumps(CONTROLLER)
+def test_a_key_that_occurs_twice_is_found_at_any_depth(field: str, value: str, key: str) -> None:
+    others = json.dumps({k: v for k, v in CONTROLLER.items() if k != field})
     with pytest.raises(Unreadable, match=f"the key '{key}' occurs twice"):
-        read_reply(
-            "{"
-            + part
-            + text[1:]
-            .replace('"actors_present": {}, ', "", "Nurse" in part)
-            .replace('"feedback": [], ', "", "feedback" in part)
-            .replace('"action_assessments": [], ', "", "raw" in part),
-            ControllerReply,
-        )
+        read_reply(f'{{"{field}": {value}, {others[1:]}', ControllerReply)
 
 
 def test_words_that_look_like_keys_do_not_make_a_reply_unreadable() -> None:
