@@ -49,7 +49,7 @@ def _text_tokens(text: str) -> int:
     return math.ceil((len(raw) - other - dense) / 4.5 + dense / 1.6 + other / 2.4)
 
 
-_short_tokens = lru_cache(maxsize=8192)(_text_tokens)  # of a history, which is sent again and again
+_short_tokens = lru_cache(maxsize=2048)(_text_tokens)  # of a history, which is sent again and again
 
 
 def request_tokens(request: Request) -> int:
