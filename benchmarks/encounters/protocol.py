@@ -26,7 +26,7 @@ from medhelm import (
     Terms,
 )
 from medhelm.extract import visible_text
-from medhelm.models.costs import request_tokens
+from medhelm.models.tokens import request_tokens
 from medhelm.schema.episode import Finish
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
-from medhelm.models.costs import estimate_tokens
 from medhelm.models.hosts import Access, Host
 from medhelm.models.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
+from medhelm.models.tokens import estimate_tokens
 from medhelm.models.wire import Answer, Failure
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec

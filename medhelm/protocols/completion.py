@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medhelm.models.costs import request_tokens
+from medhelm.models.tokens import request_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -14,6 +13,8 @@ async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
     All of them end before the first failure is raised: an answer that is on its way is paid for.
     """
+    import asyncio  # plugins are loaded by every command, and need it only here
+
     ended = await asyncio.gather(*calls, return_exceptions=True)
     for result in ended:
         if isinstance(result, BaseException):

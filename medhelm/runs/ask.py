@@ -13,7 +13,8 @@ from itertools import count
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
-from medhelm.models.costs import Ledger, Reservation, request_tokens
+from medhelm.models.costs import Ledger, Reservation
+from medhelm.models.tokens import request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode, call_name

@@ -1,6 +1,6 @@
 """Tokens and USD of runs before they are started: nothing is sent, locked or written.
 
-Input tokens follow the rule of `costs.estimate_tokens`. The upper bound of the output is the
+Input tokens follow the rule of `tokens.estimate_tokens`. The upper bound of the output is the
 whole budget of every request. What is expected instead is the mean of the stored responses of
 the same benchmark, first of the same model, else of models that think like it or do not;
 without any it is 3 times the tokens of the gold and 5 more, and 1,000 more for a model that
@@ -21,8 +21,9 @@ from medhelm.config import Job
 from medhelm.errors import RecordError
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import estimate_tokens, upper_bound
+from medhelm.models.costs import upper_bound
 from medhelm.models.identity import reads_prompt
+from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast

@@ -23,7 +23,8 @@ from medhelm.grading.jury.gradelog import judgement_key, read_judgements
 from medhelm.grading.jury.judging import is_judged
 from medhelm.grading.jury.panel import judge_folder
 from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.models.costs import estimate_tokens, upper_bound, usd
+from medhelm.models.costs import upper_bound, usd
+from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import Forecast
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Instance

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.models.costs import Ledger, cost, estimate_tokens, upper_bound, usd
+from medhelm.models.costs import Ledger, cost, upper_bound, usd
+from medhelm.models.tokens import estimate_tokens
 from medhelm.schema.episode import Finish, Message, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 

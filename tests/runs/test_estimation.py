@@ -12,7 +12,7 @@ import pytest
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import PrivacyRefused
 from medhelm.grading.scoring import score_run
-from medhelm.models.costs import estimate_tokens
+from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import load_taxonomy
 from medhelm.prompts.messages import render_prompt

@@ -23,7 +23,7 @@ from medhelm.cli.sweep import show_tables
 from medhelm.config import BenchmarkChoice, Job, JuryChoice
 from medhelm.errors import UsageError
 from medhelm.grading.jury.prompt import judge_messages
-from medhelm.models.costs import estimate_tokens
+from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.runs.planning import plan_runs

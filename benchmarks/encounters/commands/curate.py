@@ -15,8 +15,9 @@ from medhelm.cli.options import add_format, add_plugins, open_registry, print_js
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.models import ModelPool, check_model, privacy
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import Ledger, cost, estimate_tokens, usd
+from medhelm.models.costs import Ledger, cost, usd
 from medhelm.models.identity import reads_prompt
+from medhelm.models.tokens import estimate_tokens
 from medhelm.schema.data import DataClass
 from medhelm_benchmarks.encounters.curation.folder import CurationEnd, Ended, curate
 from medhelm_benchmarks.encounters.curation.pipeline import REPAIRS, Curation, budget_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, mean_of_defined
+from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums
 from medhelm.grading.graders.grader import GradedMetric, Grader
 from medhelm.schema.aggregation import Share, ShareExtremes, pooled_share
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
@@ -48,6 +48,8 @@ class MeanOfCompetencies:
     def __call__(self, sums: Sums) -> Floats:
         """Return the mean."""
         import numpy as np
+
+        from medhelm.stats.aggregation import mean_of_defined  # numpy is slow to import
 
         parts = [sums[f"{self.part}/{c}"] for c in COMPETENCIES]
         wholes = [sums[f"{self.whole}/{c}"] for c in COMPETENCIES]

@@ -23,7 +23,7 @@ from medhelm import (
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
 from medhelm.grading.jury.reply import BadReply, only_json
-from medhelm.models.costs import estimate_tokens
+from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import Ask
 from medhelm.schema.aggregation import Share

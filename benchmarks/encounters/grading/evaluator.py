@@ -13,7 +13,7 @@ import msgspec
 from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.jury.reply import BadReply
-from medhelm.models.costs import estimate_tokens
+from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask

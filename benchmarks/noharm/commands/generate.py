@@ -17,8 +17,9 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.models import ModelPool, check_model, privacy
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import Ledger, estimate_tokens
+from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
+from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec

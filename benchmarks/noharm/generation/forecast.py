@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medhelm.models.costs import estimate_tokens, usd
+from medhelm.models.costs import usd
+from medhelm.models.tokens import estimate_tokens
 from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
 from medhelm_benchmarks.noharm.generation import prompts

@@ -18,7 +18,7 @@ from medhelm.grading.rubric.prompt import (
 )
 from medhelm.grading.rubric.reply import Decision, read_decision, read_decisions
 from medhelm.grading.rubric.verdicts import Verdicts
-from medhelm.models.costs import estimate_tokens
+from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
 from medhelm.schema.data import Benchmark, Criterion, Instance

@@ -18,8 +18,9 @@ from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import BudgetReached, DataError
 from medhelm.models import open_model
-from medhelm.models.costs import Ledger, estimate_tokens, request_tokens
+from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.ask import Desk
 from medhelm.runs.estimation import estimate_runs

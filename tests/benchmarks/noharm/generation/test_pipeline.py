@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
-from medhelm.models.costs import Ledger, estimate_tokens
+from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
+from medhelm.models.tokens import estimate_tokens
 from medhelm.schema.episode import Request, Response, Usage
 from medhelm.schema.model import Price
 from medhelm.store.records import is_same_model
