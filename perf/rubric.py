@@ -42,7 +42,9 @@ class VerdictServer(FixedServer):
     def __init__(self) -> None:
         super().__init__(0.0)
         message = {"role": "assistant", "content": VERDICT}
-        answer = ANSWER | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer = ANSWER | {"choices": [choice], "usage": usage}
         body = json.dumps(answer).encode()
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         self.reply = head.encode() + b"\r\n\r\n" + body
