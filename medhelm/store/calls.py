@@ -100,6 +100,8 @@ class OpenEpisode:
         self._texts: dict[str, str] = {}
         self._keys: dict[str, str] = {}
         """The names of the texts, by text."""
+        self._sent: dict[tuple[str, tuple[Message, ...]], str] = {}
+        """The names of the calls, by role and messages."""
         self._begins = ("", "", 0)
         """The last long text with its name, and how many of its characters others share."""
 
@@ -201,11 +203,12 @@ class OpenEpisode:
         return hashlib.blake2b(msgspec.json.encode(made), digest_size=8).hexdigest()
 
     def _continued(self, call: Call) -> str:
-        """Return the last call of the same role whose messages this one's begin with."""
-        for name, other in reversed(self.calls.items()):
-            n = len(other.messages)
-            if other.role == call.role and call.messages[:n] == other.messages:
-                return name
+        """Return the call of the same role that has most of the messages that this one begins with."""
+        for n in range(len(call.messages), 0, -1):
+            sent = call.messages[:n]
+            other = self.calls.get(self._sent.get((call.role, sent), ""))
+            if other is not None and other.messages == sent:  # else it was asked again since
+                return call_name(other.role, other.step, other.attempt)
         return ""
 
     def _keep(self, call: Call) -> None:
@@ -214,6 +217,7 @@ class OpenEpisode:
         if before is not None and before.sent != call.sent:
             self.stale.append(before)
         self.calls[name] = call
+        self._sent[call.role, call.messages] = name
         self._learn(call.response.text)
 
     def _write(self, message: Message) -> _Text:
