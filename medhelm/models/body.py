@@ -107,6 +107,9 @@ class BoundedResponse(aiohttp.ClientResponse):
         if self._body is None:
             encoding = self.headers.get("Content-Encoding", "")
             try:
+                if not encoding and 0 < (self.content_length or 0) <= MAX_ERROR_BYTES:
+                    self._body = await self.content.read()
+                    return self._body
                 self._body = await read_body(self.content.iter_any(), encoding, self.status)
             except BaseException:
                 self.close()

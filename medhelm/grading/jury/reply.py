@@ -77,10 +77,7 @@ def only_json(text: str) -> tuple[Any] | None:
     if fenced := _FENCED.fullmatch(body):
         body = fenced.group(1)
     try:
-        # not strict: a line break inside of a reason is not an ambiguity
-        return (
-            json.loads(body, strict=False, object_pairs_hook=_once, parse_constant=_no_constant),
-        )
+        return (_DECODER.decode(body),)
     except BadReply:
         raise
     except (ValueError, RecursionError):
@@ -143,3 +140,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise BadReply(f"{name} is no score")
+
+
+# Not strict: a line break inside of a reason is not an ambiguity.
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_once, parse_constant=_no_constant)
