@@ -1,4 +1,4 @@
-"""Kills run, judges, score and the build of a site with `kill -9` at random moments.
+"""Kills run, episodes, judges, score and the build of a site with `kill -9` at random moments.
 
     python perf/kills.py [--times 20] [--seed 1] [--write]
 
@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from reliability_page import show  # noqa: E402
 
 from medhelm.store.records import find_gradings, read_record  # noqa: E402
+from tests.protocols.interview import options, play  # noqa: E402
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz  # noqa: E402
 from tests.server import FaultServer, serve_in_thread  # noqa: E402
 
@@ -108,6 +109,29 @@ def kill_runs(folder: Path, times: int, rng: random.Random) -> Sequence[object]:
         )
         finish(argv)
         return _asked("run, while it asks", kills, server, killed, clean)
+
+
+def kill_episodes(folder: Path, times: int, rng: random.Random) -> Sequence[object]:
+    """Kill a run of episodes in which three roles talk, all at one endpoint, best of three answers."""
+    settings = {"model__strategy": "best_of_3", "repeats": 10, "model__max_concurrency": IN_FLIGHT}
+    with serve_in_thread(play) as server:
+        finish(options(server, folder / "clean", **settings))
+        whole = server.requests
+    with serve_in_thread(play, latency_s=0.01) as server:
+        argv = options(server, folder / "killed", **settings)
+        times = min(times, 10)
+        step = whole * 8 // 10 // times
+        kills = sum(
+            kill_at(argv, server, server.requests + rng.randint(step // 2, step))
+            for _ in range(times)
+        )
+        finish(argv)
+        killed, clean = _pair(folder)
+        again = server.requests - whole
+        lost = max(0, again - kills * IN_FLIGHT) + left_behind(killed)
+        lost += results_of(killed / "results") != results_of(clean / "results")
+        what = "run, inside episodes of three roles"
+        return what, kills, whole, f"{again:,} ({kills * IN_FLIGHT:,})", lost
 
 
 def kill_judges(folder: Path, times: int, rng: random.Random) -> Sequence[object]:
@@ -221,7 +245,7 @@ def main() -> None:
     args = parser.parse_args()
     rng = random.Random(args.seed)
     rows = []
-    for part in (kill_runs, kill_judges, kill_scores, kill_builds):
+    for part in (kill_runs, kill_episodes, kill_judges, kill_scores, kill_builds):
         with tempfile.TemporaryDirectory() as name:
             rows.append(part(Path(name), args.times, rng))
     show("kills", rows, write=args.write)
