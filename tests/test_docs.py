@@ -117,8 +117,10 @@ def adapt(words: list[str], url: str) -> tuple[list[str], str]:
     """Return the arguments of a command as run here, and what of it had to be left out."""
     if words[0] in ("run", "estimate"):
         return adapt_run(words, url)
+    if words[0] == "validate" and "full" in words:  # `scripts/check` does it, for all there are
+        words = ["sample" if word == "full" else word for word in words]
     if words[:2] == ["data", "fetch"] and "--all" in words and DATA:
-        words = [w for w in words if w != "--all"] + there()  # the others would need a network
+        words = [w for w in words if w != "--all"] + there()[:3]  # others would need a network
     needs_data = words[:2] in (["data", "fetch"], ["data", "verify"]) or "full" in words
     if needs_data and not DATA:
         return [], " ".join(words)
