@@ -37,10 +37,11 @@ def medhelm_protocols() -> list[Protocol]:
 
 @hookimpl
 def medhelm_providers() -> list[Provider]:
-    """Return who plays roles by rule."""
+    """Return who plays roles by rule, and the sheets of people who judge."""
+    from medhelm_benchmarks.encounters.experts.by_hand import RATERS
     from medhelm_benchmarks.encounters.rules import providers
 
-    return providers()
+    return [*providers(), RATERS]
 
 
 @hookimpl

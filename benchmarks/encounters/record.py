@@ -86,13 +86,17 @@ def text_of(encounter: Encounter) -> str:
 
 def transcript(episode: Episode) -> list[tuple[str, str]]:
     """Return (who, text) of an episode, in order: both channels, and no claim of the controller."""
-    found: list[tuple[str, str]] = []
     encounter = encounter_of(episode)
-    found += [("event", line) for line in encounter.opening]
-    for turn in encounter.turns:
-        found += [("clinician", turn.speak)] if turn.speak else []
-        found += [("clinician's action", action) for action in turn.actions]
-        found += [("patient's side", line) for line in turn.heard]
-        found += [("feedback", line) for line in turn.feedback]
-        found += [("event", line) for line in turn.events]
-    return found
+    found = [("event", line) for line in encounter.opening]
+    return found + [line for turn in encounter.turns for line in turn_lines(turn)]
+
+
+def turn_lines(turn: Turn) -> list[tuple[str, str]]:
+    """Return (who, text) of a turn, in order."""
+    return [
+        *([("clinician", turn.speak)] if turn.speak else []),
+        *(("clinician's action", action) for action in turn.actions),
+        *(("patient's side", line) for line in turn.heard),
+        *(("feedback", line) for line in turn.feedback),
+        *(("event", line) for line in turn.events),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -11,6 +12,7 @@ from medhelm.tables.format.spreadsheet import refuse_present, to_csv, write_whol
 from medhelm_benchmarks.encounters.experts.units import SCALE, Unit, Units
 
 _COLUMNS = ("unit", "aspect", "question", "rating")
+_RATE = "Rate each aspect of each unit from 1 to 5, or leave it empty where you cannot say."
 _HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -52,21 +54,21 @@ def write_encounter_sheet(
         for unit in drawn
         for aspect, question in units.aspects.items()
     ]
-    write_whole(page, _page(units, drawn).encode())
+    head = f"<p>{_RATE}</p>{defined(SCALE)}<h2>Aspects</h2>{defined(units.aspects.items())}"
+    write_whole(page, page_of(head, drawn).encode())
     write_whole(path, to_csv(_COLUMNS, lines))
     return EncounterSheet(path, page, len(drawn))
 
 
-def _page(units: Units, drawn: list[Unit]) -> str:
-    """Return what is rated as a page that holds no script and asks for nothing."""
-    scale = "".join(f"<dt>{points}</dt><dd>{escape(text)}</dd>" for points, text in SCALE)
-    asked = "".join(f"<dt>{a}</dt><dd>{escape(q)}</dd>" for a, q in units.aspects.items())
-    parts = [
-        _HEAD,
-        "<p>Rate each aspect of each unit from 1 to 5, or leave it empty where you cannot say.</p>",
-        f"<dl>{scale}</dl><h2>Aspects</h2><dl>{asked}</dl>",
-    ]
-    for unit in drawn:
+def defined(terms: Iterable[tuple[str, str]]) -> str:
+    """Return terms and their meaning as a list of a page."""
+    return f"<dl>{''.join(f'<dt>{escape(a)}</dt><dd>{escape(b)}</dd>' for a, b in terms)}</dl>"
+
+
+def page_of(head: str, units: Iterable[Unit]) -> str:
+    """Return units as a page that holds no script and asks for nothing."""
+    parts = [_HEAD, head]
+    for unit in units:
         shown = "".join(
             f"<h3>{escape(heading)}</h3><pre>{escape(text)}</pre>" for heading, text in unit.parts
         )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from medhelm import Episode
 from medhelm.errors import UsageError
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
+from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, read_scenarios
-from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS
-from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.record import transcript
+from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, rubric_of, ticks_of
+from medhelm_benchmarks.encounters.packets import Packets, RubricItem, packets_of
+from medhelm_benchmarks.encounters.record import encounter_of, transcript, turn_lines
 
 Kind = Literal["construction", "runtime"]
 
@@ -82,15 +84,19 @@ def read_units(folder: Path) -> Units:
             f"--encounters {folder} holds neither {CASES}/ (constructed cases) nor runs/ (encounters); "
             "name the folder of either"
         )
-    runs = [r for r in graded_runs(folder)[0] if r.record.spec.protocol in PROTOCOLS]
-    paths = {r.path.parents[1]: r.record.card.data_class == "public" for r in runs}
+    runs = {
+        run.path.parents[1]: run
+        for run in graded_runs(folder)[0]
+        if run.record.spec.protocol in PROTOCOLS
+    }
     units: dict[str, Unit] = {}
     left_out = 0
-    for path, is_public in paths.items():
-        for unit in _encounters(path):
-            left_out += not is_public
-            if is_public:
+    for run in runs.values():
+        for unit in _encounters(run):
+            if run.record.card.data_class == "public":
                 units[unit.name] = unit
+            else:
+                left_out += 1
     if not units and not left_out:
         raise UsageError(f"no run below {folder} has encounters")
     return Units("runtime", tuple(units.values()), left_out)
@@ -106,29 +112,55 @@ def _cases(folder: Path) -> Iterator[Unit]:
         yield Unit(_blind(scenario.id), scenario.case, tuple(parts))
 
 
-def _encounters(path: Path) -> Iterator[Unit]:
-    """Yield the encounters of a run; no part names a model."""
+def _encounters(run: GradedRun) -> Iterator[Unit]:
+    """Yield the encounters of a run with the ticks of its evaluator; no part names a model."""
+    path = run.path.parents[1]
+    ticks = ticks_of(run)
     for episode in read_episodes(path, read_plan(path)):
-        said = transcript(episode)
-        if not said:
+        if not transcript(episode):
             continue
-        packets = packets_of(episode.instance)
-        name = _blind(f"{path.name}/{episode.instance.id}/{episode.response.repeat}")
-        parts = [("Encounter", "\n".join(f"{who}: {text}" for who, text in said))]
-        parts += [("Briefing of the clinician", episode.instance.context), *_material(packets)]
-        yield Unit(name, episode.instance.cluster or episode.instance.id, tuple(parts))
+        case, repeat = episode.instance, episode.response.repeat
+        name = _blind(f"{path.name}/{case.id}/{repeat}")
+        parts = [("Encounter", "\n".join(_numbered(episode)))]
+        parts += [("Briefing of the clinician", case.context), *_material(packets_of(case))]
+        parts += _ticks(rubric_of(run, case), ticks.get((case.id, repeat)))
+        yield Unit(name, case.cluster or case.id, tuple(parts))
+
+
+def _numbered(episode: Episode) -> Iterator[str]:
+    """Yield the lines of an encounter, each turn under its number."""
+    encounter = encounter_of(episode)
+    yield from (f"event: {line}" for line in encounter.opening)
+    for number, turn in enumerate(encounter.turns, start=1):
+        yield f"Turn {number}"
+        yield from (f"{who}: {text}" for who, text in turn_lines(turn))
 
 
 def _material(packets: Packets) -> list[tuple[str, str]]:
     facts = (f.answer for f in packets.patient.facts)
     results = (r.text for state in packets.controller.states for r in state.results)
-    items = (f"{i.competency}: {i.text}" for i in packets.evaluator.items)
     parts = [
         ("Material of the patient's side", "\n".join((packets.patient.text, *facts))),
         ("Material of the surroundings", "\n".join((packets.controller.text, *results))),
-        ("Items", "\n".join(items)),
     ]
     return [(heading, text) for heading, text in parts if text]
+
+
+def _ticks(
+    items: Sequence[RubricItem], ticks: Mapping[int, tuple[int, ...] | None] | None
+) -> list[tuple[str, str]]:
+    """Return the items, each with what the evaluator ticked; nothing of a case without items."""
+    if not items:
+        return []
+    if ticks is None:
+        lines = [f"{item.competency}: {item.text}" for item in items]
+        return [("Items (no evaluator has scored this encounter)", "\n".join(lines))]
+    lines = []
+    for number, item in enumerate(items, start=1):
+        turns = ticks.get(number, ())
+        said = "no valid verdict" if turns is None else "met, turns " + ", ".join(map(str, turns))
+        lines.append(f"[{said if turns != () else 'not met'}] {item.competency}: {item.text}")
+    return [("Items, as the evaluator ticked them", "\n".join(lines))]
 
 
 def _blind(place: str) -> str:

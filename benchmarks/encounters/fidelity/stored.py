@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm import DataError, Episode, ModelSpec, Response
+from medhelm import DataError, Episode, Instance, ModelSpec, Response
 from medhelm.errors import MedhelmError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -30,10 +30,13 @@ from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line, lines_of
 from medhelm_benchmarks.encounters.fidelity.judge import JUDGE, PROMPT_VERSION, faults_by_judge
 from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
-from medhelm_benchmarks.encounters.packets import packets_of
+from medhelm_benchmarks.encounters.grading.completion import ticked
+from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, RUBRIC, items_of
+from medhelm_benchmarks.encounters.packets import RubricItem, packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 
 PROTOCOLS = ("encounter", "consultation")
+COMPLETION = "encounter_completion"
 
 
 @dataclass(frozen=True)
@@ -205,12 +208,31 @@ class _RunJudging:
 
 def scores_of(run: GradedRun, metric: str) -> Mapping[tuple[str, int], float]:
     """Return the value of each encounter that has one, by case and repeat."""
+    return {key: v for key, v in _column(run, metric, "value").items() if v is not None}
+
+
+def ticks_of(run: GradedRun) -> Mapping[tuple[str, int], Mapping[int, tuple[int, ...] | None]]:
+    """Return which items a grading found met in each encounter that it has scored, as `ticked` does."""
+    found = _column(run, COMPLETION, "extracted")
+    return {key: ticked(shown) for key, shown in found.items() if shown}
+
+
+def rubric_of(run: GradedRun, case: Instance) -> tuple[RubricItem, ...]:
+    """Return the items by which a grading scored a case; empty where it has a diagnosis in their place."""
+    for terms in run.record.grading.graders:
+        if terms.grader == EVALUATIONS.name:
+            return items_of(case, terms.settings.get(RUBRIC, ""))
+    return packets_of(case).evaluator.items
+
+
+def _column(run: GradedRun, metric: str, name: str) -> Mapping[tuple[str, int], Any]:
+    """Return a column of a metric's scores by case and repeat."""
     import pyarrow.parquet as pq
 
-    columns = ["instance_id", "repeat", "metric", "value"]
+    columns = ["instance_id", "repeat", "metric", name]
     try:
         table = pq.read_table(run.path / "scores.parquet", columns=columns)
     except (OSError, ValueError, KeyError):
         raise DataError(f"{run.folder}: its scores cannot be read; run `medhelm score`") from None
-    rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
-    return {(i, r): v for i, r, m, v in rows if m == metric and v is not None}
+    rows = zip(*(table[column].to_pylist() for column in columns), strict=True)
+    return {(i, r): value for i, r, m, value in rows if m == metric}

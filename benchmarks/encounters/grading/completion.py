@@ -157,6 +157,15 @@ def ticks(verdicts: Sequence[Verdict]) -> str:
     return f": {' '.join(found)}" if found else ""
 
 
+def ticked(extracted: str) -> dict[int, tuple[int, ...] | None]:
+    """Return the numbers of items that are met with their turns, and None for those without a verdict."""
+    found: dict[int, tuple[int, ...] | None] = {}
+    for part in extracted.partition(": ")[2].split():
+        number, met, turns = part.partition("@")
+        found[int(number.rstrip("?"))] = tuple(map(int, turns.split(","))) if met else None
+    return found
+
+
 def _said(sums: Counted, ending: str) -> str:
     parts = [f"{sums[name]:g} {name.replace('_', ' ')}" for name in ("invalid", "no_evidence")]
     return "; ".join([ending, *(part for part in parts if not part.startswith("0 "))])

@@ -29,6 +29,7 @@ from medhelm_benchmarks.encounters.packets import (
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
 
 SIZE, RUBRIC = "batch", "rubric"
+_LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = tag_pattern(("encounter", "items"))
 _FORM = (
     'Reply with one JSON object and nothing else: {"items": [{"competency": "PC", "item": "<the item, '
@@ -117,8 +118,13 @@ def messages(encounter: Encounter, items: Sequence[RubricItem]) -> tuple[Message
         "You judge an encounter between a clinician and a standardized patient by a frozen list of "
         f"items.\n{as_prompt(EVALUATOR)}\n{_FORM}"
     )
-    asked = f"{body}\n\nThe items, one JSON object a line:\n{listed}"
-    return Message("system", rules), Message("user", asked)
+    return Message("system", rules), Message("user", f"{body}{_LISTED}{listed}")
+
+
+def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
+    """Return the encounter and the items of what an evaluator is sent; None of anything else."""
+    body, listed, items = asked.partition(_LISTED)
+    return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
 
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:

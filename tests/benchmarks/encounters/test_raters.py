@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from medhelm.cli import run_command
+from medhelm.store.records import find_gradings
 from tests.benchmarks.encounters.test_cases_data import write_scenario
 
 
@@ -71,18 +74,29 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
     run = [
         "run",
         "model=encounter/asks_everything",
-        "benchmark=agentclinic",
+        "benchmark=agentclinic,medsp1000",
         "data=sample",
         "results_dir=r",
     ]
-    assert run_command(run) == 0
+    assert run_command([*run, "-m"]) == 0
     args = ["agreement", "--encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "6 aspects of 3 units to rate" in capsys.readouterr().out
+    assert "6 aspects of 9 units to rate" in capsys.readouterr().out
     page = (desk / "s.page.html").read_text()
-    assert "asks_everything" not in page and "clinician: " in page
-    fill(desk / "s.csv", desk / "anna.csv", [4] * 18)
-    fill(desk / "s.csv", desk / "bela.csv", [5] * 18)
+    assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
+    assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9
+    scored = [
+        row["extracted"]
+        for grading in find_gradings(desk / "r")
+        for row in pq.read_table(grading / "scores.parquet").to_pylist()
+        if row["metric"] == "encounter_completion"
+    ]
+    ticked = sum(shown.count("@") for shown in scored)
+    assert ticked > 6 and len(re.findall(r"\[met, turns \d[\d, ]*\] [A-Z]+: ", page)) == ticked
+    items = sum(int(shown.partition("/")[2].partition(":")[0]) for shown in scored)
+    assert page.count("[not met] ") == items - ticked
+    fill(desk / "s.csv", desk / "anna.csv", [4] * 54)
+    fill(desk / "s.csv", desk / "bela.csv", [5] * 54)
     assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
     whole = json.loads(capsys.readouterr().out)["rows"][-1]
     assert (whole["exact"], whole["within_one"], whole["difference"]) == (0.0, 1.0, 1.0)

@@ -1,0 +1,144 @@
+"""Stored encounters are scored again by people: a sheet out, ticks in, the rules of any evaluator."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.store.records import find_gradings, find_runs, read_record
+
+PLUGIN = Path(__file__).parent / "stage_plugin.py"
+Row = dict[str, str]
+RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")
+ITEMS = ["--encounter-items", "r"]
+
+
+def by_hand(*sheets: str) -> list[str]:
+    judges = ",".join(f"rater/{sheet}" for sheet in sheets)
+    return ["jury.name=by_hand", "jury.quorum=1", f"jury.judges=[{judges}]"]
+
+
+def run(*more: str) -> None:
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *more]) == 0
+
+
+def scores(*judges: str) -> dict[str, tuple[float | None, str]]:
+    """Return value and reason of each case in the grading by these judges."""
+    for grading in find_gradings(Path("r")):
+        jury = read_record(grading).grading.graders[0].jury
+        if tuple(judge.name for judge in jury.judges) == judges:
+            rows = pq.read_table(grading / "scores.parquet").to_pylist()
+            own = [r for r in rows if r["metric"] == "encounter_completion"]
+            return {r["instance_id"]: (r["value"], r["reason"]) for r in own}
+    raise AssertionError(judges)
+
+
+@pytest.fixture
+def sheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    """Return the rows of a sheet of four encounters with four items each, in the order of the sheet."""
+    monkeypatch.chdir(tmp_path)
+    run()
+    assert run_command(["agreement", *ITEMS, "--template", "s.csv"]) == 0
+    return list(csv.DictReader(Path("s.csv").read_text("utf-8-sig").splitlines()))
+
+
+def fill(name: str, rows: list[Row], change: Callable[[int, int, Row], Row | None]) -> None:
+    """Write a sheet with what becomes of each row, by the places of its encounter and item."""
+    with Path(name).open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0].keys())
+        out.writeheader()
+        changed = (change(n // 4, n % 4, {**row}) for n, row in enumerate(rows))
+        out.writerows(row for row in changed if row is not None)
+
+
+def yes(row: Row, turns: str = "1, 2") -> Row:
+    return row | {"met": "Yes", "turns": turns}
+
+
+def anna(unit: int, item: int, row: Row) -> Row | None:
+    if unit == 1 and item == 0:
+        return yes(row, "")
+    if unit == 2 and item == 1:
+        row["item"] += " and more"
+    if unit == 3:
+        return row
+    return yes(row) if item != 3 else row | {"met": "no"}
+
+
+def bela(unit: int, item: int, row: Row) -> Row | None:
+    if unit == 2 and item == 2:
+        row["competency"] = "SBP"
+    if unit == 3 and item == 3:
+        return None
+    return yes(row)
+
+
+def test_a_sheet_is_a_judge_and_nothing_is_run_again(
+    sheet: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path("s.page.html").read_text()
+    assert "clinician does: " in page and "oracle" not in page and "<script" not in page
+    assert "art0" not in page + Path("s.csv").read_text() and len(sheet) == 16
+    log = find_runs(Path("r"))[0] / "responses.jsonl"
+    before = log.read_bytes()
+    fill("anna.csv", sheet, anna)
+    fill("bela.csv", sheet, bela)
+    run(*by_hand("anna.csv"))
+    run(*by_hand("anna.csv", "bela.csv"))
+    # 3 of 4; 2 of 4, one without a turn; a reworded item has no verdict; nothing is filled in
+    own = scores("rater/anna").values()
+    unread = "0 of 1 needed evaluators (rater/anna: error)"
+    assert sorted(own, key=str) == [
+        (0.5, "completed; 1 no evidence"),
+        (0.75, "completed"),
+        (None, unread),
+        (None, "a valid verdict on 3 of 4 items"),
+    ]
+    # more than half of the valid verdicts: bela alone is not enough; what anna lacks is bela's
+    assert sorted((v or -1 for v, _ in scores("rater/anna", "rater/bela").values())) == [
+        -1,
+        0.5,
+        0.75,
+        0.75,
+    ]
+    assert log.read_bytes() == before
+    capsys.readouterr()
+    fill("anna.csv", sheet, lambda unit, item, row: yes(row))
+    run(*by_hand("anna.csv"))  # a corrected sheet is another judge
+    newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
+    assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
+
+
+def test_how_far_raters_and_evaluators_agree(
+    sheet: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"met": "no"})
+    fill("bela.csv", sheet, lambda unit, item, row: yes(row) if unit else row)
+    capsys.readouterr()
+    line = ["agreement", *ITEMS, "anna.csv", "bela.csv"]
+    assert run_command([*line, "--format", "json"]) == 0
+    rows = {(r["one"], r["other"]): r for r in json.loads(capsys.readouterr().out)["rows"]}
+    pair = rows["anna", "bela"]
+    assert (pair["units"], pair["items"], pair["met_one"], pair["met_other"]) == (3, 12, 0.75, 1.0)
+    assert (pair["agree"], pair["kappa"]) == (0.75, 0.0)
+    by_rule = rows["anna", "jury=offline"]  # the oracle meets all four items
+    assert (by_rule["items"], by_rule["agree"]) == (16, 0.75)
+    for wrong, said in (
+        ({"met": "perhaps"}, "anna.csv, row 1: met is 'perhaps'; it is yes or no, or empty"),
+        ({"met": "yes", "turns": "two"}, "anna.csv, row 1: turns are numbers"),
+        ({"met": "yes", "item": "x"}, "has no item 'x' under 'PC'"),
+        ({"met": "yes", "unit": "x"}, "there is no unit 'x'"),
+    ):
+        fill(
+            "anna.csv", sheet, lambda unit, item, row, w=wrong: row | w if not unit + item else row
+        )
+        assert run_command(line) != 0
+        assert said in capsys.readouterr().err
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("nobody.csv")]) != 0
+    assert "there is no sheet nobody.csv; `medhelm agreement" in capsys.readouterr().err
