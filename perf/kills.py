@@ -28,13 +28,16 @@ sys.path.insert(0, str(ROOT))
 from reliability_page import show  # noqa: E402
 
 from medhelm.store.records import find_gradings, read_record  # noqa: E402
+from tests.benchmarks.encounters.players import TURNS, reply  # noqa: E402
 from tests.protocols.interview import options, play  # noqa: E402
 from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz  # noqa: E402
 from tests.server import FaultServer, serve_in_thread  # noqa: E402
 
 ESSAY = ROOT / "tests" / "plugins" / "essay.py"
 VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
+STAGE = ROOT / "tests" / "benchmarks" / "encounters" / "stage_plugin.py"
 QUIZ = 2000
+CASES = 40
 IN_FLIGHT = 8
 Argv = Sequence[str | Path]
 
@@ -132,6 +135,43 @@ def kill_episodes(folder: Path, times: int, rng: random.Random) -> Sequence[obje
         lost += results_of(killed / "results") != results_of(clean / "results")
         what = "run, inside episodes of three roles"
         return what, kills, whole, f"{again:,} ({kills * IN_FLIGHT:,})", lost
+
+
+def kill_encounters(folder: Path, times: int, rng: random.Random) -> Sequence[object]:
+    """Kill a run of encounters of six turns at ten moments or fewer, inside of them."""
+    times = min(times, 10)
+    calls = CASES * 3 * TURNS
+
+    def played(where: Path, server: FaultServer) -> Argv:
+        data = where / "data" / "stage"
+        data.mkdir(parents=True)
+        data.joinpath("stage.jsonl").write_text(
+            "".join(f"{json.dumps({'number': n})}\n" for n in range(CASES))
+        )
+        roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+        given = [f"{key}=openai/{name}" for key, name in roles.items()]
+        given += [f"{key}.base_url={server.base_url}" for key in roles]
+        given += ["benchmark=stage", "jury=offline", f"model.max_concurrency={IN_FLIGHT}"]
+        given += [f"data_dir={where / 'data'}", f"results_dir={where / 'results'}"]
+        return ("run", *given, f"plugins=[{STAGE}]")
+
+    with serve_in_thread(by_body=reply) as server:
+        finish(played(folder / "clean", server))
+        if server.requests != calls:
+            raise SystemExit(f"an unbroken run sent {server.requests} calls and not {calls}")
+    with serve_in_thread(by_body=reply, latency_s=0.02) as server:
+        argv = played(folder / "killed", server)
+        step = calls * 8 // 10 // times
+        kills = sum(
+            kill_at(argv, server, server.requests + rng.randint(step // 2, step))
+            for _ in range(times)
+        )
+        finish(argv)
+        again = server.requests - calls
+        lost = max(0, again - kills * IN_FLIGHT) + left_behind(folder / "killed")
+        lost += results_of(folder / "killed/results") != results_of(folder / "clean/results")
+        what = "run of encounters, inside of them"
+        return what, kills, calls, f"{again:,} ({kills * IN_FLIGHT:,})", lost
 
 
 def kill_judges(folder: Path, times: int, rng: random.Random) -> Sequence[object]:
@@ -245,7 +285,7 @@ def main() -> None:
     args = parser.parse_args()
     rng = random.Random(args.seed)
     rows = []
-    for part in (kill_runs, kill_episodes, kill_judges, kill_scores, kill_builds):
+    for part in (kill_runs, kill_episodes, kill_encounters, kill_judges, kill_scores, kill_builds):
         with tempfile.TemporaryDirectory() as name:
             rows.append(part(Path(name), args.times, rng))
     show("kills", rows, write=args.write)
