@@ -23,11 +23,12 @@ COLUMNS: tuple[Column, ...] = (
     text(
         "level",
         "model: over all cases; competency: over the items of one; specialty: over the cases of one, of "
-        "at least 5; length: over one tenth of the cases by the input of the clinician",
+        "at least 5; length: over one tenth of the cases by the input of the clinician; strategy: two "
+        "strategies of a model on the same cases",
     ),
     text("model", "name of the clinician's model; missing in a row over all models", "model"),
     text("cast", "who played the other roles"),
-    text("group", "the competency, specialty or tenth", "group"),
+    text("group", "the competency, specialty, tenth, or the two strategies", "group"),
     yes("ranked", "whether the model is ranked"),
     count("n", "cases behind the row: those that every ranked model has", "n"),
     count("clusters", "source articles of these cases"),
@@ -43,6 +44,10 @@ COLUMNS: tuple[Column, ...] = (
     number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
     number("extra", "texts that evaluators judged and that are no item"),
     *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
+    number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),
+    number("score_other", "that of the second, on the same cases", "share", "the second"),
+    *_score("difference", "the first less the second", "difference"),
+    number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
     number("input_chars", "mean length of what the clinician has before it in its last turn", "characters", "input", digits=0),
     count("attempted", "encounters asked for", "asked"),
     count("scored", "encounters with a score", "scored", of="attempted"),
@@ -59,7 +64,9 @@ COLUMNS: tuple[Column, ...] = (
     number("overruled", "claims of the controller that were overruled, in an encounter"),
 )  # fmt: skip
 
-LAYOUT = Layout(main=("group", "case_mean", "accuracy"), missing={"model": "all models"})
+LAYOUT = Layout(
+    main=("group", "case_mean", "accuracy", "difference"), missing={"model": "all models"}
+)
 _READINGS = ("case_mean", "pooled", "competency_mean", "competency_case_mean")
 _DONE = ("capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision")
 
@@ -93,6 +100,12 @@ def parts(has_several: bool) -> tuple[Part, ...]:
             "By length of input",
             (*own, "model"),
             ("group", "input_chars", "case_mean", "accuracy", "n"),
+        ),
+        (
+            "strategy",
+            "Strategies on the same cases",
+            (*own, "model"),
+            ("group", "score_one", "score_other", "difference", "p_holm", "n", "clusters"),
         ),
     )
     return tuple(

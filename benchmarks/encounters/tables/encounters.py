@@ -25,6 +25,7 @@ from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restric
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 from medhelm_benchmarks.encounters.tables.columns import COLUMNS, LAYOUT, parts
+from medhelm_benchmarks.encounters.tables.strategies import paired_strategies
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
 DRAWS = 10_000
@@ -47,7 +48,7 @@ _SAID = (
 
 
 def encounters(asked: TableRequest) -> Table:
-    """Return rows of each benchmark of encounters: per model, competency, specialty and length."""
+    """Return rows of each benchmark of encounters: per model, competency, specialty, length, strategies."""
     study = asked.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     rows = [row for b in found for row in _rows(_Encounters(study, b), asked)]
@@ -66,7 +67,7 @@ def encounters(asked: TableRequest) -> Table:
 
 ENCOUNTERS = TableSpec(
     name="encounters",
-    help="completion of rubrics in all readings, by competency, specialty and length of input",
+    help="completion of rubrics in all readings, by competency, specialty, length of input; strategies paired",
     columns=COLUMNS,
     make=encounters,
 )
@@ -148,6 +149,8 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[Row]:
     specialties = _specialties(own, models, asked)
     yield from sorted(specialties, key=lambda row: models.index(str(row["model"])))
     yield from _lengths(own, models)
+    for row in paired_strategies(panel, next(iter(own.readings.values())), own.settings):
+        yield {"benchmark": own.benchmark, **row}
 
 
 def _row(own: _Encounters, model: str | None, level: str, **more: object) -> Row:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from medhelm import evaluate, load_results
+from medhelm import ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm_benchmarks.encounters.columns import describe, input_chars
 from medhelm_benchmarks.encounters.record import encounter_of
+from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
+from tests.server import serve_in_thread
 
 PLUGIN = str(Path(__file__).parent / "stage_plugin.py")
 RULES = [
@@ -128,3 +133,33 @@ def test_descriptive_columns_are_counted_by_hand() -> None:
     texts += ["Mother: Since last night.", "Mother: Hardly anything."]
     texts += ["start an infusion", "hum a song", "Nurse: The drip is running."]
     assert found["input_chars"] == sum(map(len, texts))
+
+
+def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Path) -> None:
+    """By `best_of_5` half of the articles end at once with nothing met: 0.5 less 1, of four articles."""
+    candidate = 0.8
+
+    def by_strategy(body: Mapping[str, Any]) -> str:
+        asked = body["messages"][0]["content"]
+        if "might give now" in body["messages"][-1]["content"]:
+            return '{"best": 1}'
+        number = re.search(r"Number (\d+)\.", asked)
+        if body["temperature"] == candidate and number and int(number[1]) < 4:
+            return says(eos=True)
+        return reply(body)
+
+    (tmp_path / "stage").mkdir()
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(8))
+    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
+    given = {"data_dir": tmp_path, "results_dir": tmp_path / "r", "plugins": [PLUGIN]}
+    with serve_in_thread(by_body=by_strategy) as server:
+        plain = ModelSpec(name="lab/one", model="one", base_url=server.base_url)
+        best = msgspec.structs.replace(plain, strategy="best_of_5")
+        evaluate([plain, best], "stage", jury="offline", **given)  # type: ignore[arg-type]
+    found = load_results(tmp_path / "r", plugins=[PLUGIN]).tables["encounters"].rows
+    (row,) = [r for r in found if r["level"] == "strategy"]
+    assert (row["model"], row["group"]) == ("lab/one", "best_of_5 less none")
+    assert (row["n"], row["clusters"]) == (8, 4)
+    assert (row["score_one"], row["score_other"], row["difference"]) == (0.5, 1.0, -0.5)
+    assert row["p_holm"] == pytest.approx(2 / 4, abs=0.03)  # both articles keep or both swap
+    assert row["difference_low"] == -1.0 and row["difference_high"] == 0.0
