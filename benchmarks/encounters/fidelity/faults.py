@@ -93,6 +93,7 @@ def counted(lines: Sequence[Line], role: Played) -> int:
 def speakers(text: str) -> Iterator[str]:
     """Yield the title before a line's colon, as in "Mother: ..."; nothing where there is none."""
     title, colon, rest = text.partition(":")
+    title = title.partition("(")[0]  # "Mother (anxious): ..."
     words = title.split()
     is_title = bool(colon) and rest[:1] in (" ", "") and 0 < len(words) <= 3
     if is_title and words[0][:1].isupper() and not any(c.isdigit() for c in title):

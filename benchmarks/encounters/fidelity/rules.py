@@ -17,24 +17,87 @@ from medhelm_benchmarks.encounters.packets import Packets
 SHOWN = 0.8
 """The share of a hidden text's words in a row from which it counts as shown."""
 _META = re.compile(
-    r"\b(simulat\w+|role[- ]?play\w*|standardi[sz]ed patient|this (?:case|scenario|script|packet)"
-    r"|(?:the|my|case|patient) (?:script|packet|rubric|checklist)|case materials?|language model"
-    r"|as an ai|(?:is|are|was|were)?n[o']t (?:provided|specified|given|mentioned|included|stated)"
-    r"|no (?:information|data|details?) (?:is|are|was|were)? ?(?:provided|available|given))\b",
+    r"\b(simulat\w+|role[- ]?play\w*|standardi[sz]ed patient|this (?:scenario|script|packet)"
+    r"|(?<!in )this case (?:is|was|has|does|holds|contains|gives|states)"
+    r"|(?:the|my|case|patient|current) (?:script|packet|rubric|checklist|scenario|case (?:notes|file))"
+    r"|my character|case materials?|language model|as an ai"
+    r"|(?:(?:is|are|was|were) ?)?n[o']t (?:provided|specified)|(?:is|are) ?n[o']t (?:mentioned|stated|included)"
+    r"|no (?:information|data|details?|results?)\b.{0,30}\b(?:provided|in the case)"
+    r"|no (?:information|data|details?) (?:is |are )?available)\b",
     re.IGNORECASE,
+)
+_CARE = (
+    r"(?:order|give|start|stop|check|get|obtain|perform|ask|call|activate|consider|avoid|treat|lower"
+    r"|examine|monitor|measure|administer|arrange|refer|intubate|hold|repeat|insert|place|transfuse"
+    r"|do (?:an?|another|the)|rule out|look (?:at|for))"
+)
+_DONE = (
+    r"(?:ordered|given|started|stopped|checked|obtained|performed|done|called|activated|considered"
+    r"|avoided|treated|lowered|monitored|measured|administered|arranged|repeated|excluded|ruled out)"
 )
 _HINT = re.compile(
-    r"\b((?:you|the (?:doctor|clinician|team|physician)|we) (?:should|must|need to|ought to|might want"
-    r"|may want|could consider)|(?:it is|would be) (?:advisable|recommended|important) to"
-    r"|(?:please )?consider \w+ing|i (?:suggest|recommend)|next,? (?:order|give|check|ask))\b"
-    r"|^(?:please )?(?:order|give|start|check|obtain|administer|consider|perform|ask|call)\b(?=[^:]*$)",
+    r"\b(?:(?:you|the (?:doctor|clinician|team|physician)|we) (?:should|must|need to|ought to|might want"
+    rf" to|may want to|could)(?: probably| really| now| also| first)* {_CARE}"
+    rf"|should(?:n[o']t| not)? (?:you|we)(?: not)? {_CARE}"
+    rf"|(?:should|must|needs? to|ought to) (?:now |also |first )?be {_DONE}"
+    r"|(?:it is|it's|would be) (?:advisable|recommended|important|best|wise|prudent) to (?!me\b|us\b|him\b|her\b)"
+    r"|(?:please )?consider (?:an?|the|\w+ing)|(?:i|we) (?:suggest|recommend)|recommend \w+ing"
+    rf"|next,? {_CARE}|next step)\b",
     re.IGNORECASE,
 )
-_STAFF = re.compile(
-    r"(?i)(nurse|midwife|doctor|dr\.?|physician|consultant|radiolog\w+|laboratory|lab|monitor"
-    r"|technician|pharmacist|staff|paramedic|anaesthetist|anesthesiologist|surgeon)"
+_ORDER = re.compile(
+    r"^(?:please )?(?:order|give|start|check|obtain|administer|consider|perform|ask|call) "
+    r"(?!of\b|for\b|bell\b|is\b|was\b|has\b|placed\b|received\b|complete)(?=[^:]*$)"
+    r"|(?:^|[:;.] )(?:avoid|do not (?:delay|give|wait)|don't (?:delay|give|wait)) ?\w*"
+    r"|\b(?:do you want|would you like) (?:me|us) to\b",
+    re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,/]\d+)*(?![\w])")
+"""Of the surroundings alone: the patient's side may ask for things, and offer them."""
+_STAFF = re.compile(
+    r"(?i)(nurse|midwife|doctor|dr\.?|physician|consultant|\w+ologist|radiolog\w+|laboratory|lab|monitor"
+    r"|technician|pharmacist|staff|paramedic|an(?:a)?esthetist|surgeon|registrar|resident|therapist)"
+)
+_COURTESY = re.compile(r"(?:mr|mrs|ms|miss)\.? \w+", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?<![\w.:])\d+(?:[.,/]\d+)*(?![\w:])(?!-lead| ?(?:min(?:ute)?s?|hours?|hrs?|days?|weeks?|o'clock|mg|mcg|units?)\b(?!/))"
+)
+"""Matches numbers that may be a finding: no time of day, no span of time, no dose, no lead of an ECG."""
+_TELEPHONE = re.compile(r"(?i)\b(?:call(?:ed|ing)?|dial(?:l?ed)?|rang|phoned) \d{3}\b")
+_TENS = dict(
+    zip(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
+        range(20, 100, 10),
+        strict=True,
+    )
+)
+_TEENS = dict(
+    zip(
+        [
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ],
+        range(10, 20),
+        strict=True,
+    )
+)
+_ONES = dict(
+    zip(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
+        range(1, 10),
+        strict=True,
+    )
+)
+_SPELT = re.compile(
+    rf"(?i)\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_ONES)}))?|({'|'.join(_TEENS)}))\b"
+)
 _WORDY = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -49,7 +112,7 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
     own |= {folded(r.text) for s in packets.controller.states for r in s.results}
     numbers = _numbers_of_packets(packets, clinician)
     for line in lines:
-        numbers |= set(_NUMBER.findall(line.asked))
+        numbers |= _numbers(line.asked)
         if line.is_change and folded(line.text) in changes:
             continue
         whole, untitled = folded(line.text), folded(line.text.partition(": ")[2])
@@ -61,11 +124,12 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
         if not is_own and not is_verbatim(line, packets):
             if match := _META.search(line.text):
                 found["meta_language"] = match[0]
-            if match := _HINT.search(line.text):
+            if match := _hint(line):
                 found["hint"] = match[0]
-        if new := [n for n in _NUMBER.findall(line.text) if n not in numbers and len(n) > 1]:
+        said = _NUMBER.findall(_TELEPHONE.sub("", line.text))
+        if new := [n for n in said if n not in numbers and len(n) > 1]:
             found["invented_finding"] = new[0]
-        numbers |= set(_NUMBER.findall(line.text))
+        numbers |= set(said)
         for kind, quote in found.items():
             yield Fault(
                 kind=kind, role=line.role, turn=line.turn, line=line.number, quote=quote[:200]
@@ -84,7 +148,27 @@ def _numbers_of_packets(packets: Packets, clinician: str) -> set[str]:
     texts += [fact.answer for fact in packets.patient.facts]
     texts += [r.text for s in packets.controller.states for r in s.results]
     texts += [change for s in packets.controller.states for change in s.changes]
-    return {number for text in texts for number in _NUMBER.findall(text)}
+    texts += [item.text for item in packets.evaluator.items]  # a target is not a finding
+    return {number for text in texts for number in _numbers(text)}
+
+
+def _numbers(text: str) -> set[str]:
+    """Return the numbers of a text, those below 100 that it spells out among them."""
+    found = set(re.findall(r"\d+(?:[.,/]\d+)*", text))
+    for ten, one, teen in _SPELT.findall(text):
+        value = _TEENS[teen.casefold()] if teen else _TENS[ten.casefold()]
+        found.add(str(value + _ONES.get(one.casefold(), 0)))
+    return found
+
+
+def _hint(line: Line) -> re.Match[str] | None:
+    found = _HINT.search(line.text)
+    if found is None and line.role == "controller":
+        _, _, untitled = (
+            line.text.rpartition(": ") if ":" not in line.text[:20] else line.text.partition(": ")
+        )
+        found = _ORDER.search(line.text) or _ORDER.search(untitled)
+    return found
 
 
 def _leaked(line: Line, packets: Packets) -> str:
@@ -117,6 +201,8 @@ def _speech(line: Line, packets: Packets, *, is_whole: bool) -> dict[FaultKind, 
         name = title.casefold()
         if line.role == "controller":
             if name in companions or name in ("patient", "the patient"):
+                return {"mixed_speech": title}
+            if name not in staff and _COURTESY.fullmatch(title):
                 return {"mixed_speech": title}
         elif name in staff or (name not in companions and _STAFF.fullmatch(title.split()[0])):
             return {"mixed_speech": title}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,13 +17,15 @@ from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.fidelity.components import components
-from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
+from medhelm_benchmarks.encounters.fidelity.faults import KINDS, Fault, lines_of
 from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
 from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
 from tests.server import FaultServer, serve_in_thread
+
+ROOT = Path(__file__).parents[3]
 
 
 def faults(episode: Episode) -> list[Fault]:
@@ -230,3 +233,17 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
 def _tables(out: str) -> list[dict[str, Any]]:
     found = json.loads(out)
     return found if isinstance(found, list) else [found]
+
+
+def test_what_the_rules_find_is_right_and_the_docs_say_how_much_they_miss() -> None:
+    spec = importlib.util.spec_from_file_location("rules_on_lines", ROOT / "perf/fidelity_rules.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = [*script.judged()]
+    assert len(rows) == 176 and sum(not due for _, due, _ in rows) == 92
+    found = [*script.counts(rows)]
+    assert {kind for kind, *_ in found} == {*KINDS, "any"} - {"contradiction"}
+    assert all(right >= 0.9 * said for _, _, said, right in found)
+    docs = (ROOT / "docs" / "encounters.md").read_text("utf-8").splitlines()
+    assert [row for row in map(script.row_of, found) if row not in docs] == []
