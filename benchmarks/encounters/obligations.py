@@ -24,6 +24,8 @@ MACHINE = "state machine"
 RULES = "fidelity, by rule"
 JUDGE = "fidelity, by judge"
 CODE = "by construction"
+COLUMNS = "descriptive columns"
+UNWATCHED = "none"
 
 CLINICIAN = (
     Duty("C1", "You are the clinician in this encounter.", CODE),
@@ -33,14 +35,18 @@ CLINICIAN = (
         "and testing, and take nothing for granted that you have not found out.",
         CODE,
     ),
-    Duty("C3", "`speak` holds only the words that you say to the patient's side.", JUDGE),
+    Duty(
+        "C3",
+        "`speak` holds only the words that you say to the patient's side.",
+        UNWATCHED,
+    ),
     Duty(
         "C4",
         "`actions` holds only what you do without words to the patient: examinations, monitoring, "
         "tests, drugs, procedures, referrals, orders to the staff. One action is one entry.",
-        "descriptive columns",
+        COLUMNS,
     ),
-    Duty("C5", "Put no question into `actions` and no action into `speak`.", "descriptive columns"),
+    Duty("C5", "Put no question into `actions` and no action into `speak`.", COLUMNS),
     Duty(
         "C6",
         "After each answer go on with diagnosis and treatment until the patient is managed.",
@@ -50,7 +56,7 @@ CLINICIAN = (
         "C7",
         "Where what you know already calls for monitoring, an examination, a test or a treatment, act "
         "and do not go on asking.",
-        "descriptive columns",
+        COLUMNS,
     ),
     Duty(
         "C8",
@@ -90,19 +96,19 @@ PATIENT = (
         "P5",
         "`actors_present` is an object with everyone of the patient's side who is present now, all of "
         "them in each reply: the title, and in one sentence where the script says so.",
-        READ,
+        "strict reading of the form",
     ),
     Duty(
         "P6",
         "Add someone only when the script has them come in, or when the patient can no longer speak; "
         "take someone out only when the script has them leave. The patient is always present.",
-        JUDGE,
+        "fidelity, by rule: who comes in",
     ),
     Duty(
         "P7",
         "`speak` is a list of utterances. The patient's have no prefix. A companion's begins with the "
         "title and a colon (`Mother: ...`), and the title is in `actors_present`.",
-        RULES,
+        "fidelity, by rule: who speaks is present",
     ),
     Duty(
         "P8",
@@ -131,7 +137,7 @@ PATIENT = (
     Duty(
         "P13",
         "`speak` may be empty only where nobody present could answer in any way.",
-        "descriptive columns",
+        UNWATCHED,
     ),
     Duty(
         "P14",
@@ -153,7 +159,7 @@ CONTROLLER = (
         "E2",
         "Take the clinician's actions as they are meant, in whatever words; there is no list of "
         "permitted ones.",
-        JUDGE,
+        COLUMNS,
     ),
     Duty(
         "E3",
@@ -188,7 +194,7 @@ CONTROLLER = (
     Duty(
         "E8",
         "Changes that disease or time bring about come unasked when their state begins.",
-        MACHINE,
+        "state machine, where states are listed",
     ),
     Duty(
         "E9",
@@ -225,20 +231,20 @@ CONTROLLER = (
         "`actors_present` is an object with every member of the staff who is present now, all of them "
         "in each reply, from the first one on: the title, and in one sentence where your material says "
         "so. Neither the clinician nor anyone of the patient's side is among them.",
-        RULES,
+        "fidelity, by rule: nobody of the patient's side",
     ),
     Duty(
         "E16",
         "Someone comes in only if your material names them and the moment calls for them, the clinician "
         "calls them, or their condition is met; someone leaves only if your material says so.",
-        JUDGE,
+        "fidelity, by rule: who comes in",
     ),
     Duty(
         "E17",
         "Words of a member of the staff are an entry of `feedback` of their own, with the title and a "
         "colon before them (`Nurse: ...`), and the title is in `actors_present`. What your material has "
         "someone say now must be such an entry.",
-        RULES,
+        "fidelity, by rule: who speaks is present",
     ),
     Duty("E18", "The patient, relatives and companions never speak through you.", RULES),
     Duty(

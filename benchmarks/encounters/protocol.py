@@ -229,7 +229,7 @@ async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     message = Message("user", said_text(now))
     reply = await _ask(course, PATIENT, message, PatientReply, step)
     heard = tuple(line.strip() for line in reply.speak if line.strip())
-    return msgspec.structs.replace(turn, heard=heard)
+    return msgspec.structs.replace(turn, heard=heard, patient_side=tuple(reply.actors_present))
 
 
 async def _controller(course: Course, turn: Turn, step: str) -> Turn:
@@ -265,6 +265,7 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
         status=reply.patient_status.strip(),
         unsupported=tuple(a.raw for a in reply.action_assessments if a.status == "unsupported"),
         overruled=overruled,
+        staff=tuple(reply.actors_present),
     )
 
 

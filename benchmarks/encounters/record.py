@@ -47,6 +47,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Claims of the controller that the state machine did not follow."""
     repaired: dict[str, int] = {}
     """Corrective retries by role."""
+    patient_side: tuple[str, ...] | None = None
+    """Titles of those whom the patient's side names as present; None: it was not asked, or not stored."""
+    staff: tuple[str, ...] | None = None
+    """Those whom the surroundings name."""
 
 
 class Encounter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -46,6 +46,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The state in which it was said."""
     is_change: bool = False
     """A natural change, which the code releases."""
+    present: tuple[str, ...] | None = None
+    """Those whom the role names as present in this turn; None: not stored."""
+    unsupported: tuple[str, ...] = ()
+    """Actions of the turn that the role itself says have no place in the encounter."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +83,8 @@ def lines_of(encounter: Encounter) -> list[Line]:
                 asked=asked,
                 state=turn.state if role == "patient" else later,
                 is_change=text in turn.events,
+                present=turn.patient_side if role == "patient" else turn.staff,
+                unsupported=turn.unsupported if role == "controller" else (),
             )
             for place, (role, text, asked) in enumerate(texts, 1)
         ]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from medhelm_benchmarks.encounters.data.checks import copied_share
+from medhelm_benchmarks.encounters.fidelity.company import faults_of_company
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, FaultKind, Line, speakers
 from medhelm_benchmarks.encounters.matches import folded, is_asked
 from medhelm_benchmarks.encounters.packets import Packets
@@ -63,15 +64,15 @@ _NUMBER = re.compile(
 )
 """Matches numbers that may be a finding: no time of day, no span of time, no dose, no lead of an ECG."""
 _TELEPHONE = re.compile(r"(?i)\b(?:call(?:ed|ing)?|dial(?:l?ed)?|rang|phoned) \d{3}\b")
-_TENS = dict(
-    zip(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
-        range(20, 100, 10),
-        strict=True,
+_TENS = {
+    w: 10 * n
+    for n, w in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
     )
-)
-_TEENS = dict(
-    zip(
+}
+_TEENS = {
+    w: n
+    for n, w in enumerate(
         [
             "ten",
             "eleven",
@@ -84,17 +85,15 @@ _TEENS = dict(
             "eighteen",
             "nineteen",
         ],
-        range(10, 20),
-        strict=True,
+        10,
     )
-)
-_ONES = dict(
-    zip(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
-        range(1, 10),
-        strict=True,
+}
+_ONES = {
+    w: n
+    for n, w in enumerate(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"], 1
     )
-)
+}
 _SPELT = re.compile(
     rf"(?i)\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_ONES)}))?|({'|'.join(_TEENS)}))\b"
 )
@@ -111,6 +110,9 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
     own |= {folded(packets.patient.otherwise)}
     own |= {folded(r.text) for s in packets.controller.states for r in s.results}
     numbers = _numbers_of_packets(packets, clinician)
+    company: dict[int, dict[FaultKind, str]] = {}
+    for place, kind, quote in faults_of_company(lines, packets, clinician):
+        company.setdefault(place, {}).setdefault(kind, quote)
     for line in lines:
         numbers |= _numbers(line.asked)
         if line.is_change and folded(line.text) in changes:
@@ -120,7 +122,7 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
         found: dict[FaultKind, str] = {}
         if quote := _leaked(line, packets):
             found["leak"] = quote
-        found |= _speech(line, packets, is_whole=whole in own)
+        found |= company.get(line.number, {}) | _speech(line, packets, is_whole=whole in own)
         if not is_own and not is_verbatim(line, packets):
             if match := _META.search(line.text):
                 found["meta_language"] = match[0]

@@ -38,13 +38,19 @@ def patient(*lines: str) -> str:
     return json.dumps({"speak": list(lines), "actors_present": {"Patient": "a", "Mother": "b"}})
 
 
-def controller(*feedback: str) -> str:
+def controller(*feedback: str, staff: tuple[str, ...] = ("Nurse",), unsupported: str = "") -> str:
+    assessed = {
+        "raw": unsupported,
+        "interpreted_action": "",
+        "status": "unsupported",
+        "rationale": "",
+    }
     return json.dumps(
         {
             "feedback": list(feedback),
             "events": [],
-            "actors_present": {},
-            "action_assessments": [],
+            "actors_present": dict.fromkeys(staff, "here"),
+            "action_assessments": [assessed] if unsupported else [],
             "patient_status": "",
             "progress_index": 0,
             "state_label": "arrival",
@@ -111,6 +117,41 @@ def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
     episode = play(CASE, in_turn(orders), controller=in_turn(controller(line)), turns=1)
     found = [f for f in faults(episode) if f.role == "controller"]
     assert [f.kind for f in found] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "staff", "unsupported", "kind"),
+    [
+        ("Heart rate 160 per minute.", ("Nurse",), "", None),
+        ("Heart rate 160 per minute.", ("Nurse", "Surgeon (called)"), "", None),
+        ("Heart rate 160 per minute.", ("Nurse", "Cardiologist"), "", "role_break"),
+        ("Heart rate 160 per minute.", ("Nurse", "Mother"), "", "mixed_speech"),
+        ("Heart rate 160 per minute.", ("Clinician",), "", "mixed_speech"),
+        ("Nurse: Heart rate 160 per minute.", (), "", "role_break"),
+        ("Heart rate 160 per minute.", ("Nurse",), "order MRI of the brain", None),
+        (
+            "The MRI of her brain is not open at night.",
+            (),
+            "order MRI of the brain",
+            "invented_finding",
+        ),
+    ],
+)
+def test_who_is_present_and_what_has_no_place(
+    line: str, staff: tuple[str, ...], unsupported: str, kind: str | None
+) -> None:
+    orders = says("", "heart rate", "call the surgeon", "order MRI of the brain")
+    said = controller(line, staff=staff, unsupported=unsupported)
+    found = faults(play(CASE, in_turn(orders), controller=in_turn(said), turns=1))
+    assert [f.kind for f in found] == ([kind] if kind else [])
+
+
+def test_a_companion_who_is_not_there_does_not_speak() -> None:
+    alone = json.dumps({"speak": ["Mother: I do not know."], "actors_present": {"Patient": "x"}})
+    uncle = json.dumps({"speak": ["(cries)"], "actors_present": {"Patient": "x", "Uncle": "y"}})
+    for said, quote in ((alone, "Mother"), (uncle, "Uncle")):
+        episode = play(CASE, in_turn(says("How is she?")), patient=in_turn(said), turns=1)
+        assert [(f.kind, f.quote) for f in faults(episode)] == [("role_break", quote)]
 
 
 def test_what_was_asked_for_later_leaked_before() -> None:
