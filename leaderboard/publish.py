@@ -27,6 +27,8 @@ from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
 from medhelm.schema.score import Scoring
+from medhelm.store.kept_fidelity import KeptFidelity, of_graders
+from medhelm.store.records import grader_hash
 from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results, read_scores
@@ -113,8 +115,13 @@ def agreement(table: Table, results: Path) -> Table:
     return replace(table, rows=rows, notes=notes)
 
 
-def runs(scoring: Scoring, results: Results, settings: Settings) -> PublishedRuns:
-    """Return the runs under one scoring as a page of a plugin may read them."""
+def runs(
+    scoring: Scoring, results: Results, settings: Settings, kept: Mapping[str, KeptFidelity]
+) -> PublishedRuns:
+    """Return the runs under one scoring as a page of a plugin may read them.
+
+    `kept`: how judges agree with experts, as it was kept beside the runs.
+    """
     raw = results.study(settings)
     cells = {(b, m): cell for b, own in raw.cells.items() for m, cell in own.items()}
     closed = frozenset(b for b, panel in raw.panels.items() if not has_text(panel.card))
@@ -136,7 +143,25 @@ def runs(scoring: Scoring, results: Results, settings: Settings) -> PublishedRun
         return {at[key]: _closed_metadata(tags) for key, tags in found.items()}
 
     study = Study(shown.values(), settings)
-    return PublishedRuns(scoring=scoring, study=study, metadata=metadata, closed=closed)
+    asked = {b: _asked(own.values()) for b, own in raw.cells.items()}
+    fidelity = {b: of_graders(kept.get(b), judges) for b, judges in asked.items()}
+    return PublishedRuns(
+        scoring=scoring,
+        study=study,
+        metadata=metadata,
+        closed=closed,
+        fidelity={b: found for b, found in fidelity.items() if found},
+    )
+
+
+def _asked(cells: Iterable[Cell]) -> set[tuple[str, str]]:
+    """Return the judges of the graders of some runs, each with the hash of how it was asked."""
+    return {
+        (judge.name, grader_hash(judge, terms))
+        for cell in cells
+        for terms in cell.record.grading.graders
+        for judge in terms.jury.judges
+    }
 
 
 def _closed_metadata(tags: Mapping[str, str]) -> dict[str, str]:

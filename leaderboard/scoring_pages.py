@@ -12,6 +12,7 @@ from medhelm.errors import PluginError, RecordError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.page import Page
 from medhelm.schema.score import Scoring
+from medhelm.store.kept_fidelity import KeptFidelity
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.known_tables import find_tables, published_table
@@ -22,7 +23,7 @@ from medhelm.tables.study.study import Study
 from medhelm.tables.suites import suites_apart
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
-from medhelm_leaderboard.build_state import Made
+from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
 from medhelm_leaderboard.pages import Download, Problem, ScoringPages, page_table
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
@@ -54,14 +55,15 @@ def write_scoring(
     cells: tuple[Cell, ...],
     registry: Registry,
     pages: Iterable[Page],
-    settings: Settings,
+    options: SiteOptions,
+    kept: Mapping[str, KeptFidelity],
     made: Made,
 ) -> None:
     """Write all pages of one scoring and note in `made` what was written."""
     loaded = Results(cells, known=find_tables(registry.files))
-    study = loaded.study(settings)
-    tables = _tables(loaded, study, settings, scoring, made)
-    runs = publish.runs(scoring, loaded, settings)
+    study = loaded.study(options.settings)
+    tables = _tables(loaded, study, options.settings, scoring, made)
+    runs = publish.runs(scoring, loaded, options.settings, kept)
     shown = {name: _rendered(table) for name, table in tables.items()}
     values = _plugin_pages(site, runs, pages, shown, made)
     keys = []

@@ -12,6 +12,7 @@ import msgspec
 from medhelm import __version__
 from medhelm.config import packaged_suites
 from medhelm.plugins.registry import Registry
+from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.selection import GradedRun
@@ -27,6 +28,8 @@ from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import fingerprint
 from medhelm_leaderboard.scoring_pages import write_scoring
 from medhelm_leaderboard.worker_pool import WorkerPool
+
+_DAMAGED = "left out: it cannot be read; measure it again with `medhelm fidelity --keep`"
 
 __all__ = ["Built", "SiteOptions", "build_site"]
 
@@ -64,7 +67,9 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
     secret = _secret(found, wanted.results)
     pages, refused = usable(registry.pages.values())
     files = dict(assets(pages))
-    inputs = _inputs(found, registry, options, files, secret)
+    kept, damaged = read_kept(wanted.results)
+    refused += [Problem(where=name, what=_DAMAGED) for name in damaged]
+    inputs = _inputs(found, registry, options, files, secret, repr((kept, damaged)))
     made = Made(problems=[*found.problems, *refused])
     removed = 0
     if site.before is None or site.before.inputs != inputs or not site.is_whole():
@@ -75,7 +80,7 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
         try:
             workers.start(_by_benchmark(found))
             for scoring, cells in found.cells.items():
-                write_scoring(site, scoring, cells, registry, pages, options.settings, made)
+                write_scoring(site, scoring, cells, registry, pages, options, kept, made)
             made.problems += workers.finish()
         finally:
             workers.close()
@@ -108,9 +113,10 @@ def _inputs(
     options: SiteOptions,
     files: Mapping[str, bytes],
     secret: str,
+    kept: str,
 ) -> str:
     """Return a hash of all that the site is made of."""
-    digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r}".encode())
+    digest = hashlib.sha256(f"{SCHEMA} {__version__} {options!r} {kept}".encode())
     digest.update(repr([packaged_suites(), registry.taxonomy]).encode())
     digest.update(msgspec.json.encode(found.problems))
     for page in registry.pages.values():

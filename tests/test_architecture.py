@@ -92,6 +92,7 @@ OPEN = {
     "medhelm.stats.two_class",
     "medhelm.store.appendlog",
     "medhelm.store.calls",
+    "medhelm.store.kept_fidelity",
     "medhelm.store.records",
     "medhelm.store.runlog",
     "medhelm.tables.clinicians.decisions",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from medhelm.tables.clinicians.stored_decisions import Stored
     from medhelm.tables.format.table import Settings, Table
 
-_TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement")
+_TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement", "modes")
 _LARGEST = 10
 
 
@@ -60,8 +60,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=NAME",
         help="what a file calls a model, and the name that it stands for",
     )
+    _add_output(parser)
+    add_common(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what is printed, kept and exported."""
     parser.add_argument(
-        "--table", choices=_TABLES, help="one table (default: all but low_agreement)"
+        "--table",
+        choices=_TABLES,
+        help="one table (default: all but low_agreement and modes); modes compares the strict and "
+        "the batched grading of --stored and needs no experts",
     )
     parser.add_argument(
         "--largest",
@@ -75,11 +84,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of --table low_agreement: show disputed criteria; only where they may be shown",
     )
     parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="with --stored: keep the agreement beside the runs; sites show it above the scores",
+    )
+    parser.add_argument(
         "--export",
         metavar="DIR",
         help="write the decisions of the one --judge there, a MODEL_judge.json for each model",
     )
-    add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     if args.export is not None:
         return _export(args)
     _check_stored(args)
+    if args.table == "modes":
+        return _modes(args)
     if not experts or (len(experts) + len(judges) < 2 and not args.stored):
         raise UsageError("name two groups, or a group and a judge: --experts A=FILE --judge B=FILE")
     if args.table == "corrected" and not judges and not args.stored:
@@ -102,12 +117,48 @@ def run(args: argparse.Namespace) -> int:
                 raise UsageError(f"--{name.replace('_', '-')} belongs to --table low_agreement")
     form = chosen_format(args.format, args.out)
     chosen = settings(args)  # refuses what is not a setting before files are read
-    emit(_tables(args, _read(args)[0], chosen), form, args.out)
+    if args.keep and (not args.stored or args.table not in (None, "fidelity")):
+        raise UsageError("--keep needs --stored BENCHMARK, and keeps the table fidelity")
+    compared, _, stored = _read(args)
+    tables = _tables(args, compared, chosen)
+    emit(tables, form, args.out)
+    if args.keep and stored is not None:
+        _keep(args, tables[0], stored)
     return 0
 
 
-def _read(args: argparse.Namespace) -> tuple[Comparison, Cases]:
-    """Return the graders, and the cases of --cases."""
+def _keep(args: argparse.Namespace, table: Table, stored: Stored) -> None:
+    from medhelm.store.kept_fidelity import keep
+    from medhelm.tables.clinicians.fidelity import agreements
+
+    found = agreements(args.stored, table, stored.asked)
+    print(f"kept in {keep(Path(args.results_dir), found)}", file=sys.stderr)
+
+
+def _modes(args: argparse.Namespace) -> int:
+    """Print how the two modes of the judges of stored runs agree."""
+    from medhelm.tables.clinicians.grading_modes import modes_table
+
+    named = (
+        args.experts,
+        args.judge,
+        args.cases,
+        args.alias,
+        args.largest,
+        args.show_text,
+        args.keep,
+    )
+    if not args.stored or any(named):
+        raise UsageError("--table modes needs --stored BENCHMARK alone: it reads no files")
+    form, chosen = chosen_format(args.format, args.out), settings(args)
+    folder = Path(args.results_dir)
+    table = modes_table(folder, args.stored, chosen, data=args.data, models=args.model or ())
+    emit([table], form, args.out)
+    return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
+    """Return the graders, the cases of --cases, and the judges of --stored."""
     from medhelm.tables.clinicians.decision_files import (
         named_paths,
         read_case_criteria,
@@ -140,7 +191,7 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases]:
                 f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
             )
         judges += stored.judges
-    return Comparison(experts, judges, aliases), cases
+    return Comparison(experts, judges, aliases), cases, stored
 
 
 def _check_stored(args: argparse.Namespace) -> None:
@@ -192,7 +243,9 @@ def _tables(args: argparse.Namespace, compared: Comparison, chosen: Settings) ->
         "alignment": lambda: alignment_table(compared),
         "low_agreement": lambda: low_agreement_table(compared, largest, with_text=args.show_text),
     }
-    names = [args.table] if args.table else [n for n in _TABLES if n != "low_agreement"]
+    names = (
+        [args.table] if args.table else [n for n in _TABLES if n not in ("low_agreement", "modes")]
+    )
     return [makers[name]() for name in names if name != "corrected" or compared.judges]
 
 
@@ -207,10 +260,10 @@ def _export(args: argparse.Namespace) -> int:
             "--export DIR writes one judge: --judge NAME=FILE --cases FILE, or --stored BENCHMARK, "
             "and no --experts"
         )
-    for name in ("table", "out", "format", "largest", "show_text"):
+    for name in ("table", "out", "format", "largest", "show_text", "keep"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with --export")
-    compared, cases = _read(args)
+    compared, cases, _ = _read(args)
     if len(compared.judges) > 1:
         names = ", ".join(judge.name for judge in compared.judges)
         raise UsageError(f"--export DIR writes one judge; the runs have {names}")

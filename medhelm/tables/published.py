@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.schema.score import Scoring
+from medhelm.store.kept_fidelity import Agreement
 
 if TYPE_CHECKING:  # every command loads the plugins that return these; few make a table
     from medhelm.tables.format.table import Table
@@ -29,6 +30,8 @@ class PublishedRuns:
     """Reads the metadata of a cell's instances; raises RecordError where they are damaged."""
     closed: frozenset[str]
     """Benchmarks whose text is not published."""
+    fidelity: Mapping[str, tuple[Agreement, ...]] = field(default_factory=dict)
+    """By benchmark how the judges behind its scores agree with experts; none where nobody measured it."""
 
 
 @dataclass(frozen=True, kw_only=True)

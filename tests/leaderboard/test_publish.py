@@ -103,7 +103,7 @@ def test_a_page_gets_nothing_of_closed_data_but_numbers(tmp_path: Path) -> None:
         origin = {"host": "CANARY", "graded_at": "2026-01-01"}
         write_run(tmp_path, name, spec, rows, card=more, provenance=origin)
     results = load_results(tmp_path)
-    runs = publish.runs("fixed", results, Settings(draws=20))
+    runs = publish.runs("fixed", results, Settings(draws=20), {})
     assert runs.closed == {"closed"}
     own = {b: next(iter(cells.values())) for b, cells in runs.study.cells.items()}
     tags = {b: runs.metadata(cell) for b, cell in own.items()}

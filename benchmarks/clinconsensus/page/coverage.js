@@ -34,6 +34,17 @@
     ];
   }
 
+  // How far the judge behind the scores agrees with experts: above the scores, or that nobody measured it.
+  function fidelity(view, table, benchmark) {
+    const rows = table ? table.rows.filter((row) => table.get(row, "benchmark") === benchmark) : [];
+    const head = h("h2", { id: "fidelity" }, "Fidelity of the judge");
+    if (!rows.length) return [head, h("p", { class: "note" }, "How far the judge agrees with physicians is unmeasured: nobody has compared its decisions with theirs.")];
+    return [
+      head,
+      medhelm.dataTable(table, { columns: ["grader", "reference", "mf1", "mf1_wrong", "kappa", "positive", "positive_reference", "invalid", "decisions"], rows, head: "grader", view, key: "fidelity", caption: "Agreement of the judge with experts, and of experts with each other", file: fileName(benchmark, "fidelity"), unit: "row" }),
+    ];
+  }
+
   // Cases by the number of hits: cases short of k, and those that reach it.
   function distribution(benchmark, values) {
     if (!values) return h("p", { class: "note" }, "The hits of single cases are not shown: cases were asked several times, or have different numbers of criteria.");
@@ -93,6 +104,7 @@
       head,
       pick(view, names, benchmark),
       medhelm.benchmarkNotes(benchmark),
+      fidelity(view, await medhelm.tableOf(view.scoring, "judge_fidelity"), benchmark),
       scores(view, table, benchmark, rowsOf(table, benchmark, "model")),
       distribution(benchmark, values[benchmark]),
       sensitivity(view, table, benchmark),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
     from medhelm.tables.study.study import Study
 
 _HERE = Path(__file__).parent
-_FIDELITY = (
-    "Graded by {judges}. How far it agrees with physicians is not in these runs: `medhelm fidelity` "
-    "measures it, and scores are to be read beside that."
+_UNMEASURED = (
+    "Graded by {judges}. How far this agrees with physicians is unmeasured here: `medhelm fidelity --stored "
+    "{benchmark} --experts NAME=FILE --keep` measures it, and scores are to be read beside that."
 )
+_MEASURED = (
+    "Graded by {judge}, which agrees with the experts {experts} at a macro F1 of {mf1:.3f}{ends}."
+)
+_EXPERTS = " The experts {reference} and {grader} agree with each other at {mf1:.3f}."
 
 
 def page_data(runs: PublishedRuns) -> PageData | None:
@@ -27,31 +32,52 @@ def page_data(runs: PublishedRuns) -> PageData | None:
         coverage,
         has_coverage,
     )
+    from medhelm_benchmarks.clinconsensus.tables.judge_fidelity import fidelity_table
 
     found = [b for b in runs.study.cells if has_coverage(runs.study, b)]
     if not found:
         return None
     marks = [Mark(benchmark=b, text=NOT_CLEARANCE) for b in found]
-    marks += [
-        Mark(benchmark=b, text=_FIDELITY.format(judges=_judges(runs.study, b)), kind="warn")
-        for b in found
-    ]
+    marks += [mark for b in found for mark in _fidelity_marks(runs, b)]
+    fidelity = [fidelity_table({b: runs.fidelity[b] for b in found if b in runs.fidelity})]
     try:
         table = _without_slices(coverage(runs.study, runs.metadata), runs.closed)
     except RecordError as e:  # slices need the metadata of instances
-        return PageData(benchmarks=found, marks=marks, left_out=str(e))
+        return PageData(benchmarks=found, tables=fidelity, marks=marks, left_out=str(e))
     return PageData(
         benchmarks=found,
-        tables=[table],
+        tables=[*fidelity, table],
         marks=marks,
         values={b: _hits(runs.study, b) for b in found},
     )
 
 
-def _judges(study: Study, benchmark: str) -> str:
-    raters = next(iter(study.cells[benchmark].values())).record.grading.raters
-    names = [judge.name for judge in raters.judges] if raters is not None else []
-    return ", ".join(names) or "a rule that sees shared words, a stand-in"
+def _fidelity_marks(runs: PublishedRuns, benchmark: str) -> Iterator[Mark]:
+    """Yield how each judge behind the scores agrees with experts, or that nobody measured it."""
+    measured = runs.fidelity.get(benchmark, ())
+    for own in measured:
+        if own.asked and own.mf1 is not None:
+            has_ends = own.mf1_low is not None and own.mf1_high is not None
+            ends = f" [{own.mf1_low:.3f}, {own.mf1_high:.3f}]" if has_ends else ""
+            said = _MEASURED.format(judge=own.grader, experts=own.reference, mf1=own.mf1, ends=ends)
+            for pair in measured:
+                if not pair.asked and pair.mf1 is not None:
+                    said += _EXPERTS.format(
+                        reference=pair.reference, grader=pair.grader, mf1=pair.mf1
+                    )
+            yield Mark(benchmark=benchmark, text=said)
+    names = _judges(runs.study, benchmark) - {own.grader for own in measured if own.asked}
+    if names or not measured:
+        judges = ", ".join(sorted(names)) or "a rule that sees shared words, a stand-in"
+        said = _UNMEASURED.format(judges=judges, benchmark=benchmark)
+        yield Mark(benchmark=benchmark, text=said, kind="warn")
+
+
+def _judges(study: Study, benchmark: str) -> set[str]:
+    """Return the names of the judges behind any of the scores; none where a rule has graded."""
+    cells = study.cells[benchmark].values()
+    found = [cell.record.grading.raters for cell in cells]
+    return {judge.name for raters in found if raters is not None for judge in raters.judges}
 
 
 def _without_slices(table: Table, closed: frozenset[str]) -> Table:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+import msgspec
 import numpy as np
 
 from medhelm.stats import two_class
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
+from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.alignment import Aligned, align
 from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
 from medhelm.tables.clinicians.fidelity_columns import (
@@ -125,6 +127,26 @@ _SHOWN = (
     "invalid",
     "kappa",
 )
+
+
+def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
+    """Return the rows of all models as they are kept beside the runs of a benchmark.
+
+    `asked`: the `grader_hash` of each judge.
+    """
+    fields = set(Agreement.__struct_fields__) - {"asked"}
+    return KeptFidelity(
+        benchmark=benchmark,
+        agreements=tuple(
+            msgspec.convert(
+                {name: row[name] for name in fields}
+                | {"asked": sorted(asked.get(str(row["grader"]), ()))},
+                Agreement,
+            )
+            for row in table.rows
+            if row["level"] == "overall" and row["decisions"]
+        ),
+    )
 
 
 def settings_of(settings: Settings) -> dict[str, str | int | float | bool | None]:

@@ -19,7 +19,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.schema.score import Scoring
-from medhelm.store.records import grader_folder, order_key, read_plan
+from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
@@ -41,6 +41,16 @@ class Stored:
     records: tuple[RunRecord, ...]
     unjudged: int
     """Answers without verdicts of a judge, summed over judges: empty, refused, not yet asked."""
+
+    @property
+    def asked(self) -> dict[str, set[str]]:
+        """Return the `grader_hash` of all ways in which each judge was asked, by its name."""
+        found: dict[str, set[str]] = {}
+        for record in self.records:
+            if (terms := rubric_terms(record)) is not None:
+                for judge in terms.jury.judges:
+                    found.setdefault(judge.name, set()).add(grader_hash(judge, terms))
+        return found
 
 
 @dataclass(frozen=True)
@@ -65,11 +75,11 @@ def read_stored(
     cases: dict[str, CaseCriteria] = {}
     records, unjudged = [], 0
     for run, record in _runs(results_dir, benchmark, data, scoring, latest, models):
-        terms = _terms(record)
+        terms = rubric_terms(record)
         if terms is None:
             continue
         records.append(record)
-        episodes = _episodes(run)
+        episodes = stored_episodes(run)
         for episode in episodes:
             cases[episode.instance.id] = _case(episode.instance)
         for judge in terms.jury.judges:
@@ -113,11 +123,12 @@ def _runs(
         yield run.path.parents[1], run.record
 
 
-def _terms(record: RunRecord) -> GraderTerms | None:
+def rubric_terms(record: RunRecord) -> GraderTerms | None:
+    """Return the terms of the grader of binary criteria; None where a run has none."""
     return next((t for t in record.grading.graders if t.grader == RUBRIC.name), None)
 
 
-def _episodes(run: Path) -> list[Episode]:
+def stored_episodes(run: Path) -> list[Episode]:
     """Return the stored episodes with criteria, the first repeat of every instance first."""
     found = [e for e in read_episodes(run, read_plan(run)) if e.instance.criteria]
     return sorted(found, key=lambda episode: episode.repeat)
@@ -169,7 +180,7 @@ def write_criteria_sheet(
     by_model: dict[str, list[_Answer]] = {}
     for run, record in _runs(results_dir, benchmark, data, scoring, latest, models):
         check_privacy(record, text_of)
-        own = [e for e in _episodes(run) if not e.repeat and visible_text(e.text).strip()]
+        own = [e for e in stored_episodes(run) if not e.repeat and visible_text(e.text).strip()]
         name = record.spec.model.name
         own.sort(key=lambda e, name=name: order_key(seed, f"{name}\0{e.instance.id}"))  # type: ignore[misc]
         by_model[name] = [_Answer(record, episode) for episode in own]
