@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent.parent
 DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 
 NOT_RUN = {
-    r"medhelm rubric (lint|manifest|calibrate) .*": "needs files: tests/benchmarks/clinconsensus run them",
+    r"medhelm rubric (lint|manifest|calibrate|failures) .*": "needs files: tests/benchmarks/clinconsensus run them",
     r"medhelm (run model=\.\.\. benchmark=medsp1000 jury|agreement --encounter-items).* .*anna.*": "needs "
     "filled sheets: tests/benchmarks/encounters/test_by_hand.py",
     r"medhelm agreement --encounters cases-folder .*": "needs a folder that `curate` made",

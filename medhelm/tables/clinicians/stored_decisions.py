@@ -74,7 +74,7 @@ def read_stored(
     rows: dict[str, list[DecisionRow]] = {}
     cases: dict[str, CaseCriteria] = {}
     records, unjudged = [], 0
-    for run, record in _runs(results_dir, benchmark, data, scoring, latest, models):
+    for run, record in chosen_runs(results_dir, benchmark, data, scoring, latest, models):
         terms = rubric_terms(record)
         if terms is None:
             continue
@@ -105,7 +105,7 @@ def read_stored(
     return Stored(judges, cases, tuple(records), unjudged)
 
 
-def _runs(
+def chosen_runs(
     results_dir: Path,
     benchmark: str,
     data: Data | None,
@@ -113,6 +113,7 @@ def _runs(
     latest: bool,
     models: Sequence[str],
 ) -> Iterator[tuple[Path, RunRecord]]:
+    """Yield the runs of a benchmark, one of each model, with their folders."""
     runs, _ = graded_runs(results_dir)
     if not models:
         runs = [r for r in runs if is_ranked(r.record.spec.model)] or runs
@@ -178,7 +179,7 @@ def write_criteria_sheet(
     key = key_path(path)
     refuse_present(path, key)
     by_model: dict[str, list[_Answer]] = {}
-    for run, record in _runs(results_dir, benchmark, data, scoring, latest, models):
+    for run, record in chosen_runs(results_dir, benchmark, data, scoring, latest, models):
         check_privacy(record, text_of)
         own = [e for e in stored_episodes(run) if not e.repeat and visible_text(e.text).strip()]
         name = record.spec.model.name

@@ -1,0 +1,66 @@
+"""Labels by hand: a sheet of unmet criteria goes out, filled with types it comes in again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from medhelm.errors import DataError, closest
+from medhelm.extract import visible_text
+from medhelm.tables.clinicians.ratings import check_columns
+from medhelm.tables.clinicians.stored_decisions import request_of
+from medhelm.tables.format.spreadsheet import read_filled, refuse_present, to_csv, write_whole
+from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
+from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+
+_NAMES = ("run", "case_id", "repeat", "criterion_id")
+_COLUMNS = (*_NAMES, "request", "answer", "criterion", "finding", "type")
+
+
+def write_sheet(path: Path, answers: Sequence[Answer]) -> int:
+    """Write one unmet criterion a row, without models' names; return how many there are."""
+    refuse_present(path)
+    lines = [line for answer in answers for line in _lines(answer)]
+    write_whole(path, to_csv(_COLUMNS, lines))
+    return len(lines)
+
+
+def _lines(answer: Answer) -> Iterator[dict[str, str]]:
+    texts = {
+        "request": request_of(answer.episode.instance),
+        "answer": visible_text(answer.episode.text),
+    }
+    for own in answer.unmet:
+        name = map(str, answer.name(own.criterion.name))
+        line = dict(zip(_NAMES, name, strict=True))
+        yield line | texts | {"criterion": own.criterion.text, "finding": own.explanation}
+        texts = {}
+
+
+def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Name, str]:
+    """Return the types of filled sheets; empty cells are no label. Raises DataError.
+
+    A label of what is not an unmet criterion of these runs is refused: the verdicts have changed since.
+    """
+    known = {answer.name(own.criterion.name) for answer in answers for own in answer.unmet}
+    found: dict[Name, str] = {}
+    for path in paths:
+        for number, cells in read_filled(path):
+            where = f"{path.name}, row {number}"
+            check_columns(path.name, cells, (*_NAMES, "type"))
+            if not cells["type"]:
+                continue
+            if cells["type"] not in failure_types():
+                nearest = closest(cells["type"], failure_types())
+                did = f"; did you mean {nearest[0]!r}?" if nearest else ""
+                raise DataError(f"{where}: unknown type {cells['type']!r}{did}")
+            repeat = int(cells["repeat"]) if cells["repeat"].isdecimal() else -1
+            name = cells["run"], cells["case_id"], repeat, cells["criterion_id"]
+            if name not in known:
+                raise DataError(f"{where}: this is not an unmet criterion of the stored runs")
+            if name in found:
+                raise DataError(f"{where}: this criterion has a label already")
+            found[name] = cells["type"]
+    if not found:
+        raise DataError(f"{', '.join(p.name for p in paths)}: no row has a type")
+    return found

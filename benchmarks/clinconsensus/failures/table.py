@@ -1,0 +1,105 @@
+"""The table `failures`: types of failure over unmet criteria, by model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
+from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
+from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+
+UNLABELLED = "unlabelled"
+
+_COLUMNS = (
+    text("level", "overall: all models; model: one of them"),
+    text("model", "whose answers these are", "model"),
+    text("type", "id of the type, or unlabelled"),
+    text("title", "the type in words", "type"),
+    count("criteria", "unmet criteria of this type", "criteria"),
+    count("labelled", "unmet criteria with a label, of which the share is"),
+    number(
+        "share", "share of the labelled", "share", "share", ("share_low", "share_high"), 1, True
+    ),
+    *ends("share", "the share", "share"),
+    text("share_method", "how that interval was made, or why there is none"),
+    count("unmet", "all unmet criteria, labelled or not", "unmet"),
+)
+
+
+def failures_table(
+    answers: Sequence[Answer], labels: Mapping[Name, str], by: str, settings: Settings
+) -> Table:
+    """Return how often each type is the reason. `by`: who labelled."""
+    rows = [*_rows(answers, labels, settings, level="overall")]
+    for model in sorted({a.model for a in answers}):
+        own = [a for a in answers if a.model == model]
+        rows += _rows(own, labels, settings, model, level="model")
+    return make_table(
+        "failures",
+        "Types of failure over unmet criteria",
+        _COLUMNS,
+        rows,
+        [
+            f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
+            "Intervals: bootstrap over whole cases.",
+            "The types say what to look at. They are not rates of failures in practice.",
+        ],
+        {
+            "draws": settings.draws,
+            "bootstrap_seed": settings.bootstrap_seed,
+            "confidence": settings.confidence,
+        },
+        parts=(
+            Part(level="overall", title="All models", columns=("title", "criteria", "share")),
+            Part(
+                level="model",
+                title="By model",
+                columns=("title", "criteria", "share"),
+                group=("model",),
+            ),
+        ),
+    )
+
+
+def _rows(
+    answers: Sequence[Answer],
+    labels: Mapping[Name, str],
+    settings: Settings,
+    model: str | None = None,
+    *,
+    level: str,
+) -> Iterator[Row]:
+    names = [(a.name(u.criterion.name), a.episode.instance.id) for a in answers for u in a.unmet]
+    given = [(labels[name], case) for name, case in names if name in labels]
+    types = list(failure_types())
+    cases = {case: code for code, case in enumerate(dict.fromkeys(case for _, case in given))}
+    ones = np.zeros((len(given), len(types) + 1))
+    ones[:, -1] = 1
+    for place, (label, _) in enumerate(given):
+        ones[place, types.index(label)] = 1
+    codes = np.asarray([cases[case] for _, case in given], dtype=np.int64)
+    drawn = None
+    if len(cases) > 1:
+        seed = seed_of(settings.bootstrap_seed, "failures", model or "")
+        drawn = bootstrap(cluster_sums(ones, codes, len(cases)), settings.draws, seed)
+    head: Row = {"level": level, "model": model, "labelled": len(given), "unmet": len(names)}
+    for place, own in enumerate(failure_types().values()):
+        hits = int(ones[:, place].sum())
+        row: Row = {**head, "type": own.id, "title": own.title, "criteria": hits}
+        if given:
+            row["share"] = hits / len(given)
+            row["share_method"] = "none (one case)"
+        if drawn is not None:
+            found = percentile(drawn[:, place] / drawn[:, -1], settings.confidence, len(cases))
+            row |= {"share_low": found.low, "share_high": found.high, "share_method": found.method}
+        yield row
+    yield {
+        **head,
+        "type": UNLABELLED,
+        "title": "No label",
+        "criteria": len(names) - len(given),
+    }

@@ -1,0 +1,189 @@
+"""Types of failure over unmet criteria: labelled by a model, by hand, and counted."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import medhelm
+from medhelm.cli import run_command
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
+from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
+from tests.server import FaultServer, serve_in_thread
+
+MODELS = ("baseline/lead", "baseline/random")
+TYPES = [*failure_types()]
+CRITERION = re.compile(r"<criterion \w+>\n(.*?)\n</criterion", re.DOTALL)
+
+
+def is_met(criterion: str) -> bool:
+    return zlib.crc32(criterion.encode()) % 4 > 0
+
+
+def type_of(criterion: str) -> str | None:
+    """Return the label of a criterion; of every seventh the replies cannot be read."""
+    number = zlib.crc32(criterion.encode()) // 4
+    return None if number % 7 == 0 else TYPES[number % 3]
+
+
+def says(prompt: str) -> str:
+    criterion = CRITERION.findall(prompt)[-1]
+    if "<finding" not in prompt:
+        return json.dumps({"explanation": "It is not there.", "criteria_met": is_met(criterion)})
+    return json.dumps({"reason": "So.", "type": type_of(criterion) or "bad luck"})
+
+
+Shell = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread(says) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+    folder = tmp_path_factory.mktemp("failures")
+    judge = ModelSpec(
+        name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
+    )
+    medhelm.evaluate(
+        MODELS,
+        "clinconsensus",
+        data="sample",
+        results_dir=folder / "results",
+        jury=JurySpec(name="test", judges=(judge,), quorum=1),
+    )
+    return folder / "results"
+
+
+@pytest.fixture
+def shell(
+    results: Path,
+    server: FaultServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labeller.yaml").write_text(
+        f"name: our/labeller\nmodel: x\nprovider: openai\nbase_url: {server.base_url}\n"
+        "endpoint_class: local\n"
+    )
+
+    def call(*words: str, code: int = 0) -> str:
+        argv = ["rubric", "failures", "clinconsensus", "--results-dir", str(results), *words]
+        capsys.readouterr()
+        got = run_command(argv)
+        out, err = capsys.readouterr()
+        assert got == code, (got, out, err)
+        return err if code else out
+
+    return call
+
+
+def unmet() -> list[str]:
+    path = Path(__file__).parents[3] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    texts = [c["criterion"] for row in rows for c in row["rubrics"]]
+    return [text for text in texts if not is_met(text)]
+
+
+def overall(out: str) -> dict[str, dict[str, Any]]:
+    return {r["type"]: r for r in json.loads(out)["rows"] if r["level"] == "overall"}
+
+
+def check(rows: dict[str, dict[str, Any]], labels: list[str | None]) -> None:
+    counts = Counter(labels)
+    given = len(labels) - counts[None]
+    assert sum(row["criteria"] for row in rows.values()) == len(labels)
+    assert rows["unlabelled"]["criteria"] == counts[None]
+    assert rows["unlabelled"]["share"] is None
+    for name in TYPES:
+        row = rows[name]
+        assert (row["criteria"], row["labelled"], row["unmet"]) == (
+            counts[name],
+            given,
+            len(labels),
+        )
+        assert row["share"] == pytest.approx(counts[name] / given)
+        if counts[name]:
+            assert row["share_low"] < row["share"] < row["share_high"]
+
+
+def test_a_model_labels_once(shell: Shell, server: FaultServer) -> None:
+    words = ("--judge", "labeller.yaml", "--answers", "10", "--format", "json")
+    before = server.requests
+    out = shell(*words)
+    labels = 2 * [type_of(text) for text in unmet()]
+    check(overall(out), labels)
+    assert "nobody has compared with people" in out
+    unreadable = labels.count(None)
+    assert unreadable > 0 and server.requests - before == len(labels) + 2 * unreadable
+    again = server.requests
+    assert overall(shell(*words)) == overall(out) and server.requests == again
+    few = overall(shell("--judge", "labeller.yaml", "--answers", "3", "--format", "json"))
+    assert server.requests == again  # the same first answers
+    assert 0 < few[TYPES[0]]["labelled"] < overall(out)[TYPES[0]]["labelled"]
+    assert few[TYPES[0]]["unmet"] == len(labels)
+
+
+def test_a_sheet_goes_out_and_comes_in(shell: Shell, tmp_path: Path) -> None:
+    assert "unmet criteria of 8 answers" in shell("--template", "sheet.csv", "--answers", "4")
+    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert not any("baseline/" in value for row in rows for value in row.values())
+    labels: list[str | None] = 2 * [None for _ in unmet()]
+    for n, row in enumerate(rows):
+        assert not is_met(row["criterion"]) and row["finding"] == "It is not there."
+        row["type"] = "" if n % 5 == 0 else TYPES[n % 4]
+        labels[n] = row["type"] or None
+    write(tmp_path / "filled.csv", rows)
+    check(overall(shell("--labels", "filled.csv", "--format", "json")), labels)
+    write(tmp_path / "bad.csv", [rows[1] | {"type": "folow_up"}])
+    assert "row 1: unknown type 'folow_up'; did you mean 'follow_up'?" in shell(
+        "--labels", "bad.csv", code=3
+    )
+    write(tmp_path / "bad.csv", [rows[1] | {"criterion_id": "no such"}])
+    assert "not an unmet criterion" in shell("--labels", "bad.csv", code=3)
+    assert "has a label already" in shell("--labels", "filled.csv", "filled.csv", code=3)
+    assert "name one of" in shell(code=2)
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"reason": "x", "type": "follow_up"}', "follow_up"),
+        ('<think>hm</think>```json\n{"type": "other"}\n```', "other"),
+        ('{"type": "follow-up"}', None),
+        ('{"type": ["follow_up"]}', None),
+        ('{"type": "other", "type": "follow_up"}', None),
+        ("follow_up", None),
+        ("", None),
+    ],
+)
+def test_what_is_read_as_a_type(text: str, found: str | None) -> None:
+    assert read_type(text) == found
+
+
+def test_the_types_are_seven_and_one_for_all_else() -> None:
+    assert len(TYPES) == 8 and TYPES[-1] == "other"
+    assert all(t.text.endswith(".") and t.title for t in failure_types().values())
