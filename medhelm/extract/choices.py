@@ -23,6 +23,7 @@ from medhelm.extract.polarity import (
     UNTIL_PROVEN,
 )
 from medhelm.extract.reading import Reading
+from medhelm.extract.relabelled import with_letters
 from medhelm.extract.statements import SENTENCE_END, SHORT, Statement, statements
 
 _HEAD, _TAIL = 2_000, 14_000
@@ -68,14 +69,19 @@ _BUT = re.compile(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
 """Matches a withdrawal of a mere mention. A statement outlives it."""
 
 
-def read_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -> Reading[str]:
+def read_choice(
+    text: str, choices: Sequence[str], *, is_cut: bool = False, labels: Sequence[str] = ()
+) -> Reading[str]:
     """Return the letter (A is the first choice) of the option that a completion commits to.
 
     What counts, in this order: what is marked as final (`Answer: B`, a box, a JSON key), where all
     marks agree; statements, where they agree; in a short completion the one option that is
     mentioned as the answer. A completion that was cut by the budget is read by what it marks or
-    states, never by a mention, and what touches the cut is not complete.
+    states, never by a mention, and what touches the cut is not complete. Options that were shown under
+    `labels` are read by those, and the letter of their place is returned.
     """
+    if labels:
+        text = with_letters(text, choices, labels)
     options = options_of(tuple(choices))
     own = options.before_next_question(with_latin_letters(unify(own_text(text))))
     if {("yes",), ("no",)} <= {*options.own.values()}:
