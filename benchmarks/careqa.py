@@ -68,6 +68,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             citation="Arias-Duart et al. Automatic Evaluation of Healthcare LLMs. 2025. arXiv 2502.06666",
             expected_instances={"test": 11242},
             cluster="question in both languages",
+            languages={"es": "es"},
             exposure=Exposure(
                 public_since="2025-02-10",
                 overlaps=("Later years of the examinations of headqa.",),

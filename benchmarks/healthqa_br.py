@@ -97,6 +97,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="Larxel/healthqa-br on the Hugging Face hub, split train (the only one)",
             ),
             to_instance=to_instance,
+            languages={"": "pt"},
             prompt=Prompt(
                 name="multiple_choice_pt",
                 version="1",

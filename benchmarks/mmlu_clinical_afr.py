@@ -158,6 +158,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             expected_instances={"test": 7248},
             cluster="question in all its languages",
+            languages={code: code for code in LANGUAGES},
             exposure=Exposure(
                 public_since="2024-12-16",
                 overlaps=(

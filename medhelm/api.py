@@ -28,9 +28,10 @@ from medhelm.proof.validation import Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
 from medhelm.runs.oversize import OversizeRequests
-from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs
+from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs, variants_note
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
+from medhelm.schema.data import Variant
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, RunRecord
@@ -49,6 +50,7 @@ def evaluate(
     max_instances: int | None = None,
     repeats: int = 1,
     seed: int = 0,
+    variants: str | Sequence[Variant] = (),
     scoring: Scoring = "fixed",
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
@@ -64,7 +66,8 @@ def evaluate(
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders. Raises
+    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
+    `variants` asks multiple-choice questions again in other forms, for the table `robustness`. Raises
     MedhelmError: before any request where something is missing or refused, after all runs where
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
@@ -81,6 +84,7 @@ def evaluate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
+        variants=variants,
         scoring=scoring,
         jury=jury,
         cast=cast,
@@ -104,6 +108,7 @@ def estimate(
     max_instances: int | None = None,
     repeats: int = 1,
     seed: int = 0,
+    variants: str | Sequence[Variant] = (),
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
@@ -127,6 +132,7 @@ def estimate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
+        variants=variants,
         jury=jury,
         cast=cast,
         protocol=protocol,
@@ -282,8 +288,9 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     runs = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
-    if note := jury_note(jobs, runs, registry, os.environ):
-        warnings.warn(note, stacklevel=3)
+    for note in (variants_note(jobs, runs), jury_note(jobs, runs, registry, os.environ)):
+        if note:
+            warnings.warn(note, stacklevel=3)
     progress = _Silent()
     end = _in_own_loop(runs, ledger, progress)
     for line in progress.oversize.lines():

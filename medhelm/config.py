@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from medhelm.errors import UsageError
-from medhelm.schema.data import DataClass
+from medhelm.schema.data import DataClass, Variant
 from medhelm.schema.model import EndpointClass, ModelSpec
 from medhelm.schema.score import Scoring
 from medhelm.schema.type_errors import explain
@@ -71,6 +71,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of the protocol, in place of its defaults."""
     grader: dict[str, Any] = {}
     """Settings of the graders, in place of their defaults."""
+    variants: Variant | Literal["all"] | tuple[Variant, ...] = ()
+    """Forms in which multiple-choice questions are asked again beside the original one."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

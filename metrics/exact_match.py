@@ -38,7 +38,9 @@ class ExactMatch(Metric):
         is_cut = episode.finish == "length"
         if instance.choices:
             golds = set(_letters(instance))
-            reading = read_choice(episode.text, instance.choices, is_cut=is_cut)
+            reading = read_choice(
+                episode.text, instance.choices, is_cut=is_cut, labels=instance.option_labels
+            )
         else:
             golds = {_plain(r) for r in _references(instance)} - {""}
             reading = read_answer(episode.text, is_cut=is_cut)
@@ -63,6 +65,10 @@ class PublishedExactMatch(ExactMatch):
             is_right = text in {r.strip() for r in _references(instance)}
             return Score(value=float(is_right), extracted=text[:_SHOWN])
         gold = {instance.choices[_LETTERS.index(r)].strip() for r in _letters(instance)}
+        if text in instance.option_labels:
+            text = _LETTERS[instance.option_labels.index(text)]
+        elif instance.option_labels:
+            return Score(value=None, outcome="unparsed", reason="not a bare label")
         if len(text) != 1 or text not in _LETTERS[: len(instance.choices)]:
             return Score(value=None, outcome="unparsed", reason="not a bare letter")
         chosen = instance.choices[_LETTERS.index(text)].strip()

@@ -77,7 +77,7 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     numbers = [*map(_numbers, estimates), _numbers(totals)]
     columns = {
         "model": [*(e.model for e in estimates), "total"],
-        "benchmark": [*(e.benchmark for e in estimates), ""],
+        "benchmark": [*(_benchmark(e) for e in estimates), ""],
         "n": [*(f"{e.instances:,}" for e in estimates), ""],
         **_by_heading(("to ask", "in", "out exp.", "out max", "USD exp.", "USD max"), numbers),
     }
@@ -108,6 +108,10 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
             f"Price unknown: {names}; set model.price (input, output, date). All others: "
             f"{_usd(expected)} USD expected, {_usd(limit)} at most."
         )
+
+
+def _benchmark(e: RunEstimate) -> str:
+    return f"{e.benchmark} ({e.variant})" if e.variant else e.benchmark
 
 
 def _print_cast(estimates: Sequence[RunEstimate]) -> None:

@@ -22,7 +22,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import unplayed_note
-from medhelm.runs.planning import jury_note, paid_models, plan_runs
+from medhelm.runs.planning import jury_note, paid_models, plan_runs, variants_note
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.store.records import read_record
 
@@ -71,6 +71,7 @@ def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> 
             loaded = load_gradings(gradings, plugins=registry)
             jury = brief(loaded.tables["jury"])
             further = [jury] if jury.rows else []
+            further += [loaded.tables["robustness"]] if loaded.has_variants else []
             further += [loaded.tables[name] for name in ("mde", "cost")]
             print_tables([loaded.tables["benchmarks"], *further])
             print_tables([loaded.tables["overall"]])  # last, with all its notes: it stays on screen
@@ -137,6 +138,8 @@ def _run(
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(runs))
     if note := unplayed_note(jobs, registry):
+        print(note, file=sys.stderr)
+    if note := variants_note(jobs, runs):
         print(note, file=sys.stderr)
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)

@@ -53,6 +53,8 @@ class Dataset:
     """Names the folder of the files (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
     """Opens the rows anew."""
+    change: Callable[[Instance], Instance | None] | None = None
+    """Returns a checked instance in another form, None to leave it out; None: as it is."""
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows as their reader gives them; raises DataError."""
@@ -85,6 +87,8 @@ class Dataset:
                     copies[name] += 1
                 own = f"{name}-{is_copy + 1}" if is_copy else name
                 instance = msgspec.structs.replace(instance, id=own)
+            if self.change is not None and (instance := self.change(instance)) is None:
+                continue
             is_empty = False
             yield instance
         if is_empty:

@@ -56,6 +56,9 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
         raise PluginError(f"{where}: an evaluate metric may be secondary only, not the first")
     if is_bertscore(benchmark.metrics[0]):
         raise PluginError(f"{where}: BERTScore may be secondary only, not the first")
+    for part in benchmark.languages:
+        if part and part not in benchmark.parts:
+            raise PluginError(f"{where}: languages: {UnknownName('part', part, benchmark.parts)}")
     if benchmark.reference_part and benchmark.reference_part not in benchmark.parts:
         unknown = UnknownName("part", benchmark.reference_part, benchmark.parts)
         raise PluginError(f"{where}: reference_part: {unknown}")

@@ -92,8 +92,8 @@ def render_prompt(
         "instruction": benchmark.instruction,
         "context": instance.context,
         "question": instance.question,
-        "choices": letter_choices(instance.choices),
-        "letters": list_letters(len(instance.choices)),
+        "choices": letter_choices(instance.choices, instance.option_labels),
+        "letters": list_letters(len(instance.choices), instance.option_labels),
     }
     present = set(_FIELD.findall(prompt.text))
     for field in FIELDS[:4]:
@@ -134,16 +134,16 @@ def prompt_sha256(benchmark: Benchmark, system_prompt: str | None = None) -> str
     return digest.hexdigest()
 
 
-def letter_choices(choices: tuple[str, ...]) -> str:
-    """Return the options one per line, lettered `A. text`; at most 26."""
-    pairs = zip(ascii_uppercase, choices, strict=False)
+def letter_choices(choices: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
+    """Return the options one per line, `A. text` or under other labels; at most 26."""
+    pairs = zip(labels or ascii_uppercase, choices, strict=False)
     return "\n".join(f"{letter}. {text}" for letter, text in pairs)
 
 
-def list_letters(n: int) -> str:
-    """Return the first `n` letters in words: `A`, `A or B`, `A, B or C`."""
-    letters = ascii_uppercase[:n]
-    return " or ".join(filter(None, (", ".join(letters[:-1]), letters[-1:])))
+def list_letters(n: int, labels: tuple[str, ...] = ()) -> str:
+    """Return the first `n` letters, or the labels, in words: `A`, `A or B`, `A, B or C`."""
+    letters = labels or tuple(ascii_uppercase[:n])
+    return " or ".join(filter(None, (", ".join(letters[:-1]), *letters[-1:])))
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:

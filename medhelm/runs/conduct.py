@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from medhelm.data.variants import as_shown
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
 from medhelm.models.costs import upper_bound
@@ -262,7 +263,7 @@ class _Embedded:
         return Response(
             instance_id=self._instance.id,
             repeat=self._repeat,
-            text=text,
+            text=as_shown(self._instance, text),
             served_model=self.spec.name,
             finished_at=time.time(),
         )

@@ -28,7 +28,8 @@ from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
-from medhelm.runs.planning import Run, Selection, select
+from medhelm.runs.planning import Run
+from medhelm.runs.selection import Selection, select
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
@@ -66,6 +67,8 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
+    variant: str = ""
+    """The form in which the questions are asked; empty: as they are."""
     """Adds the cost of each judge. It is empty where no model judges."""
 
 
@@ -405,6 +408,7 @@ class _Sums:
             cast=tuple(role.estimate() for role in roles.values()),
             jury=run.grading.raters.name if run.grading.raters else None,
             judges=self._judges.estimates(),
+            variant=spec.variant,
         )
 
 

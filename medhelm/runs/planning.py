@@ -7,18 +7,17 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
-from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from operator import eq
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from medhelm.config import BenchmarkChoice, Job, data_root
-from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
-from medhelm.data.instance_ids import copies_note
+from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.sources import can_fetch
+from medhelm.data.variants import VARIANTS, can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
@@ -38,7 +37,7 @@ from medhelm.runs.casting import (
     refuse_rule,
     refuse_unused,
 )
-from medhelm.schema.data import MADE_BY, Benchmark, FileDataset, HubDataset
+from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -49,11 +48,7 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
-from medhelm.store.records import grading_hash, order_key, request_hash, run_path
-
-_PART, _PARTS = 2_000, 15
-"""Instances are asked in the seeded order, so that a run that is stopped early holds a random
-sample. The data are read once for each part, and one part's texts are held at a time."""
+from medhelm.store.records import grading_hash, run_path
 
 
 @dataclass(frozen=True)
@@ -87,21 +82,6 @@ class Run:
         return grading_hash(self.grading)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Selects the instances that a run asks."""
-
-    instances: int
-    cut: int | None
-    """Instances whose `order_key` is at most this; None: all."""
-    parts: tuple[int, ...]
-    """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
-    made: Mapping[str, int]
-    """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
-    copies: str = ""
-    """Words the warning of rows that repeat others. It is empty where none does."""
-
-
 def plan_runs(
     jobs: Iterable[Job],
     registry: Registry,
@@ -116,6 +96,8 @@ def plan_runs(
     and the refusals are put there.
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
+    forms: dict[tuple[int, Variant, int], Dataset | None] = {}
+    jobs = list(jobs)
     without: dict[str, DataError] = {}
     unplayed: list[tuple[ModelSpec, Benchmark]] = []
     runs: dict[tuple[str, str], Run] = {}
@@ -145,10 +127,13 @@ def plan_runs(
                 _check_privacy(job, benchmark, model, refused, role=role)
             jury = _jury(job, benchmark, registry, environ, refused)
             run = _run(job, benchmark, datasets[key], registry, cast, jury)
-            _refuse_other(runs.setdefault((run.spec.benchmark, request_hash(run.spec)), run), run)
+            for form in (run, *_in_other_forms(run, job, forms)):
+                name = (form.spec.benchmark, form.request_hash)
+                _refuse_other(runs.setdefault(name, form), form)
     if without:
         raise _all_without(without, registry)
     _refuse_idle(unplayed, runs.values(), registry)
+    _refuse_no_form(jobs, runs.values())
     return tuple(runs.values())
 
 
@@ -164,6 +149,56 @@ def _refuse_idle(
         if model.name not in models:
             protocol = registry.protocol(benchmark.protocol)
             raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
+
+
+def _in_other_forms(
+    run: Run, job: Job, forms: dict[tuple[int, Variant, int], Dataset | None]
+) -> Iterator[Run]:
+    """Yield a run in each form that is asked for and that its benchmark has."""
+    if not can_vary(run.benchmark):
+        return
+    for how in chosen_variants(job.variants):
+        key = (id(run.dataset), how, job.seed)
+        if key not in forms:
+            forms[key] = vary(run.dataset, how, job.seed)
+        if (dataset := forms[key]) is None:
+            continue
+        benchmark = with_labels(run.benchmark, how)
+        sha256 = prompt_sha256(benchmark, run.spec.model.system_prompt)
+        spec = msgspec.structs.replace(run.spec, variant=how, prompt_sha256=sha256)
+        path = run_path(Path(job.results_dir), spec)
+        yield replace(run, benchmark=benchmark, dataset=dataset, spec=spec, path=path)
+
+
+def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
+    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
+        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
+    )
+
+
+def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
+    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
+    asked = {v for job in jobs for v in chosen_variants(job.variants)}
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
+    lacking: dict[str, list[str]] = {}
+    for name, own in found.items():
+        if missing := [v for v in VARIANTS if v in asked - own]:
+            lacking.setdefault(", ".join(missing), []).append(name)
+    if not lacking:
+        return ""
+    parts = (
+        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
+        f"{', ...' * (len(names) > 1)})"
+        for missing, names in lacking.items()
+    )
+    return f"Not every benchmark has all variants: {'; '.join(parts)}."
 
 
 def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
@@ -404,34 +439,3 @@ def _plugin(origin: str) -> str:
     if not path.is_file():
         return origin
     return f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
-
-
-def select(dataset: Dataset, spec: RunSpec) -> Selection:
-    """Return the selection of the first `max_instances` by a seeded hash of the ids.
-
-    Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
-    there is no instance.
-    """
-    made: Counter[str] = Counter()
-    copies: Counter[str] = Counter()
-
-    def keys() -> Iterator[int]:
-        for instance in dataset.instances(copies):
-            if makers := instance.metadata.get(MADE_BY):
-                made.update(makers.split(", "))
-            yield order_key(spec.seed, instance.id)
-
-    ordered = array("Q", sorted(array("Q", keys())))
-    if not ordered:
-        raise DataError(f"{spec.benchmark}: the data set has no instance")
-    if any(map(eq, ordered, ordered[1:])) and (repeated := find_duplicate_ids(dataset)):
-        raise DataError(
-            f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
-            f"the first is {repeated[0]!r}; ids must be unique"
-        )
-    wanted = min(spec.max_instances or len(ordered), len(ordered))
-    size = max(_PART, -(-wanted // _PARTS))
-    ends = [*range(size - 1, wanted - 1, size), wanted - 1]
-    cut = ordered[wanted - 1] if wanted < len(ordered) else None
-    parts = tuple(ordered[end] for end in ends)
-    return Selection(wanted, cut, parts, dict(made), copies_note(copies))

@@ -29,7 +29,8 @@ from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, opened
-from medhelm.runs.planning import Run, Selection, select
+from medhelm.runs.planning import Run
+from medhelm.runs.selection import Selection, select
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord

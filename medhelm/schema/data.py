@@ -15,6 +15,9 @@ Row = Mapping[str, Any]
 DataClass = Literal["public", "gated", "private"]
 """Who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
+Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
+"""Names another form of multiple-choice questions, by which a robustness run asks them again."""
+
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
@@ -100,6 +103,8 @@ class Instance(
     """Criteria of this instance alone, in place of the rubric's."""
     turns: tuple[Turn, ...] = ()
     """A conversation that the model is to continue, sent turn by turn in place of a template."""
+    option_labels: tuple[str, ...] = ()
+    """What the options are shown under in place of A, B, C, ...; references are letters all the same."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
     """Holds what only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
     files is that of the first one, whose stored instances are found by their JSON."""
@@ -245,6 +250,9 @@ class Benchmark:
     """Lets rules answer an instance that asks of several items which are right; None: one answer."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Language of the questions of each part, as an ISO 639-1 code; under "" that of those without
+    a part. What is not named is English."""
     reference_part: str = ""
     """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""

@@ -39,6 +39,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The protocol's settings that differ from its defaults."""
     strategies: dict[str, str] = {}
     """Versions of the strategies of roles that have one, but for the first version."""
+    variant: str = ""
+    """The form in which a robustness run asks the questions again; empty: as they are."""
 
 
 class MetricRef(

@@ -104,6 +104,8 @@ def request_hash(spec: RunSpec) -> str:
         decides["settings"] = spec.settings
     if spec.strategies:
         decides["strategies"] = spec.strategies
+    if spec.variant:
+        decides["variant"] = spec.variant
     return _digest(decides)
 
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from medhelm.plugins.hookspecs import hookimpl
-from medhelm.tables import exposure, jury, pairs, part_gaps, power, slices, spending, tabulate
+from medhelm.tables import (
+    exposure,
+    jury,
+    pairs,
+    part_gaps,
+    power,
+    slices,
+    spending,
+    tabulate,
+)
 from medhelm.tables.columns import (
     BENCHMARKS,
     CATEGORIES,
@@ -15,6 +24,7 @@ from medhelm.tables.columns import (
     SLICES,
 )
 from medhelm.tables.jury_columns import JURY
+from medhelm.tables.multiple_choice import positions, robustness
 from medhelm.tables.table_spec import TableSpec, publish_whole
 
 _TABLES = (
@@ -94,6 +104,18 @@ _TABLES = (
         help="whether a benchmark was public before the training data of a model end",
         columns=exposure.EXPOSURE,
         make=lambda asked: exposure.exposure(asked.study),
+    ),
+    TableSpec(
+        name="robustness",
+        help="answers to multiple choice in other forms (`medhelm run variants=all`) against the original ones",
+        columns=robustness.ROBUSTNESS,
+        make=robustness.robustness,
+    ),
+    TableSpec(
+        name="positions",
+        help="scores and choices by the place of the option, of runs with variants",
+        columns=positions.POSITIONS,
+        make=positions.positions,
     ),
     TableSpec(
         name="slices",

@@ -5,8 +5,9 @@ A folder that cannot be read is named in a note and left out. The others are sho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,10 +35,12 @@ from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import (
     BY_POSITION,
+    CHOSEN_COLUMNS,
     COLUMNS,
     METADATA_COLUMNS,
     Cell,
     read_cell,
+    read_chosen,
     read_metadata,
 )
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
@@ -64,8 +67,12 @@ class Results:
         ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
         damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
         known: KnownTables | None = None,
+        variants: Sequence[Callable[[], Cell]] = (),
     ) -> None:
         self._cells = tuple(cells)
+        self._variants = cache(lambda: [read() for read in variants])
+        self.has_variants = bool(variants)
+        """True if there are runs that asked the questions of these in other forms."""
         self.notes = tuple(notes)
         """Names the runs that were left out, and why."""
         self._ungraded = dict(ungraded or {})
@@ -123,7 +130,14 @@ class Results:
         metrics: Literal["main", "all"] = "main",
     ) -> TableRequest:
         """Return what the function of a table is given."""
-        return TableRequest(study=self.study(settings), metadata=_metadata, by=by, metrics=metrics)
+        return TableRequest(
+            study=self.study(settings),
+            metadata=_metadata,
+            variants=self._variants,
+            chosen=_chosen,
+            by=by,
+            metrics=metrics,
+        )
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -343,14 +357,19 @@ def _read(
     cells, unread = [], {}
     for run in chosen.runs:
         try:
-            cells.append(read_cell(run, read_scores(run, COLUMNS), aggregations))
+            cells.append(_cell(run, aggregations))
         except RecordError as e:
             damaged.append(str(e))
             unread[run.benchmark, run.model] = run.record.spec.model
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
     notes = [*chosen.notes, *said, *_damage(damaged)]
-    return Results(cells, notes, ungraded, unread, known)
+    variants = [partial(_cell, run, aggregations) for run in chosen.variants]
+    return Results(cells, notes, ungraded, unread, known, variants)
+
+
+def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
+    return read_cell(run, read_scores(run, COLUMNS), aggregations)
 
 
 def _records(
@@ -437,3 +456,7 @@ def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
         return read_metadata(scores)
     except ValueError as e:
         raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
+
+
+def _chosen(cell: Cell) -> dict[tuple[int, int], str]:
+    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)

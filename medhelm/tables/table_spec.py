@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from medhelm.tables.format.table import Column, Table
-from medhelm.tables.study.cells import Metadata
+from medhelm.tables.study.cells import Cell, Chosen, Metadata
 from medhelm.tables.study.study import Study
 
 Option = Literal["by", "metrics", "mde"]
@@ -21,6 +21,10 @@ class TableRequest:
     """The graded runs, what of them is compared, and the settings (draws, confidence, ranking)."""
     metadata: Metadata
     """Reads the metadata of the instances of one run."""
+    variants: Callable[[], Sequence[Cell]] = tuple
+    """Reads the runs that asked the questions of the study's runs in other forms."""
+    chosen: Chosen = lambda cell: {}
+    """Reads the options that the answers of one run chose."""
     by: str | None = None
     metrics: Literal["main", "all"] = "main"
 

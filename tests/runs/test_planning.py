@@ -16,7 +16,8 @@ from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError, ModelError, PrivacyRefused, UnknownName, UsageError
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import load_taxonomy
-from medhelm.runs.planning import Run, output_budget, plan_runs, select
+from medhelm.runs.planning import Run, output_budget, plan_runs
+from medhelm.runs.selection import select
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
 from medhelm.schema.episode import Response, Sampling
 from medhelm.schema.model import ModelSpec, Price

@@ -66,7 +66,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 13
+    assert len(tables) == len(list(tables)) == 15
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 

@@ -49,6 +49,7 @@ BY_POSITION = {"sums": "stats"}
 """A column of gradings by earlier versions, which held sums by position, by its name now."""
 
 METADATA_COLUMNS = ("instance_key", "metadata")
+CHOSEN_COLUMNS = ("instance_key", "repeat", "metric", "outcome", "extracted")
 
 _PLAIN = {
     "instance_key": np.uint64,
@@ -178,6 +179,10 @@ class Cell:
 
 Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""
+
+
+Chosen = Callable[[Cell], Mapping[tuple[int, int], str]]
+"""Reads what was read in a cell's answers, by instance and repeat; of choices the option's letter."""
 
 
 def shared_pooling(scores: Sequence[MetricScores], benchmark: str) -> Pooling:
@@ -358,4 +363,16 @@ def read_metadata(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[str, str]
                     found[instance] = decode(text) if text else {}
                 except msgspec.DecodeError:
                     raise ValueError("metadata that is not an object of strings") from None
+    return found
+
+
+def read_chosen(batches: Iterable[pa.RecordBatch], metric: str) -> dict[tuple[int, int], str]:
+    """Return what was read in each answer that was scored, by instance and repeat."""
+    found = {}
+    for batch in batches:
+        for key, repeat, of, outcome, text in zip(
+            *(batch.column(c).to_pylist() for c in CHOSEN_COLUMNS), strict=True
+        ):
+            if of == metric and outcome == "scored" and text:
+                found[key, repeat] = text
     return found

@@ -54,6 +54,8 @@ class ChosenRuns:
     data: Data
     scoring: Scoring
     notes: tuple[str, ...]
+    variants: tuple[GradedRun, ...] = ()
+    """Runs that asked the questions of these in other forms."""
 
 
 def is_ranked(model: ModelSpec) -> bool:
@@ -98,6 +100,13 @@ def choose_runs(
             "full data; --data sample shows them."
         )
     kept = _newest_gradings(kept)
+    varied = [r for r in kept if r.record.spec.variant]
+    kept = [r for r in kept if not r.record.spec.variant]
+    if not kept:
+        raise UsageError(
+            "the runs chosen are all variants of questions, without a run on the original ones; "
+            "`medhelm run` with the same arguments makes it"
+        )
     kept, superseded = _one_per_cell(kept, latest)
     if superseded:
         notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
@@ -106,7 +115,34 @@ def choose_runs(
         by_benchmark[run.benchmark].append(run)
     for column in by_benchmark.values():
         check_column(column)
-    return ChosenRuns(tuple(kept), kind, scoring, tuple(notes))
+    variants = _of_forms(varied, kept)
+    if variants:
+        names = sorted({r.record.spec.variant for r in variants})
+        notes.append(
+            f"{len(variants)} run{'s' * (len(variants) > 1)} of questions in other forms "
+            f"({', '.join(names)}): `--table robustness` compares them."
+        )
+    return ChosenRuns(tuple(kept), kind, scoring, tuple(notes), variants)
+
+
+_SHARED = (
+    *("benchmark", "benchmark_version", "split", "dataset_sha256", "seed", "repeats"),
+    "max_output_tokens",
+)
+"""Settings by which a run of questions in another form belongs to one of the original ones."""
+
+
+def _of_forms(varied: Sequence[GradedRun], kept: Sequence[GradedRun]) -> tuple[GradedRun, ...]:
+    """Return the newest run of each form that belongs to one of the kept runs."""
+
+    def kind(run: GradedRun) -> tuple[object, ...]:
+        own = run.record.spec
+        main = run.record.grading.metrics[0]
+        return (own.model.name, main.name, main.version, *(getattr(own, f) for f in _SHARED))
+
+    known = {kind(run) for run in kept}
+    newest = {(kind(r), r.record.spec.variant): r for r in sorted(varied, key=_age)}
+    return tuple(run for (of, _), run in newest.items() if of in known)
 
 
 def _named(

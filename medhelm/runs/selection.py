@@ -1,0 +1,81 @@
+"""Select the instances that a run asks, and the order in which it does."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import eq
+
+from medhelm.data.dataset import Dataset, find_duplicate_ids
+from medhelm.data.instance_ids import copies_note
+from medhelm.errors import DataError
+from medhelm.schema.data import MADE_BY
+from medhelm.schema.run import RunSpec
+from medhelm.store.records import order_key
+
+_PART, _PARTS = 2_000, 15
+"""Instances are asked in the seeded order, so that a run that is stopped early holds a random
+sample. The data are read once for each part, and one part's texts are held at a time."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selects the instances that a run asks."""
+
+    instances: int
+    cut: int | None
+    """Instances whose `order_key` is at most this; None: all."""
+    parts: tuple[int, ...]
+    """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
+    made: Mapping[str, int]
+    """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
+    copies: str = ""
+    """Words the warning of rows that repeat others. It is empty where none does."""
+
+
+def select(dataset: Dataset, spec: RunSpec) -> Selection:
+    """Return the selection of the first `max_instances` by a seeded hash of the ids.
+
+    Reads the data once and holds 8 bytes an instance. Raises DataError where ids repeat or
+    there is no instance.
+    """
+    made: Counter[str] = Counter()
+    copies: Counter[str] = Counter()
+
+    def keys() -> Iterator[int]:
+        for instance in replace(dataset, change=None).instances(copies):
+            if makers := instance.metadata.get(MADE_BY):
+                made.update(makers.split(", "))
+            yield order_key(spec.seed, instance.id)
+
+    ordered = array("Q", sorted(array("Q", keys())))
+    if not ordered:
+        raise DataError(f"{spec.benchmark}: the data set has no instance")
+    if any(map(eq, ordered, ordered[1:])) and (repeated := find_duplicate_ids(dataset)):
+        raise DataError(
+            f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
+            f"the first is {repeated[0]!r}; ids must be unique"
+        )
+    wanted = min(spec.max_instances or len(ordered), len(ordered))
+    cut = ordered[wanted - 1] if wanted < len(ordered) else None
+    if dataset.change is not None:  # of those that are asked as they are, so that there are pairs
+        ordered = _changed(dataset, spec, ordered[wanted - 1])
+        wanted = len(ordered)
+    size = max(_PART, -(-wanted // _PARTS))
+    ends = [*range(size - 1, wanted - 1, size), wanted - 1]
+    parts = tuple(ordered[end] for end in ends)
+    return Selection(wanted, cut, parts, dict(made), copies_note(copies))
+
+
+def _changed(dataset: Dataset, spec: RunSpec, last: int) -> array[int]:
+    """Return the sorted order keys, up to the last, of the instances that a form can be made of."""
+    keys = (order_key(spec.seed, one.id) for one in dataset.instances())
+    found = array("Q", sorted(key for key in keys if key <= last))
+    if not found:
+        raise DataError(
+            f"{spec.benchmark}: none of the {spec.max_instances} questions can be asked in the "
+            f"variant {spec.variant}; raise max_instances"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Tables of multiple-choice questions that are asked in several forms."""

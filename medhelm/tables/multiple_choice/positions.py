@@ -1,0 +1,137 @@
+"""The positions table: does a model favour an option for its place?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from string import ascii_uppercase
+
+import numpy as np
+
+from medhelm.data.variants import ORDER, RIGHT
+from medhelm.tables import notes
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.multiple_choice.robustness import (
+    NO_VARIANT,
+    ORIGINAL,
+    by_run,
+    clusters_of,
+    rate,
+)
+from medhelm.tables.study.cells import Cell
+from medhelm.tables.table_spec import TableRequest
+
+POSITIONS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("model", "name of the model", "model"),
+    text("variant", "form of the questions", "variant"),
+    count("position", "place of the option, from 1", "position"),
+    number(
+        "score",
+        "mean score of the questions whose right option is in this place",
+        "metric",
+        "score",
+        ("low", "high"),
+        3,
+    ),
+    number("low", "lower end of the interval of score, clusters resampled whole", "metric"),
+    number("high", "upper end of the interval of score", "metric"),
+    count("n", "these questions", "n"),
+    number(
+        "chosen",
+        "share of the answers read, of questions with such a place, that choose it",
+        "share",
+        "chosen",
+        ("chosen_low", "chosen_high"),
+        3,
+    ),
+    number("chosen_low", "lower end of the interval of chosen", "share"),
+    number("chosen_high", "upper end of the interval of chosen", "share"),
+    number(
+        "right",
+        "share of the same questions whose right option is in this place",
+        "share",
+        "right",
+        digits=3,
+    ),
+    count("answers", "the answers read", "answers"),
+)
+
+
+def positions(asked: TableRequest) -> Table:
+    """Return one row per benchmark, model, form of the questions, and place of the option."""
+    rows = [
+        row
+        for benchmark, model, original, forms in by_run(asked.study, asked.variants())
+        for row in _rows(asked, benchmark, model, original, forms)
+    ]
+    return make_table(
+        "positions",
+        "Scores and choices by the place of the option",
+        POSITIONS,
+        rows,
+        [
+            *notes.common(asked.study),
+            "Questions with one right option that have another form. A model without a favourite "
+            "place chooses each as often as it is right, as far as it knows the answer.",
+            *([] if rows else [NO_VARIANT]),
+        ],
+        notes.settings(asked.study),
+        group=("benchmark", "model", "variant"),
+        layout=Layout(leaving=("answers",), main=("score", "chosen")),
+    )
+
+
+def _rows(
+    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
+) -> Iterator[Row]:
+    marks = {v: asked.metadata(cell) for v, cell in forms.items()}
+    known = {i: mark for own in marks.values() for i, mark in own.items()}
+    plain = {i: {ORDER: "".join(sorted(m[ORDER])), RIGHT: m[RIGHT]} for i, m in known.items()}
+    for variant, cell in {ORIGINAL: original, **forms}.items():
+        own = plain if variant == ORIGINAL else marks[variant]
+        right = {i: m[ORDER].index(m[RIGHT]) for i, m in own.items() if len(m[RIGHT]) == 1}
+        size = {i: len(own[i][ORDER]) for i in right}
+        for place in range(max(size.values(), default=0)):
+            names = (benchmark, variant, str(place))
+            found = _place(asked, cell, place, right, size, names)
+            yield {
+                "benchmark": benchmark,
+                "model": model,
+                "variant": variant,
+                "position": place + 1,
+                **found,
+            }
+
+
+def _place(
+    asked: TableRequest,
+    cell: Cell,
+    place: int,
+    right: Mapping[int, int],
+    size: Mapping[int, int],
+    names: tuple[str, ...],
+) -> Row:
+    """Return the score where the right option is in a place, and how often the place is chosen."""
+    scores = cell.scores[cell.record.grading.metrics[0].name]
+    here = np.array([right.get(int(i)) == place for i in scores.ids], dtype=np.bool_)
+    settings = asked.study.settings
+    score, ends = rate(scores.values[here], scores.clusters[here], settings, *names)
+    picks: dict[int, list[bool]] = {}
+    for (instance, _), letter in asked.chosen(cell).items():
+        if size.get(instance, 0) > place:
+            picks.setdefault(instance, []).append(letter == ascii_uppercase[place])
+    ids = np.array(sorted(picks), dtype=np.uint64)
+    values = np.array([np.mean(picks[int(i)]) for i in ids], dtype=np.float64)
+    share, of = rate(values, clusters_of(cell, ids), settings, *names, "chosen")
+    return {
+        "score": score,
+        "low": ends.low,
+        "high": ends.high,
+        "n": int(here.sum()),
+        "chosen": share,
+        "chosen_low": of.low,
+        "chosen_high": of.high,
+        "right": float(np.mean([right[int(i)] == place for i in ids])) if len(ids) else None,
+        "answers": sum(map(len, picks.values())),
+    }

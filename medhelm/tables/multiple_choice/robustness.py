@@ -1,0 +1,201 @@
+"""The robustness table: questions asked in other forms against the same ones as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from medhelm.data.variants import VARIANTS, original_letter
+from medhelm.stats.aggregation import Floats
+from medhelm.stats.intervals import (
+    Interval,
+    bootstrap,
+    cluster_sums,
+    score_interval,
+    seed_of,
+)
+from medhelm.tables import notes
+from medhelm.tables.compare import pair
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.study.cells import Cell, Keys
+from medhelm.tables.study.study import Panel, Study, estimate
+from medhelm.tables.table_spec import TableRequest
+
+ORIGINAL = "original"
+ROBUSTNESS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric"),
+    text("model", "name of the model", "model"),
+    text("variant", "form of the questions", "variant"),
+    number(
+        "score",
+        "score on the questions that have a value in this form and in the original one",
+        "metric",
+        "score",
+        ("low", "high"),
+        3,
+    ),
+    number("low", "lower end of the interval of score, clusters resampled whole", "metric"),
+    number("high", "upper end of the interval of score", "metric"),
+    number("original", "score of the original form on the same questions", "metric", digits=3),
+    number(
+        "difference",
+        "normalised score of this form less that of the original one, paired",
+        "normalised",
+        "difference",
+        ("difference_low", "difference_high"),
+        3,
+    ),
+    number("difference_low", "lower end of the interval of difference", "normalised"),
+    number("difference_high", "upper end of the interval of difference", "normalised"),
+    number("p", "p of the paired test of the difference, not corrected for the number of tests"),
+    text("test", "name of the test"),
+    number(
+        "flipped",
+        "share of the pairs with both answers read that choose another option in this form",
+        "share",
+        "flipped",
+        ("flipped_low", "flipped_high"),
+        3,
+    ),
+    number("flipped_low", "lower end of the interval of flipped", "share"),
+    number("flipped_high", "upper end of the interval of flipped", "share"),
+    count("pairs", "pairs of answers that were both read", "pairs"),
+    count("n", "questions with a value in both forms", "n"),
+    count("clusters", "clusters of these questions"),
+    count("left_out", "questions of the original run that have no such form", "left out"),
+    count(
+        "unread",
+        "answers without an option that could be read: they count with the floor",
+        "unread",
+    ),
+    count("refused", "answers that the endpoint refused: they count with the floor", "refused"),
+    count("failed", "requests without an answer, in no score", "failed"),
+)
+
+
+def robustness(asked: TableRequest) -> Table:
+    """Return one row per benchmark, model and form of the questions, the original one first."""
+    study = asked.study
+    rows = [row for own in by_run(study, asked.variants()) for row in _rows(asked, *own)]
+    return make_table(
+        "robustness",
+        "Multiple choice in other forms",
+        ROBUSTNESS,
+        rows,
+        [
+            *notes.common(study),
+            "An answer flips where it chooses another option, not another letter; `none of these` is "
+            "the option whose place it has. Only pairs of answers that were both read are counted.",
+            *([] if rows else [NO_VARIANT]),
+        ],
+        notes.settings(study),
+        group=("benchmark", "model"),
+        layout=Layout(leaving=("refused", "failed", "pairs"), main=("score", "difference")),
+    )
+
+
+NO_VARIANT = "No run asked questions in another form; `medhelm run ... variants=all` does."
+
+
+def by_run(
+    study: Study, variants: Sequence[Cell]
+) -> Iterator[tuple[str, str, Cell, dict[str, Cell]]]:
+    """Yield benchmark, model, the run of the original questions, and those of their other forms."""
+    for benchmark, cells in study.cells.items():
+        for model, original in cells.items():
+            own = {
+                form.record.spec.variant: form
+                for form in variants
+                if (form.run.benchmark, form.run.model) == (benchmark, model)
+            }
+            if own:
+                yield benchmark, model, original, {v: own[v] for v in VARIANTS if v in own}
+
+
+def _rows(
+    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
+) -> Iterator[Row]:
+    study = asked.study
+    metric = study.panels[benchmark].metric
+    chosen = asked.chosen(original)
+    for variant, cell in {ORIGINAL: original, **forms}.items():
+        own = cell.scores[metric.name]
+        ids = np.intersect1d(own.ids, original.scores[metric.name].ids)
+        panel = Panel(
+            metric, cell.record.card, {model: cell}, {}, ids, own.clusters[own.among(ids)]
+        )
+        found = estimate(panel, study.settings, benchmark, variant)[model]
+        outcomes = own.outcomes
+        row: Row = {
+            "benchmark": benchmark,
+            "metric": metric.name,
+            "model": model,
+            "variant": variant,
+            "score": found.score,
+            "low": found.interval.low,
+            "high": found.interval.high,
+            "n": found.n,
+            "clusters": found.clusters,
+            "unread": sum(outcomes.get(o, 0) for o in ("unparsed", "empty", "truncated")),
+            "refused": outcomes.get("refused", 0),
+            "failed": sum(outcomes.get(o, 0) for o in ("error", "oversize")),
+        }
+        if variant != ORIGINAL:
+            row["left_out"] = original.record.instances - cell.record.instances
+            if (both := pair(cell, original, metric, study.settings, benchmark)) is not None:
+                row |= {
+                    "original": both.scores[1],
+                    "difference": both.difference,
+                    "difference_low": both.interval.low,
+                    "difference_high": both.interval.high,
+                    "p": both.p,
+                    "test": both.test,
+                }
+            row |= _flips(asked, cell, chosen)
+        yield row
+
+
+def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str]) -> Row:
+    """Return the share of pairs of read answers that choose another option."""
+    marks, after = asked.metadata(cell), asked.chosen(cell)
+    flips: dict[int, list[bool]] = {}
+    for (instance, repeat), letter in after.items():
+        if earlier := before.get((instance, repeat)):
+            is_other = original_letter(marks[instance], letter) != earlier
+            flips.setdefault(instance, []).append(is_other)
+    ids = np.array(sorted(flips), dtype=np.uint64)
+    values = np.array([np.mean(flips[int(i)]) for i in ids], dtype=np.float64)
+    names = (cell.run.benchmark, cell.record.spec.variant, "flips")
+    share, ends = rate(values, clusters_of(cell, ids), asked.study.settings, *names)
+    return {
+        "flipped": share,
+        "flipped_low": ends.low,
+        "flipped_high": ends.high,
+        "pairs": sum(map(len, flips.values())),
+    }
+
+
+def clusters_of(cell: Cell, ids: Keys) -> Keys:
+    """Return the clusters of some of the instances of a cell that have a value, sorted."""
+    own = cell.scores[cell.record.grading.metrics[0].name]
+    return np.asarray(own.clusters[np.searchsorted(own.ids, ids)], dtype=np.uint64)
+
+
+def rate(
+    values: Floats, clusters: Keys, settings: Settings, *names: str
+) -> tuple[float | None, Interval]:
+    """Return the mean of values from 0 to 1 of instances with its interval; None without any."""
+    if not len(values):
+        return None, Interval(None, None, "none (no instance)")
+    keys, codes = np.unique(clusters, return_inverse=True)
+    sums = cluster_sums(np.stack([values, np.ones(len(values))], axis=1), codes, len(keys))
+    draws = bootstrap(sums, settings.draws, seed_of(settings.bootstrap_seed, *names))
+    with np.errstate(invalid="ignore"):
+        means = draws[:, 0] / draws[:, 1]
+    ends = score_interval(
+        values, codes, means, span=(0.0, 1.0), is_mean=True, confidence=settings.confidence
+    )
+    return float(values.mean()), ends
