@@ -12,9 +12,17 @@ import pytest
 from medhelm.data.readers import read_file
 from medhelm.data.weighted_rubrics import weighted_rubric_instance
 from medhelm.errors import DataError
-from medhelm.grading.rubric.metrics import POINTS, Decided, RubricScore, points_share
+from medhelm.grading.rubric.metrics import (
+    POINTS,
+    Decided,
+    RubricMetric,
+    RubricScore,
+    RubricScoreByLength,
+    points_share,
+)
 from medhelm.prompts.messages import render_prompt
 from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Score
 
 REAL = Path(os.environ.get("MEDHELM_DATA_DIR", "")) / "healthbench" / "healthbench_245.jsonl.gz"
@@ -111,3 +119,27 @@ def test_the_mean_is_clipped_and_rows_are_not() -> None:
     assert (full.value, worst.value, worst.extracted) == (1.0, 0.0, "-1.6000")
     assert pooled([full, worst]) == 0.0  # (1 - 1.6) / 2, clipped
     assert pooled([full, full, worst]) == pytest.approx(0.4 / 3)
+
+
+@pytest.mark.parametrize(
+    ("characters", "share"), [(2_000, 0.5), (2_500, 0.4853), (1_500, 0.5147), (12_000, 0.206)]
+)
+def test_the_length_of_an_answer_is_taken_off(
+    characters: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.0147 for each 500 characters beyond 2,000; thoughts are not of the answer."""
+    graded = Score(value=0.5, extracted="0.5000", sums={"share": 0.5, "count": 1.0})
+    monkeypatch.setattr(RubricMetric, "score", lambda *_: graded)
+    made = weighted_rubric_instance(ROW)
+    text = f"<think>{'y' * 900}</think>{'x' * characters}"
+    response = Response(instance_id=made.id, text=text)
+    episode = Episode(instance=made, messages=(), response=response)
+    found = RubricScoreByLength().score(made, episode)
+    assert found.value == pytest.approx(share)
+    assert found.sums == {"share": pytest.approx(share), "count": 1.0}
+
+
+def test_an_answer_without_text_gains_nothing_for_being_short() -> None:
+    made = weighted_rubric_instance(ROW)
+    found = RubricScoreByLength().floor_score(made, "empty")
+    assert (found.value, found.outcome) == (0.0, "empty")

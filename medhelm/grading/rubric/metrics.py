@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import GradedMetric, Grader
 from medhelm.grading.rubric.coverage import above, threshold_of
 from medhelm.grading.rubric.grader import RUBRIC, criteria_of
@@ -22,6 +23,8 @@ from medhelm.schema.score import IntervalKind, Metric, Outcome, Score
 
 MOST_CRITERIA = 1000
 """More than any case has: the upper end of the range of hits."""
+_FREE_CHARACTERS, _LOSS, _LOSS_PER = 2_000, 0.0147, 500
+"""What the length of an answer costs: `_LOSS` for each `_LOSS_PER` characters beyond the free ones."""
 
 
 class Decided(NamedTuple):
@@ -211,6 +214,30 @@ class RubricScore(RubricMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RubricScoreByLength(RubricScore):
+    """`rubric_score` less 0.0147 for each 500 characters of the visible answer beyond 2,000.
+
+    A shorter answer gains as much. One that counts with the floor, since it was not graded, gains nothing.
+    """
+
+    name: str = "rubric_score_by_length"
+    source: str = "HealthBench Professional, 2026 (arXiv 2604.27470)"
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return the share of the case with the length of its answer taken off."""
+        found = super().score(instance, episode)
+        if found.value is None or found.sums is None:
+            return found
+        beyond = len(visible_text(episode.text)) - _FREE_CHARACTERS
+        share = found.sums["share"] - _LOSS * beyond / _LOSS_PER
+        return Score(
+            value=min(1.0, max(0.0, share)),
+            extracted=f"{share:.4f}",
+            sums={"share": share, "count": 1.0},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class CriticalFailure(RubricMetric):
     """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points."""
 
@@ -251,5 +278,6 @@ def rubric_metrics() -> tuple[Metric, ...]:
         RubricHits(),
         RubricInvalid(),
         RubricScore(),
+        RubricScoreByLength(),
         CriticalFailure(),
     )
