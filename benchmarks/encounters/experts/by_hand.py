@@ -74,7 +74,7 @@ class SheetModel:
     spec: ModelSpec
     ticks: Mapping[str, list[Tick]]
 
-    async def acquire(self) -> None:
+    async def acquire(self, place: int = 0) -> None:
         """Need no slot."""
 
     def release(self) -> None:
