@@ -101,6 +101,10 @@ def read_choice(
     letter = _whole_reply(options, own, is_cut)
     if letter:
         return Reading(letter)
+    for choice in choices:
+        if "?" in choice:  # an option that asks: its words state nothing else than themselves
+            asks = unify(choice).strip()
+            own = own.replace(asks, asks.replace("?", ""))
     if not is_cut and (letter := _few_words(options, own)):
         return Reading(letter)
     if is_cut:

@@ -278,3 +278,32 @@ def test_a_letter_with_the_text_of_another_option_and_a_weak_form_state_none(tex
     reading = read_choice(text, FOUR)
     assert reading.value is None
     assert reading.reason
+
+
+ASKING = (
+    "immune globulin to the patient. What is this treatment most likely to prevent?",
+    "Development of natural killer cells",
+    "a = g (cos? - sin?) .",
+    "... no change?",
+)
+
+
+@pytest.mark.parametrize("letter", "ACD")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{text}",
+        "{letter}. {text}",
+        "The answer is {letter}. {text}",
+        "**{letter}. {text}**\n\nIt fits.",
+    ],
+)
+def test_an_option_that_asks_is_no_question_of_the_reply(letter: str, reply: str) -> None:
+    """MMLU's professional medicine has such an option, its African translations and HeadQA others."""
+    text = reply.format(letter=letter, text=ASKING["ABCD".index(letter)])
+    assert read_choice(text, ASKING).value == letter
+
+
+@pytest.mark.parametrize("text", ["Is it A?", "B? Or A?", "Could it be natural killer cells?"])
+def test_a_question_of_the_reply_stays_one(text: str) -> None:
+    assert read_choice(text, ASKING).value is None
