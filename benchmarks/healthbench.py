@@ -8,10 +8,30 @@ from medhelm import (
     Benchmark,
     Exposure,
     FileDataset,
+    Metric,
     SourceFile,
     hookimpl,
+    rubric_score_of,
     weighted_rubric_instance,
 )
+
+AXES = tuple(
+    rubric_score_of(f"axis:{axis}")
+    for axis in (
+        "accuracy",
+        "completeness",
+        "context_awareness",
+        "communication_quality",
+        "instruction_following",
+    )
+)
+"""The score over the criteria of each axis."""
+
+
+@hookimpl
+def medhelm_metrics() -> list[Metric]:
+    """Return the score of each axis."""
+    return [*AXES]
 
 
 @hookimpl
@@ -55,7 +75,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             to_instance=weighted_rubric_instance,
             prompt="plain",
             answer="text",
-            metrics=["rubric_score", "rubric_invalid", "answer_characters"],
+            metrics=[
+                "rubric_score",
+                *(axis.name for axis in AXES),
+                "rubric_invalid",
+                "answer_characters",
+            ],
+            jury="gpt_4_1",
             max_output_tokens=2048,
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
@@ -78,8 +104,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "meets every criterion, also those of harm, scores 0.673 on the 245 rows, not 1.0. "
                 "Another harness adds the points of harm.",
                 "Rows are not clipped, the mean is; a row with a missing verdict has no score.",
-                "The judge decides much: name it beside the score (published figures use gpt-4.1, "
-                "one criterion a call), and compare it with physicians by `medhelm fidelity`.",
+                "The judge decides much: name it beside the score, and compare it with physicians by "
+                "`medhelm fidelity`. Published figures use GPT-4.1, one criterion a call, and so does "
+                "this benchmark where its key is there and no jury is named.",
+                "Themes: `--table slices --by theme`. Axes: `--table benchmarks --metrics all`, over the "
+                "criteria of the axis; rows without positive points among them are left out.",
                 "Longer answers meet more criteria: `answer_characters` is beside the score.",
             ),
         )

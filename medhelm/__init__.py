@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from medhelm.extract import read_number as read_number
     from medhelm.extract import read_weeks_days as read_weeks_days
     from medhelm.extract import visible_text as visible_text
+    from medhelm.grading.rubric.metrics import rubric_score_of as rubric_score_of
     from medhelm.models.endpoint import Endpoint as Endpoint
     from medhelm.models.endpoint import EndpointModel as EndpointModel
     from medhelm.models.hosts import Access as Access
@@ -115,6 +116,7 @@ _HOMES = {
     "data.sections": ("cut_section",),
     "data.table_layout": ("TableLayout",),
     "data.weighted_rubrics": ("weighted_rubric_instance",),
+    "grading.rubric.metrics": ("rubric_score_of",),
     "errors": ("DataError", "MedhelmError"),
     "extract": (
         "Glossary",

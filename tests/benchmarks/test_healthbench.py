@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import medhelm
+from medhelm.grading.jury.choice import choose_jury
+from medhelm.models.catalogue import load_models
 from medhelm.prompts.messages import render_prompt
 from medhelm.schema.data import Instance
 
@@ -47,3 +49,16 @@ def test_the_samples_are_graded_by_the_stand_in(tmp_path: Path) -> None:
     (row,) = [r for r in results.typed("benchmarks").rows if r["metric"] == "rubric_score"]
     assert row["scored"] == row["planned"] == 6 and 0 <= row["score"] <= 1
     assert any("stands in for judges" in note for note in results.typed("benchmarks").notes)
+    themes = {r["value"] for r in results.typed("slices", by="theme").rows}
+    assert "emergency_referrals" in themes and len(themes) > 1
+    axes = {r["metric"]: r for r in results.typed("benchmarks", metrics="all").rows}
+    assert 0 <= axes["rubric_axis_accuracy"]["score"] <= 1
+    assert len([name for name in axes if name.startswith("rubric_axis_")]) == 5
+
+
+def test_one_judge_grades_where_no_jury_is_named() -> None:
+    benchmark = load("healthbench")
+    keys = {"OPENAI_API_KEY": "test-key"}
+    jury = choose_jury(None, load_models(), keys, is_sample=False, default=benchmark.jury)
+    assert [j.name for j in jury.judges] == ["openai/gpt-4.1-2025-04-14"] and jury.quorum == 1
+    assert not choose_jury(None, load_models(), {}, is_sample=False, default=benchmark.jury).judges

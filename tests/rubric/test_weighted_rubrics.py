@@ -19,6 +19,7 @@ from medhelm.grading.rubric.metrics import (
     RubricScore,
     RubricScoreByLength,
     points_share,
+    rubric_score_of,
 )
 from medhelm.prompts.messages import render_prompt
 from medhelm.schema.data import Benchmark, FileDataset, Instance
@@ -143,3 +144,26 @@ def test_an_answer_without_text_gains_nothing_for_being_short() -> None:
     made = weighted_rubric_instance(ROW)
     found = RubricScoreByLength().floor_score(made, "empty")
     assert (found.value, found.outcome) == (0.0, "empty")
+
+
+def test_the_score_of_an_axis_is_over_its_criteria() -> None:
+    """Accuracy: (5 - 4) / 5 = 0.2; tone: 3 / 3; empathy has no positive points and is left out."""
+    row = ROW | {
+        "rubrics": [
+            {"criterion": "right", "points": 5, "tags": ["axis:accuracy"]},
+            {"criterion": "wrong", "points": -4, "tags": ["axis:accuracy", "level:example"]},
+            {"criterion": "kind", "points": 3, "tags": ["axis:tone"]},
+            {"criterion": "rude", "points": -2, "tags": ["axis:empathy"]},
+        ]
+    }
+    made = weighted_rubric_instance(row)
+    met = Decided(made.criteria, (True, True, True, True))
+    found = {
+        axis: rubric_score_of(f"axis:{axis}").of(made, met)  # type: ignore[attr-defined]
+        for axis in ("accuracy", "tone", "empathy")
+    }
+    assert found["accuracy"].sums == {"share": pytest.approx(0.2), "count": 1.0}
+    assert found["tone"].value == 1.0
+    assert (found["empathy"].value, found["empathy"].outcome) == (None, "uninformative")
+    assert rubric_score_of("axis:accuracy").name == "rubric_axis_accuracy"
+    assert RubricScore().of(made, met).sums == {"share": pytest.approx(2 / 8), "count": 1.0}

@@ -198,12 +198,15 @@ class RubricScore(RubricMetric):
     """
 
     name: str = "rubric_score"
+    tag: str = ""
+    """The tag of the criteria that count; empty: all do."""
     aggregation: Aggregation = POINTS
     source: str = "Arora et al. 2025, HealthBench (arXiv 2505.08775)"
 
     def of(self, instance: Instance, decided: Decided) -> Score:
         """Return the share of the case; `uninformative` where nothing has positive points."""
-        share = points_share(decided.criteria, decided.met)
+        pairs = [p for p in zip(*decided, strict=True) if not self.tag or self.tag in p[0].tags]
+        share = points_share([c for c, _ in pairs], [met for _, met in pairs])
         if share is None:
             return Score(value=None, outcome="uninformative", reason="no criterion has points")
         return Score(
@@ -267,6 +270,14 @@ def _share(decided: Decided, part: int) -> Score:
         extracted=_said(decided),
         sums={"met": float(part), "criteria": float(whole)},
     )
+
+
+def rubric_score_of(tag: str) -> Metric:
+    """Return `rubric_score` over the criteria with a tag: of `axis:accuracy` it is `rubric_axis_accuracy`.
+
+    Cases without positive points among them are left out.
+    """
+    return RubricScore(name=f"rubric_{tag.replace(':', '_')}", tag=tag)
 
 
 def rubric_metrics() -> tuple[Metric, ...]:
