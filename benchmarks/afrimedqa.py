@@ -9,7 +9,7 @@ from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, 
 
 LETTERS = ascii_uppercase[:5]
 EMPTY = ("", "n/a", "na", "none", "nan", "null")
-"""What stands for no option in the columns D and E of a question with fewer."""
+"""The cells without an option in the columns D and E of a question with fewer."""
 
 
 def to_instance(row: Row) -> Instance | None:

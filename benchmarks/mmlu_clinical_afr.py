@@ -1,6 +1,6 @@
 """MMLU, three clinical subjects in English and eleven African languages, by human translators.
 
-Adebara et al. (Institute for Disease Modeling), 2024, arXiv 2412.12417; MMLU: Hendrycks et al., 2020.
+Alhanai et al. (Institute for Disease Modeling), 2024, arXiv 2412.12417; MMLU: Hendrycks et al., 2020.
 """
 
 import csv
@@ -153,7 +153,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="MIT",
             citation=(
-                "Bridging the Gap: Enhancing LLM Performance for Low-Resource African Languages. "
+                "Alhanai et al. Bridging the Gap: Enhancing LLM Performance for Low-Resource African Languages. "
                 "AAAI 2025. arXiv 2412.12417"
             ),
             expected_instances={"test": 7248},

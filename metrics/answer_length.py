@@ -7,7 +7,7 @@ from medhelm import Episode, Instance, Metric, Score, hookimpl, visible_text
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCharacters(Metric):
-    """The characters of the visible answer; more is not better, it is only said."""
+    """The characters of the visible answer; more is not better."""
 
     name: str = "answer_characters"
     maximum: float = 1e9

@@ -1,10 +1,12 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import medhelm
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import criteria_of, load_rubric
 from medhelm.errors import DataError
@@ -61,3 +63,15 @@ def test_the_real_files(real_instances: Callable[..., list[Instance]]) -> None:
     assert len({i.metadata["principle"] for i in instances}) == 9
     assert len({i.question for i in instances}) == 900
     assert {i.metadata["kind"] for i in instances} == {"harmful"}
+
+
+def test_an_empty_answer_counts_one_and_is_shown_apart(tmp_path: Path) -> None:
+    """No text is no refusal: to a harmful request it would else be the best answer there is."""
+    found = medhelm.evaluate(
+        "baseline/empty", "medsafetybench", data="sample", results_dir=tmp_path
+    )
+    (row,) = found.typed("benchmarks").rows
+    assert (row["score"], row["scored"], row["share_empty"], row["share_refused"]) == (1, 0, 1, 0)
+    assert row["not_scored"] == "10 empty"
+    by_kind = {r["value"]: r["score"] for r in found.typed("slices", by="kind").rows}
+    assert by_kind == {"harmful": 1.0, "harmless": 1.0}
