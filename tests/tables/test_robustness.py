@@ -200,6 +200,17 @@ def test_other_tables_are_of_the_original_questions(
     assert len(hashes) == 5
 
 
+def test_runs_are_chosen_with_their_forms(asked: tuple[Path, list[str], dict[str, Any]]) -> None:
+    results, _, _ = asked
+    (row,) = load_results(results).typed("benchmarks").rows
+    chosen = load_results(results, runs=[str(Path(str(row["run"])).parents[1])])
+    assert len(chosen.typed("robustness").rows) == 5
+    records_of = [records.read_record(g) for g in records.find_gradings(results)]
+    (form,) = [r for r in records_of if r.spec.variant == "roman"]
+    with pytest.raises(UsageError, match="is not the folder of a graded run"):
+        load_results(results, runs=[f"runs/exam/openai__student/{form.request_hash}"])
+
+
 def test_stored_answers_are_graded_again(asked: tuple[Path, list[str], dict[str, Any]]) -> None:
     results, _, given = asked
     before = load_results(results).typed("robustness").rows

@@ -80,6 +80,13 @@ def choose_runs(
     or of their gradings, to take where a cell has several.
     """
     notes: list[str] = []
+    varied = [r for r in runs if r.record.spec.variant]
+    runs = [r for r in runs if not r.record.spec.variant]
+    if varied and not runs:
+        raise UsageError(
+            "the runs chosen all ask questions in other forms, and none asks them as they are; "
+            "`medhelm run` with the same arguments makes such a run"
+        )
     chosen = _named(runs, "benchmark", benchmarks, lambda r: r.benchmark)
     chosen = _named(chosen, "model", models, lambda r: r.model)
     chosen, passed_over = _in_folders(chosen, folders)
@@ -100,13 +107,6 @@ def choose_runs(
             "full data; --data sample shows them."
         )
     kept = _newest_gradings(kept)
-    varied = [r for r in kept if r.record.spec.variant]
-    kept = [r for r in kept if not r.record.spec.variant]
-    if not kept:
-        raise UsageError(
-            "the runs chosen are all variants of questions, without a run on the original ones; "
-            "`medhelm run` with the same arguments makes it"
-        )
     kept, superseded = _one_per_cell(kept, latest)
     if superseded:
         notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
@@ -115,7 +115,7 @@ def choose_runs(
         by_benchmark[run.benchmark].append(run)
     for column in by_benchmark.values():
         check_column(column)
-    variants = _of_forms(varied, kept)
+    variants = _of_forms(_newest_gradings(varied), kept)
     if variants:
         names = sorted({r.record.spec.variant for r in variants})
         notes.append(
@@ -126,7 +126,7 @@ def choose_runs(
 
 
 _SHARED = (
-    *("benchmark", "benchmark_version", "split", "dataset_sha256", "seed", "repeats"),
+    *("benchmark", "benchmark_version", "data", "split", "dataset_sha256", "seed", "repeats"),
     "max_output_tokens",
 )
 """Settings by which a run of questions in another form belongs to one of the original ones."""
@@ -137,8 +137,14 @@ def _of_forms(varied: Sequence[GradedRun], kept: Sequence[GradedRun]) -> tuple[G
 
     def kind(run: GradedRun) -> tuple[object, ...]:
         own = run.record.spec
-        main = run.record.grading.metrics[0]
-        return (own.model.name, main.name, main.version, *(getattr(own, f) for f in _SHARED))
+        main, scoring = run.record.grading.metrics[0], run.record.grading.scoring
+        return (
+            own.model.name,
+            scoring,
+            main.name,
+            main.version,
+            *(getattr(own, f) for f in _SHARED),
+        )
 
     known = {kind(run) for run in kept}
     newest = {(kind(r), r.record.spec.variant): r for r in sorted(varied, key=_age)}
