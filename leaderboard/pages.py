@@ -75,7 +75,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     is_baseline: bool
     is_ranked: bool
-    """False where it reads the gold."""
+    """False where it reads the gold, or where people answered."""
     reasoning: bool
 
 

@@ -91,12 +91,15 @@
 
   medhelm.badge = badge;
 
+  /** Return the reason why a model is shown beside the others and not ranked. */
+  medhelm.apartWhy = (card) => (card.provider === "human" ? "answers of people" : "reads the gold");
+
   /** Return the marks of a model: what it is, and what of it is not finished. */
   medhelm.modelMarks = (name, benchmarks = null) => {
     const card = medhelm.models.get(name);
     const marks = [];
     if (card && card.is_baseline) marks.push(badge("plain", "baseline", "a rule, not a language model"));
-    if (card && !card.is_ranked) marks.push(badge("plain", "reads the gold", "shown to check the scoring; never ranked"));
+    if (card && !card.is_ranked) marks.push(badge("plain", medhelm.apartWhy(card), "shown beside the models; never ranked"));
     const stopped = medhelm.site.incomplete.filter(
       ([benchmark, model]) => model === name && (!benchmarks || benchmarks.has(benchmark)),
     ).length;

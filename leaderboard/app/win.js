@@ -19,7 +19,7 @@
   /** Return why a model has no rank. */
   medhelm.whyUnranked = (table, row) => {
     const card = medhelm.models.get(table.get(row, "model"));
-    if (card && !card.is_ranked) return "reads the gold, so it is not ranked";
+    if (card && !card.is_ranked) return `${medhelm.apartWhy(card)}, so it is not ranked`;
     return table.get(row, "ranked") ? "no rival, or no benchmark that all ranked models share" : "not ranked; see the notes";
   };
 

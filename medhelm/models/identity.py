@@ -30,6 +30,12 @@ def reads_gold(spec: ModelSpec) -> bool:
     return provider is not None and provider.reads_gold is not None and provider.reads_gold(spec)
 
 
+def is_rankable(spec: ModelSpec) -> bool:
+    """Return whether a model may be ranked: it is one, and reads no gold."""
+    provider = known_provider(spec.provider)
+    return not reads_gold(spec) and (provider is None or provider.is_ranked)
+
+
 def without_unused(spec: ModelSpec) -> ModelSpec:
     """Return a spec whose settings that its provider does not use are at their defaults.
 

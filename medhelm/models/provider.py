@@ -73,6 +73,8 @@ class Provider:
     protocol that has no rules of its own."""
     reads_gold: Callable[[ModelSpec], bool] | None = None
     """Returns whether a model reads the gold of the test set, so that it is never ranked."""
+    is_ranked: bool = True
+    """False for what is shown beside the models and never ranked, such as answers of people."""
     model_of: Callable[[ModelSpec], str] | None = None
     """Returns the model that a spec means, where several spellings mean one; None: `spec.model`."""
     uses: tuple[str, ...] = DECIDING[2:]

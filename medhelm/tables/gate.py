@@ -124,7 +124,7 @@ def _judged_models(
     gold = sorted(m for m, spec in specs.items() if not is_ranked(spec))
     if not chosen:
         raise UsageError(
-            f"every run here is of a baseline that reads the gold ({', '.join(gold)}); "
+            f"every run here reads the gold or is of people ({', '.join(gold)}); "
             "--model names one to judge it all the same"
         )
     return chosen, gold
@@ -374,7 +374,7 @@ def _notes(
     if judged := [m for m in gold if m in chosen]:
         yield f"Reads the gold, so that its verdict is none on a model: {', '.join(judged)}."
     if left := [m for m in gold if m not in chosen]:
-        yield f"Not judged, since they read the gold: {', '.join(left)}."
+        yield f"Not judged, since they read the gold or are answers of people: {', '.join(left)}."
 
 
 def _reasons(rows: Sequence[Row]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.jury.terms import OFFLINE
-from medhelm.models.identity import reads_prompt
+from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
@@ -258,8 +258,11 @@ def pooled_intervals(study: Study) -> str:
 def ranking(study: Study) -> list[str]:
     """Return the notes on who is ranked, on what, and what was left out and why."""
     notes = []
-    if gold := sorted(m for m in study.models if m not in study.rankable):
+    apart = [m for m in study.models if m not in study.rankable]
+    if gold := [m for m in apart if reads_gold(study.spec(m))]:
         notes.append(f"Shown, not ranked, since they read the gold: {', '.join(gold)}.")
+    if others := [m for m in apart if m not in gold]:
+        notes.append(f"Shown beside the models, not ranked: {', '.join(others)}.")
     for model in study.rankable:
         if model in study.lacking:
             lacked, has = study.lacking[model], len(study.shared)

@@ -50,7 +50,7 @@ MISTAKES = [
     (["run", "--num_fewshot", "5"], "no few-shot setting"),
     (["run", "--model_args", "a=b"], "model.KEY=VALUE"),
     (["run", "--plugin", "x.py", *BASE[1:]], "write plugins=[x.py];"),
-    ([*REMOTE, "model.provider=foo"], "anthropic, baseline, google, hf, openai, scripted"),
+    ([*REMOTE, "model.provider=foo"], "anthropic, baseline, google, hf, human, openai, scripted"),
     (["run", "--cfg", "job", "-m", "model='x"], "a quote ' in it is not closed"),
     (["run", "--cfg", "job", "-m", 'model="x'], 'a quote " in it is not closed'),
     (["evaluate", "headqa"], "it is `medhelm run`"),

@@ -40,7 +40,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(providers, "_OF_PLUGINS", {})
 
 
-@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("name", HASHES)
 def test_a_provider_as_a_value_moves_no_run(name: str) -> None:
     model = ModelSpec(
         name=f"{name}/n", provider=name, model="m", base_url="https://X.example:443//v1/"

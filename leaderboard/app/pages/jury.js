@@ -125,7 +125,7 @@
 
   function unranked(table, row) {
     const card = medhelm.models.get(table.get(row, "model"));
-    return card && !card.is_ranked ? "reads the gold, so it is not ranked" : "not ranked on this benchmark";
+    return card && !card.is_ranked ? `${medhelm.apartWhy(card)}, so it is not ranked` : "not ranked on this benchmark";
   }
 
   function rankCell(table, row, full) {

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.models.identity import identity, reads_gold, reads_prompt
+from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
@@ -59,8 +59,8 @@ class ChosenRuns:
 
 
 def is_ranked(model: ModelSpec) -> bool:
-    """Return whether a model may be ranked: whatever its name, it reads no gold."""
-    return not reads_gold(model)
+    """Return whether a model may be ranked: whatever its name, it reads no gold and is no person."""
+    return is_rankable(model)
 
 
 def choose_runs(

@@ -18,6 +18,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, Ints, Pooling
@@ -255,9 +256,10 @@ class Study:
         self.cells: Mapping[str, Mapping[str, Cell]] = by_benchmark
         self.models = tuple(sorted({m for column in by_benchmark.values() for m in column}))
         specs = {m: c.record.spec.model for b in by_benchmark.values() for m, c in b.items()}
+        self._specs = specs
         rankable = tuple(m for m in self.models if is_ranked(specs[m]))
         self.rankable = rankable
-        """Models that read no gold; `ranked` are those of them that fit some benchmark."""
+        """Models that read no gold and are no people; `ranked` are those of them that fit some benchmark."""
         main = {
             b: next(iter(c.values())).record.grading.metrics[0] for b, c in by_benchmark.items()
         }
@@ -282,6 +284,10 @@ class Study:
         """Models that are ranked over all: their runs decide what is compared."""
         self.panels: Mapping[str, Panel] = panels
         self._estimates: dict[tuple[str, str], dict[str, Estimate]] = {}
+
+    def spec(self, model: str) -> ModelSpec:
+        """Return the settings of a model, of one of its runs."""
+        return self._specs[model]
 
     def on(self, benchmarks: Collection[str], rank_by: RankBy | None = None) -> Study:
         """Return the study of some benchmarks, perhaps ranked otherwise; estimates are shared."""
