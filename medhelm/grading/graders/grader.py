@@ -98,6 +98,9 @@ class Grader:
     """Settings with their defaults: `grader.NAME=VALUE` on the command line."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The values that a setting may have, where it is one of a few."""
+    files: tuple[str, ...] = ()
+    """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
+    changed since are not taken for those of today's."""
 
     def terms(self, judge: ModelSpec, terms: GraderTerms, repeat: int = 0) -> Terms:
         """Return how one judge is asked."""

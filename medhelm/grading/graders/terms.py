@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from medhelm.errors import PluginError, UnknownName, UsageError
@@ -57,7 +59,19 @@ def _chosen(given: Mapping[str, Any], grader: Grader) -> dict[str, Any]:
             raise UnknownName(f"value of grader.{name}", str(value), known)
         if value != default:
             chosen[name] = value
+    for name in grader.files:
+        if name in chosen:
+            key = f"{name}_sha256"
+            chosen[key] = _sha256(Path(chosen[name])) or given.get(key, "")
     return chosen
+
+
+def _sha256(path: Path) -> str:
+    """Return the hash of a file; empty where it is gone, as it may be once it was used."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def bind(metrics: Iterable[Metric], panels: Mapping[str, Panel], quorum: int) -> list[Metric]:

@@ -1,0 +1,43 @@
+"""Terms of graders: a setting that names a file counts with the file's content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from medhelm.grading.graders.grader import GradedMetric
+from medhelm.grading.graders.terms import grader_terms
+from medhelm.grading.rubric.grader import RUBRIC
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
+from medhelm.schema.run import JurySpec
+from medhelm.schema.score import Score
+
+JURY = JurySpec(name="one", quorum=1, judges=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByFile(GradedMetric):
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        raise NotImplementedError
+
+
+def chosen(**given: Any) -> Mapping[str, Any]:
+    own = replace(RUBRIC, settings={"list": ""}, choices={}, files=("list",))
+    (terms,) = grader_terms([ByFile(name="by_file", grader=own)], JURY, given)
+    return terms.settings
+
+
+def test_a_file_is_named_with_its_hash_also_once_it_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "list.jsonl"
+    assert chosen() == {}
+    file.write_bytes(b"one")
+    first = chosen(list=str(file))
+    assert first == {"list": str(file), "list_sha256": hashlib.sha256(b"one").hexdigest()}
+    file.write_bytes(b"two")
+    assert chosen(**first)["list_sha256"] == hashlib.sha256(b"two").hexdigest()
+    file.unlink()
+    assert chosen(**first) == first
