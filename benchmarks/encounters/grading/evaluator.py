@@ -55,17 +55,23 @@ def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
     return items
 
 
-@lru_cache(maxsize=4)
 def read_rubrics(path: str) -> Mapping[str, tuple[RubricItem, ...]]:
     """Return the items of each case from a JSON-lines file in MedSP1000's form; raises DataError.
 
     A line has `case_id`, `scenario` and a list of items for each competency.
     """
-    found: dict[str, tuple[RubricItem, ...]] = {}
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        there = Path(path).stat()
+        return _read_rubrics(path, there.st_mtime_ns, there.st_size)
     except (OSError, UnicodeDecodeError) as e:
         raise DataError(f"rubrics {path} cannot be read: {e}; give grader.rubric=FILE") from None
+
+
+@lru_cache(maxsize=4)
+def _read_rubrics(path: str, changed: int, size: int) -> Mapping[str, tuple[RubricItem, ...]]:
+    """Return the items of a file as it is; `changed` and `size` tell it from what it was."""
+    found: dict[str, tuple[RubricItem, ...]] = {}
+    lines = Path(path).read_text("utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -254,4 +260,5 @@ EVALUATIONS = Grader(
     stand_in=stand_in,
     is_graded=is_whole,
     settings={SIZE: 15, RUBRIC: ""},
+    files=(RUBRIC,),
 )

@@ -36,14 +36,14 @@ def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
 
 def run(server: FaultServer, folder: Path, **more: Any) -> None:
     limit = more.pop("limit", None)
+    judge = model(server, "judge", max_concurrency=limit)
+    jury = more.pop("jury", JurySpec(name="judges", quorum=1, judges=(judge,)))
     evaluate(
         model(server, "clinician", max_concurrency=limit),
         "stage",
         data="sample",
         cast={role: model(server, role, max_concurrency=limit) for role in ROLES[1:]},
-        jury=JurySpec(
-            name="judges", quorum=1, judges=(model(server, "judge", max_concurrency=limit),)
-        ),
+        jury=jury,
         results_dir=folder,
         plugins=str(PLUGIN),
         **more,
