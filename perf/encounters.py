@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,9 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import aiohttp
@@ -223,10 +226,39 @@ def size(base: str, folder: Path, cases: int, turns: int) -> Iterator[str]:
     command += [str(PLUGIN), "--results-dir", str(folder / f"results-{turns}")]
     subprocess.run(command, env=ENV, check=True, capture_output=True)
     tables = time.perf_counter() - started
+    opened = open_page(folder, folder / f"results-{turns}", turns)
     yield f"| {what}: memory of the process | 300 MiB | {megabytes:.0f} MiB |"
     yield f"| {what}: log, beside half the turns | 2.2 x | {whole / half:.2f} x |"
     yield f"| {what}: the table of encounters | 10 s | {tables:.1f} s |"
+    yield f"| {what}: the page of one opens | 1 s | {opened} |"
     yield f"| {what}: the whole run | | {seconds:.0f} s |"
+
+
+def open_page(folder: Path, results: Path, turns: int) -> str:
+    """Return the seconds until an encounter is shown by a browser that has nothing of the site yet."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if chromium is None or find_spec("playwright") is None:
+        return "not measured: no Chromium"
+    from playwright.sync_api import sync_playwright
+
+    build = [sys.executable, "-m", "medhelm", "leaderboard", "build", "--plugin", str(PLUGIN)]
+    build += ["--results-dir", str(results), "--out", str(folder / "site")]
+    subprocess.run(build, env=ENV, check=True, capture_output=True)
+    address = (folder / "site" / "index.html").as_uri()
+    seconds = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for number in range(5):
+            page = browser.new_context().new_page()
+            started = time.perf_counter()
+            case = f"art{number}%2Fscenario0"
+            page.goto(
+                f"{address}#/run/stage/openai%2Fclinician?instance={case}", wait_until="commit"
+            )
+            page.locator("ol.encounter-turns > li").nth(turns - 1).wait_for(state="attached")
+            seconds.append(time.perf_counter() - started)
+        browser.close()
+    return f"{median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})"
 
 
 def main() -> None:

@@ -5,6 +5,7 @@
   const { h } = medhelm;
   const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
   const CONDUCT = ["capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"];
+  const PAIRED = ["score_one", "score_other", "difference", "p_holm", "n"];
   const WORDS = [
     ["Case mean, pooled", "Of the items of frozen rubrics: the mean over cases of each case's share, and items met over all items."],
     ["Capped, failed", "The share of encounters that the cap of turns ended, and of those that patient, surroundings or network failed, which are in no mean."],
@@ -67,6 +68,7 @@
       grid(view, table, benchmark, "By competency", "competency", ["pooled", "case_mean", "met", "items"], ["model", "group"]),
       grid(view, table, benchmark, "By specialty", "specialty", ["case_mean", "accuracy", "n"], ["model", "group"]),
       grid(view, table, benchmark, "By length of input", "length", ["input_chars", "case_mean", "accuracy", "n"], ["model", "group"]),
+      grid(view, table, benchmark, "Strategies on the same cases", "strategy", PAIRED, ["model", "group"]),
       medhelm.notes(table),
     ];
   }
@@ -84,7 +86,7 @@
   function items(lines, sides) {
     if (!lines.length) return null;
     const said = sides.map(ticksOf);
-    const heads = [["item", false], ...sides.map((side) => [sides.length > 1 ? side.label : "met", false])];
+    const heads = [["item", false], ...sides.map((side) => [sides.length > 1 ? [h("span", { class: "side" }, side.label), " ", medhelm.name(side.model)] : "met", false])];
     const rows = lines.map((line, place) => [
       [h("span", { class: "mono" }, medhelm.name(line.competency)), " ", medhelm.shown(line.text, 1000)],
       ...said.map((own) => (own.has(place + 1) ? h("span", { class: "met" }, own.get(place + 1) === "no verdict" ? "no verdict" : `\u2713 ${own.get(place + 1)}`) : medhelm.dash("not met"))),

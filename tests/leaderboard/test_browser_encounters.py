@@ -1,0 +1,51 @@
+"""The page Encounters in a browser, and one case by two clinicians side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import run_command
+from tests.leaderboard.browsing import Opens, grid
+
+pytestmark = pytest.mark.browser
+
+PLUGIN = Path(__file__).parents[1] / "benchmarks" / "encounters" / "stage_plugin.py"
+
+
+@pytest.fixture(scope="module")
+def address(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("encounters")
+    models = "model=encounter/oracle,encounter/asks_everything"
+    run = ["run", models, "benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]"]
+    build = ["leaderboard", "build", "--results-dir", f"{folder}/r", "--data", "sample"]
+    build += ["--plugin", str(PLUGIN), "--out", f"{folder}/site"]
+    with ThreadPoolExecutor(1) as pool:  # a browser keeps an event loop in this thread
+        done = pool.map(run_command, ([*run, f"results_dir={folder}/r"], build))
+        assert [*done] == [0, 0]
+    return (folder / "site" / "index.html").as_uri()
+
+
+def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address: str) -> None:
+    reader = opens(address)
+    page = reader.open("encounters")
+    models = grid(page.get_by_role("table", name="Completion by model"))
+    by_model = {row[0].split(" ")[0]: row for row in models[1:]}
+    case_mean = models[0].index("case mean")
+    assert by_model["encounter/oracle"][case_mean].startswith("1.000")
+    assert by_model["encounter/asks_everything"][case_mean].startswith("0.250")
+    assert "script/packet" in page.locator("main").inner_text()
+    query = {"with": "encounter/asks_everything", "instance": "art0/scenario0"}
+    page = reader.go("run", "stage", "encounter/oracle", **query)
+    page.locator("summary").evaluate_all(
+        "all => all.forEach((e) => { e.parentElement.open = true; })"
+    )
+    items = grid(page.get_by_role("table", name="Items of the rubric"))
+    assert items[0][1:] == ["A encounter/oracle", "B encounter/asks_everything"]
+    assert len(items) == 5 and all("turn" in row[1] for row in items[1:])
+    assert [("turn" in row[2]) for row in items[1:]] == [True, False, False, False]
+    assert page.locator("ol.encounter-turns").count() == 2
+    told = page.locator("ol.encounter-turns").first.inner_text()
+    assert "Nurse: The drip is running." in told and "Since last night." in told
