@@ -69,7 +69,8 @@ class @CLASS@(Metric):
         """Return the score; a value of None with outcome "unparsed" where no answer can be read."""
         is_cut = episode.finish == "length"
         if instance.choices:
-            reading = read_choice(episode.text, instance.choices, is_cut=is_cut)
+            labels = instance.option_labels
+            reading = read_choice(episode.text, instance.choices, is_cut=is_cut, labels=labels)
         else:
             reading = read_answer(episode.text, is_cut=is_cut)
         if reading.value is None:
