@@ -167,7 +167,8 @@ _QUANTITIES = {
     "Caprini": Quantity(names=r"Caprini(?: score)?", unit=_SCORE),
     "Padua": Quantity(names=r"Padua(?: score)?", unit=_SCORE),
     "Framingham risk": Quantity(
-        names=r"Framingham(?: (?:risk|heart|CHD) (?:score|study|estimate))?"
+        names=r"Framingham(?: (?:risk|heart|CHD) (?:score|study|estimate))?",
+        share=r"(?:(?:10|ten)[- ]?years? |absolute |coronary |CHD |CVD |cardiovascular )risk|^\W*risk|risk\W*$|(?:risk|chance|probability) of (?:an? )?(?:MI|myocardial|coronary|CHD|heart|cardi|developing|having)\w*",
     ),
     "due date": Quantity(
         names=r"(?:estimated )?(?:due date|date of (?:delivery|confinement))|EDD|EDC|due"
@@ -208,7 +209,7 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    version: str = "5"
+    version: str = "6"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

@@ -65,6 +65,8 @@ _EXPRESSION = re.compile(
 )
 _OPEN_END = re.compile(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
 _LEADING_VALUE = re.compile(r"[-+(\s]{0,4}[\d.,]+|(?=[^\W\d])")
+_LABEL = re.compile(r"[^\W\d][^\d=\u2248:]{1,40}:\s")
+"""The name of a part of a formula, which its colon announces."""
 _STATED = re.compile(
     r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
 )
@@ -124,7 +126,8 @@ def _lines(text: str) -> Iterator[str]:
             line = line[len(again[1]) :].lstrip()
         is_open = _OPEN_END.search(held[-20:]) is not None and not is_item
         if held.endswith(":"):
-            is_open = is_open and not _STATED.search(held[-60:]) and _is_result(line)
+            is_part = "=" in held and _LABEL.match(line) is not None
+            is_open = is_open and not (is_part or _STATED.search(held[-60:])) and _is_result(line)
         if held and (is_open or (line[0] in "=\u2248\u2192" and _WORKING.search(held))):
             held = held + " " + line if len(held) < _SENTENCE else line
             continue

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from medhelm.extract.numbers.notation import plain
-from medhelm.extract.numbers.units import SAME, unit_at
+from medhelm.extract.numbers.units import RATES, SAME, unit_at
 from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
@@ -24,6 +24,9 @@ _ASKS = re.compile(
 _UNIT_COMES = re.compile(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
 _CLOSES = re.compile(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
+_POINTS = re.compile(r"\bpoints?\b", re.IGNORECASE)
+_TIMED = re.compile(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
+_TIMES_BEHIND = re.compile(r"\s(hourly|daily)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\((?:19|20)\d\d\)")
 """The year of a score's release."""
 
@@ -38,6 +41,8 @@ class Quantity:
     """Its unit where the question gives none; "" for a score or a ratio, None where it has many."""
     parts: Sequence[str] = ()
     """Quantities whose shorter names it is called by as well."""
+    share: str = ""
+    """A pattern of what a risk is called that is given in percent where no points are counted."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,21 @@ class Asked:
     units: frozenset[str] | None = None
     """The units of an answer; None where any may be meant."""
     methods: frozenset[str] = frozenset()
+    share: re.Pattern[str] | None = None
+    """Matches other names of a risk that is asked for in percent."""
+
+    def in_percent(self, text: str) -> Asked:
+        """Return what is asked for; of a risk, where a text counts no points, only its percentage."""
+        own = self.glossary.quantities.get(self.quantity)
+        if own is None or not own.share or self.share or _POINTS.search(text):
+            return self
+        share = re.compile(rf"\b(?:{own.share})\b", re.IGNORECASE)
+        return replace(self, units=frozenset("%"), share=share)
 
     def is_named(self, name: str) -> bool | None:
         """Return whether a name is that of what is asked for; None where it says nothing."""
+        if self.share and self.share.search(name):
+            return True
         ways = {m.lastgroup for m in self.glossary.ways.finditer(name)} if self.methods else set()
         if ways and not ways & self.methods:
             return False
@@ -121,13 +138,15 @@ class Asked:
             return self.by_name(kind)
 
         def find(text: str) -> list[Value[T]]:
-            found = []
-            for value in kind.find(text):
+            found: list[Value[T]] = []
+            values = kind.find(text)
+            for value in _in_percent(text, values, kind) if self.share else values:
                 if units == {"point"} and _YEAR.fullmatch(text, value.start - 1, value.end + 1):
                     continue
                 if units == {"point"} and value.value is None and value.end - value.start < 6:
                     value = kind.of_maximum(text, value)
                 unit, end = unit_at(text, value.end)
+                unit = _per_time(unit, text[max(0, value.start - 60) : value.start], text[end:])
                 if value.is_operand or not unit or unit in units:
                     fits = unit not in ("", "point") and not value.is_operand
                     is_alone = fits and _CLOSES.match(text, end) is not None
@@ -135,6 +154,27 @@ class Asked:
             return found
 
         return replace(self.by_name(kind), find=find, is_score=units == {"point"})
+
+
+def _in_percent(text: str, values: list[Value[T]], kind: Kind[T]) -> list[Value[T]]:
+    """Return percentages, each from where its share begins (`0.081, i.e. 8.1 %`), and operands."""
+    found: list[Value[T]] = []
+    for before, value in zip([None, *values], values, strict=False):
+        if not value.is_operand and unit_at(text, value.end)[0] == "%":
+            share = before and before.value
+            is_same = share is not None and value.value is not None
+            is_same = is_same and kind.merge(cast("T", share), cast("T", value.value)) is not None
+            start = before.start if before and is_same else value.start
+            found.append(replace(value, start=start, unit="%"))
+        elif value.is_operand:
+            found.append(value)
+    return found
+
+
+def _per_time(unit: str, before: str, behind: str) -> str:
+    """Return the unit of a rate whose time is a word beside it (`the hourly volume is 94 mL`)."""
+    word = _TIMED.search(before) or _TIMES_BEHIND.match(behind)
+    return RATES.get((unit, word[1].lower()), unit) if word else unit
 
 
 def asked_unit(question: str) -> str | None:

@@ -92,6 +92,10 @@ _WORKED_COMMA = re.compile(
 """A number with a decimal comma in a calculation."""
 _POINT = re.compile(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
 """Matches a sign that a text writes decimals with a point, or thousands with a comma."""
+_ROUNDED_COMMA = re.compile(
+    r"(?<![\d.,])(\d{1,3}),\d{3}(?![\d,]|\.\d)(?:[^\d\n]|\^\d){1,40}(?<![\d.,])\1,\d{1,2}(?![\d,]|\.\d)"
+)
+"""A number whose comma is a decimal one, since its own rounding follows (`27,635, gerundet 27,6`)."""
 _EITHER_COMMA = re.compile(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
 """A comma that may also divide thousands."""
 _THOUSANDS = re.compile(r"(?<=\d)\.(?=\d{3}(?!\d))")
@@ -139,6 +143,7 @@ def plain(text: str) -> str:
 def with_points(text: str) -> str:
     """Return `text` with decimal points. How the whole text writes decimals decides of a comma."""
     text = text.replace("{,}", ",")
+    text = _ROUNDED_COMMA.sub(lambda match: match[0].replace(",", "."), text)
     is_sure = _DECIMAL_COMMA.search(text) is not None or len(_WORKED_COMMA.findall(text)) > 1
     if is_sure and _EITHER_COMMA.search(text):
         is_sure = len(_DECIMAL_COMMA.findall(text)) + len(_WORKED_COMMA.findall(text)) > 1

@@ -90,6 +90,15 @@ SAME: Mapping[str, tuple[str, ...]] = {
 """The units in which completions give another one, without a factor between them."""
 
 
+RATES: Mapping[tuple[str, str], str] = {
+    ("mL", "hourly"): "mL/h",
+    ("L", "hourly"): "L/h",
+    ("mL", "daily"): "mL/day",
+    ("L", "daily"): "L/day",
+}
+"""The rates of which a word beside the amount gives the time."""
+
+
 def unit_at(text: str, at: int) -> tuple[str, int]:
     """Return the unit that follows a place of a plain text, "" where none is known, and its end."""
     found = _SPELLED.match(text, at)

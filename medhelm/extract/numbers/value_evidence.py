@@ -110,14 +110,21 @@ def best_supported(visible: str, kind: Kind[T]) -> T | None:
     return best.value if is_ahead and not any(_is_rival(c, best) for c in others) else None
 
 
-def why_weak(value: T, visible: str, kind: Kind[T]) -> str:
-    """Return why a value is not read for which too little speaks, "" where enough does."""
+def why_weak(value: T, visible: str, kind: Kind[T], *, is_share: bool = False) -> str:
+    """Return why a value is not read for which too little speaks, "" where enough does.
+
+    Of a share what is on the way to the percentage is not read.
+    """
     candidates = weigh(visible, kind)
     own = next((c for c in candidates if kind.merge(c.value, value) is not None), None)
     if own is None:
         return ""
     if all(s.is_supposed for s in own.statements) and own.evidence < 1:
         return f"no single {kind.noun} is stated"
+    if is_share and not any(
+        s.fits or s.level == 3 or (s.is_asked and not s.is_computed) for s in own.statements
+    ):
+        return f"no {kind.noun} in percent is stated as the answer"
     is_bare = not any(s.is_asked or s.fits or s.level >= 2 for s in own.statements)
     if is_bare and any(s.fits and not s.is_secondary for c in candidates for s in c.statements):
         return f"no {kind.noun} in the unit that is asked for is stated as the answer"

@@ -34,6 +34,7 @@ from medhelm.extract.numbers.value_words import (
     FORMULA,
     GENERAL,
     GENERAL_NAMES,
+    HOLDS,
     HOURLY,
     IF,
     INDEFINITE,
@@ -43,10 +44,15 @@ from medhelm.extract.numbers.value_words import (
     ITEM_POINTS,
     LED,
     NAME_BEFORE,
+    NAME_BEHIND,
     NAMED,
+    OF_SUBJECT,
     OPERATION,
     OTHER,
+    OWN_SCORE,
+    PART_NAME,
     PARTICIPLES,
+    PARTS,
     POINTS,
     PUT_IN,
     REACHED,
@@ -131,6 +137,9 @@ def _of_sentence(
         if found is None or _is_put_in(text, opening, found, first):
             continue
         value, verb, name, is_computed = found
+        is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)
+        if is_count or PART_NAME.search(name.partition(":")[0]):
+            continue
         is_computed |= verb not in WEAK and ARITHMETIC.search(name.lstrip(" ,;")) is not None
         is_computed |= text[0] in "=\u2248" and len(values) == 1
         is_computed |= not kind.has_unit and _is_led_to(text, value)
@@ -146,12 +155,14 @@ def _of_sentence(
         is_asked = _is_asked(lead if is_inherited and _words(lead) else name, kind)
         if is_asked is False:
             continue
+        if is_asked and verb == "of" and OF_SUBJECT.match(text):
+            name = OF_SUBJECT.sub("", text[: value.start])
         offered = alternatives(text, value, values, kind)
         stated = _weighed(text, start, values, (value, verb, name, is_computed), is_inherited, kind)
         if is_asked and RISK_SCORE.search(name):
             stated = replace(stated, is_secondary=False)
-        if ATTAINED.fullmatch(verb) and kind.is_asked(text[value.end : value.end + 40]):
-            is_asked = True
+        if ATTAINED.fullmatch(verb) or (value.fits and SHARE.match(text, value.end)):
+            is_asked = is_asked or _is_asked_around(text, value, "", kind)
         yield replace(
             stated,
             value=offered.value,
@@ -161,6 +172,11 @@ def _of_sentence(
             is_asked=bool(is_asked),
             fits=value.fits,
         )
+
+
+def _is_asked_around(text: str, value: Value[T], name: str, kind: Kind[T]) -> bool:
+    """Return whether a value has the name of what was asked for, before or behind it."""
+    return bool(kind.is_asked(name) or kind.is_asked(text[value.end : value.end + 40]))
 
 
 def _is_sum(value: Value[T], values: list[Value[T]], kind: Kind[T]) -> bool:
@@ -218,12 +234,13 @@ def _weighed(
     is_total = is_summed or COUNTED.match(text, value.end) is not None
     is_named = NAMED.search(name) is not None
     is_led_to = is_named and not is_inherited and text[start] == "\u2192"
-    is_risk = value is not first and SHARE.match(text, value.end) is not None
+    is_share = value.fits and value.unit == "%" and _is_asked_around(text, value, name, kind)
+    is_risk = value is not first and not is_share and SHARE.match(text, value.end) is not None
     is_led = value.is_alone and not before.strip(" ,;\u2192") and not is_item
     least = 2 if is_total or is_led_to else 1 if is_attained or is_led else 0
     is_percent_beside = is_inherited and value.unit == "%" != first.unit and value is not first
     is_secondary = (
-        _is_secondary(text, value, name, is_computed)
+        _is_secondary(text, value, name, is_computed or is_share)
         or (verb in WEAK and INPUT.search(name) is not None)
         or (is_percent_beside and not is_computed)
     )
@@ -348,15 +365,22 @@ def _related(
     relation = RELATION.search(text[at : value.start])
     if relation is not None:
         named, verb = text[start : at + relation.start()], relation["verb"].lower()
+        if verb not in WEAK and OWN_SCORE.search(relation["filler"]):
+            named += " score"
         if verb in WEAK and (reached := REACHED.search(named)):
             return value, reached[0], named[reached.end() :], False
         return value, verb, named, False
     is_of_asked = "/" in text[value.start : value.end] and kind.is_asked(text[value.end :][:25])
     if is_of_asked or COUNTED.match(text, value.end):
         return value, "total", "total", False
-    if not text[start : value.start].strip(" ,;\u2192") and (
-        value.is_alone or POINTS.match(text, value.end)
+    lead = text[start : value.start].strip(" ,;\u2192")
+    if (
+        kind.is_known
+        and lead in ("", "and", "so")
+        and (behind := NAME_BEHIND.match(text, value.end))
     ):
+        return value, "is", behind["name"], False
+    if not lead and (value.is_alone or POINTS.match(text, value.end)):
         return value, "", value.unit, False
     if SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) and CLOSE.fullmatch(
         text, value.end

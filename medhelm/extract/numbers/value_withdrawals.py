@@ -12,6 +12,7 @@ from medhelm.extract.numbers.value_settling import agreed, settle
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind
 from medhelm.extract.reading import Reading
+from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
 
@@ -38,6 +39,20 @@ _CORRECTED = re.compile(
     re.IGNORECASE,
 )
 """Words by which a text says that an earlier result is wrong, and goes on with the right one."""
+_REMARK = re.compile(r"[\d.,-]{1,12}[^.,;()]{0,30}[.,;(]\s?[^\d\s]\S*\s.{10}", re.DOTALL)
+"""A whole value with the beginning of a remark behind it."""
+_WORKS_ON = re.compile(
+    r"[=\u2248\u2192*\u00d7]|\b(?:step|next|now|use|using|calculat\w+|formula|equation|substitut\w+|thus|hence|therefore"
+    r"|correct\w*|adjust\w*|round\w*|multipl\w+|divid\w+|add|subtract)\b",
+    re.IGNORECASE,
+)
+"""Words by which a text goes on to another result."""
+_TO_DO = re.compile(
+    r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b"
+    r"[^=\u2248\u2192\n]{0,100}$",
+    re.IGNORECASE,
+)
+"""A step at the end of a text that is not carried out."""
 _WRONG = re.compile(
     r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
     re.IGNORECASE,
@@ -65,6 +80,33 @@ def repeated(text: str, kind: Kind[T]) -> T | None:
     return agreed([(s.value, s.reason) for s in named], kind).value
 
 
+def named_before_cut(text: str, kind: Kind[T]) -> T | None:
+    """Return what a cut text calls by the asked name once it has worked it out, before remarks.
+
+    What is behind it must neither work on nor take it back, and no other result may differ.
+    """
+    body = plain(text)
+    found = find_statements(body, kind)
+    named = [s for s in found if s.is_asked and not s.is_secondary]
+    if not named or named[-1].is_opening or any(s.is_supposed or s.is_running for s in found):
+        return None
+    last = named[-1]
+    if any(s.at > last.at and s.level and not s.is_secondary for s in found):
+        return None
+    sentences = [sentence for sentence, _ in split_sentences(body)]
+    rest = " ".join([sentences[last.at[0]][last.at[1] :], *sentences[last.at[0] + 1 :]])
+    if not _REMARK.match(rest) or _WORKS_ON.search(rest) or _RETRACTED.search(rest):
+        return None
+    value = agreed([(s.value, s.reason) for s in named], kind).value
+    before = [s for s in found if s.at < last.at and s.value is not None]
+    is_led_to = last.level >= 2 or any(s.is_computed for s in named)
+    for s in before:
+        is_led_to |= (
+            value is not None and s.value is not None and kind.same(s.value) == kind.same(value)
+        )
+    return value if is_led_to and (last.fits or kind.is_score) else None
+
+
 def takes_back(value: str, kind: Kind[T]) -> bool:
     """Return whether a marked text names a value, takes it back and names another one."""
     back = _RETRACTED.search(value[:_LINE])
@@ -78,6 +120,8 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     """Return the reading, unless the text takes it back or concludes it after another one."""
     ends = deque((match.end() for match in _RETRACTED.finditer(text)), maxlen=1)
     value = reading.value
+    if value is not None and _TO_DO.search(text[-300:]):
+        return Reading(None, "a step is announced whose result is not stated")
     if value is not None and _is_one_of_two(value, text, kind):
         return Reading(None, "two results are stated, each under its own condition")
     if value is None or not ends:

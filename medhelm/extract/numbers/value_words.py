@@ -32,6 +32,16 @@ SUBORDINATE = frozenset(
 PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
 WEAK = frozenset(("of", "at", "as", "has"))
 """Words that also join what is put in to its name (`a weight of 70 kg`)."""
+HOLDS = frozenset(("has", "uses", "requires", "needs"))
+PARTS = re.compile(r"criteri|items?|components?|elements?|variables?|factors?|questions?", re.I)
+"""The units of how many parts a score has (`the rule has 8 criteria`)."""
+PART_NAME = re.compile(
+    r"(?:\b(?:numerator|denominator|exponent|linear predictor|(?:top|bottom)(?: part| half)?|baseline survival"
+    r"|survival (?:term|function)|(?:beta|\u03b2)\S{0,3}[- ]?sum|sum of (?:the )?(?:beta|\u03b2|coefficient)\S{0,9}(?: \S{1,6})?)"
+    r"|^\W*(?:L|S_?0|exp))\W*$",
+    re.IGNORECASE,
+)
+"""The name of a part of a formula, whose value is on the way to the result."""
 FILLER = (
     r"(?:[\s~\u2248:\"'({\[\]|]|\b(?:either|approximately|approx|about|around|roughly|nearly|almost|exactly|"
     r"estimated|calculated|computed|rounded|therefore|thus|then|now|only|just|still|simply|also|equal to|equivalent to|"
@@ -62,6 +72,8 @@ AFTER_EQUALS = re.compile(
     + FILLER,
     re.IGNORECASE,
 )
+OWN_SCORE = re.compile(r"\bscore of\b", re.IGNORECASE)
+"""Words behind a verb that name what it states (`gets a score of 0`)."""
 BESIDE = re.compile(
     r"\s*[\w%/^.]{0,12}\s*,?\s*\b(?:or|and|versus|vs|i\.?e\.?|that is)(?![a-z])(?!\s(?:at|as|by|of)\b)"
     + FILLER,
@@ -84,7 +96,7 @@ CONCLUDED = re.compile(
     re.IGNORECASE,
 )
 NAMED = re.compile(
-    r"\b(?:scores?|index|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight|dose|of\b))|sum|points|criteria|clearance|e?gfr|crcl|gap|ratio|bmi|bsa|map|"
+    r"\b(?:scores?|index|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight|dose|of\b))|sum|points|criteria|clearance|e?gfr|crcl|gap|ratio|quotient|bmi|bsa|map|"
     r"osmolality|osmolarity|deficit|corrected|adjusted|estimated|calculated|computed|predicted|"
     r"ideal|equivalents?|mme|qtc\w*|homa\S*|fena|ldl\S*|fib\S*|meld\S*|requirements?|maintenance|"
     r"psi|rcri|cci|gcs|gbs|q?sofa|apache|cha2ds2\S*|has-?bled|curb\S*|centor|feverpain|wells|caprini|"
@@ -103,6 +115,17 @@ INPUT = re.compile(
     re.IGNORECASE,
 )
 """Matches a value that is put in (`to reach a BMI of 19`), before the word that joins it."""
+OF_SUBJECT = re.compile(
+    r"^\W*(?:(?:so|thus|hence|therefore|overall)\W{1,2})?(?:this|our|the|her|his|s?he)\b.{0,60}\bwith an?\s",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence on what the patient has (`this man, with a FIB-4 of 2`)."""
+NAME_BEHIND = re.compile(
+    r"\s{0,2}[\w%/^.\u00b7]{0,12}\s(?:is|are|was)\s(?:(?:therefore|thus|then|hence|so)\s)?(?:the|her|his|our|my)\s"
+    r"(?P<name>[^.,;:\d]{3,60})",
+    re.IGNORECASE,
+)
+"""The name of a value that is its sentence's subject (`9.3 mg/dL is the corrected value`)."""
 RUNNING = re.compile(
     r"\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
@@ -147,13 +170,13 @@ PARALLEL = re.compile(
 """Matches the text between two results side by side (`24 with ... and 25 with ...`)."""
 COUNTED = re.compile(
     r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria|criterion)\s{0,2}"
-    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:now |thus |therefore )?(?:met|fulfilled|present)|met\b)",
+    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:now |thus |therefore )?(?:met|fulfilled|present|positive|failed|satisfied)|met\b)",
     re.IGNORECASE,
 )
 BETWEEN_WORDS = re.compile(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
 ROUNDED = re.compile(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
 OTHER = re.compile(
-    r"\b(?:normal|norms?|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
+    r"\b(?:normal|norms?|(?:optimal|average)\s(?!of\b)|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
     r"trimester|remaining|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
     re.IGNORECASE,
 )
@@ -167,7 +190,7 @@ INTERPRETS = re.compile(
 )
 REACHED = re.compile(
     r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves? (?:us|me) with|brings? (?:us|me) to|"
-    r"(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in|lead(?:s|ing) to))\b",
+    r"(?:comes?|adds?|sums?|amounts?|works?)(?: up| out)? to|(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in|lead(?:s|ing) to))\b",
     re.IGNORECASE,
 )
 """Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""

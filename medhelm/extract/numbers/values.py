@@ -22,6 +22,7 @@ from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
 from medhelm.extract.numbers.value_withdrawals import (
     corrected,
+    named_before_cut,
     repeated,
     takes_back,
     unless_taken_back,
@@ -137,10 +138,16 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     """
     if asked is None:
         return _read(text, kind, is_cut)
+    percent = asked.in_percent(text)
+    is_share = percent is not asked
+    if is_share and (share := _read_asked(text, kind, is_cut, percent)).value is not None:
+        return share
     narrowed, other = asked.narrow(kind), asked.by_name(kind)
     reading = _read(text, narrowed, is_cut)
     if is_cut and reading.value is None:
-        return Reading(repeated(own_text(text), narrowed), reading.reason)
+        own = own_text(text)
+        best = repeated(own, narrowed)
+        return Reading(named_before_cut(own, narrowed) if best is None else best, reading.reason)
     if is_cut:
         return _as_told(reading, text, narrowed, other, is_cut)
     visible = own_text(text)
@@ -153,7 +160,8 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
         if best is None:
             return reading
         return unless_taken_back(Reading(best), plain(visible), narrowed)
-    if not is_marked and (reason := why_weak(reading.value, visible, narrowed)):
+    reason = why_weak(reading.value, visible, narrowed, is_share=is_share)
+    if not is_marked and reason:
         return Reading(None, reason)
     return _as_told(reading, text, narrowed, other, is_cut)
 
