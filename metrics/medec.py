@@ -35,7 +35,7 @@ _MEASURE = (
 _NUMBERED = re.compile(
     rf"^[^\w\n]{{0,6}}(?:(?<![-\u2212])(\d{{1,4}})(?![\d%]|[.,/:]\d|-\w|{_MEASURE})(?=[^\w\n]|$)"
     r"|(?:the\s)?(?:error\s(?:is\s)?in\s)?sentence(?:[ _]?(?:id|number|no\.?))?[ \t]{0,3}[#:]?"
-    r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014-]|$)))",
+    r"[ \t]{0,3}(\d{1,4})(?![\d%]|[.,/:]\d|-\w)(?=[ \t]{0,3}(?:[:.)\u2013\u2014\u2192-]|=>|$)))",
     re.IGNORECASE | re.MULTILINE,
 )
 _SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
@@ -136,7 +136,7 @@ class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
 
     name: str = "medec_flag_accuracy"
-    version: str = "4"
+    version: str = "5"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -156,7 +156,7 @@ class SentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
-    version: str = "4"
+    version: str = "5"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -257,18 +257,20 @@ def _claims(answer: str, is_cut: bool) -> set[_Claim]:
 def _without_note(lines: list[str]) -> list[str]:
     """Return lines without a note that is repeated: a run numbered from 0 or 1 on.
 
-    Where the run ends with the reply, its last line is kept: it may be cut.
+    Where the run ends with the reply, its last line is kept: it may be the answer, but not where
+    the reply is nothing but the run.
     """
     numbers = [int(m[1]) if (m := _INDEX.match(line)) else None for line in lines]
-    for start in range(1, len(lines)):
+    for start in range(len(lines)):
         if numbers[start] not in (0, 1):
             continue
         end = start
         while end < len(lines) and numbers[end] == (numbers[start] or 0) + end - start:
             end += 1
         is_answered = any(_ALL_RIGHT.fullmatch(line) for line in lines[start:end])
-        if end - start > 1 and not is_answered:
-            return [*lines[:start], *(lines[-1:] if end == len(lines) else lines[end:])]
+        is_all = start == 0 and end == len(lines)
+        if end - start > (start == 0 and not is_all) + 1 and not is_answered:
+            return [*lines[:start], *(lines[-1:] if end == len(lines) and start else lines[end:])]
     return lines
 
 
