@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from medhelm.extract.language_forms import with_english_yes
 from medhelm.extract.languages import with_latin_letters
-from medhelm.extract.listings import SHARE, begins_list, without_lists
+from medhelm.extract.listings import SHARE, begins_list, without_lists, without_others
 from medhelm.extract.marks import Mark, all_marks, own_text, unify
 from medhelm.extract.options import CLOSERS, CUT, UNCLEAR, Options, options_of, without_lead
 from medhelm.extract.polarity import (
@@ -56,6 +56,13 @@ _CHANGED = re.compile(
     r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$)"
 )
 """Words that settle what a completion has wavered about."""
+_AGAIN = re.compile(
+    r"(?:[.!?\u2013\u2014]\s|\n)\W*(?:(?:so|thus|therefore|hence|then),?\s)?(?:the|my)\sanswer\s(?:is|must\sbe|should\sbe)"
+    r"(?:\s(?:therefore|thus|then|actually))?\s(?=\W{0,3}(?:option\s)?(?-i:[A-Z])\W{0,4}$)",
+    re.IGNORECASE,
+)
+"""The answer in a whole sentence at the end, behind one that was withdrawn in its own sentence."""
+_IN_MIDST = ",;-\u2013\u2014"
 _LED = re.compile(
     r"\W{0,4}([B-Z])\W{0,4}?(?:\s[-\u2013\u2014]|[,:])?\s((?:(?:because|given)\b|(?:he|she|they|his|her|their)\s"
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
@@ -86,7 +93,12 @@ def read_choice(
     own = options.before_next_question(with_latin_letters(unify(own_text(text))))
     if {("yes",), ("no",)} <= {*options.own.values()}:
         own = with_english_yes(own)
-    for change in [*_CHANGED.finditer(own)][-1:] if not all_marks(own) else ():
+    own = without_others(options, own)
+    changes = [] if all_marks(own) else [*_CHANGED.finditer(own)]
+    if not changes and (again := _AGAIN.search(own)):
+        back = _taken_back(own[: again.start() + 1], 1)
+        changes = [again] if back and back[0][0] in _IN_MIDST and not all_marks(own) else []
+    for change in changes[-1:]:
         own = f"I choose {own[change.end() :]}"
     if not own.strip():
         return Reading(None, "the reply is empty" if not text.strip() else "no answer of its own")
@@ -268,6 +280,7 @@ def _mentions(options: Options, text: str) -> set[str]:
     """Return the options that a short text mentions, where one is mentioned as the answer."""
     found = {UNCLEAR} if THIS_IS_WRONG.search(text) else set()
     is_chosen = False
+    text = re.sub(r"\?(?=\s)", "??", text)  # one of them ends the sentence
     sentences = [s for s in SENTENCE_END.split(text + " ") if s.strip()]
     for number, sentence in enumerate(sentences):
         sentence = UNTIL_PROVEN.sub("", sentence)

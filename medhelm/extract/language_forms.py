@@ -27,7 +27,7 @@ def answer_is(language: str) -> re.Pattern[str]:
     choose = any_of(spoken.choose) if spoken.choose else _NEVER
     return re.compile(
         rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}[ \t]{{0,3}}"
-        rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?"
+        rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"
         rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail})|(?=[ \t]\(?(?-i:[A-Z])\)?[.!]{{0,1}}\s{{0,9}}$))"
         rf"|{right}[ \t]{{0,3}}{is_}[ \t]{{0,3}}:?|{choose})[ \t*_`:]{{0,9}}",
         re.IGNORECASE,
@@ -56,7 +56,8 @@ _YES = ("ja", "oui", "s\u00ed", "s\u00ec", "sim", "tak", "affirmative", "yes")
 _NO = ("nein", "non", "nee", "n\u00e3o", "nie", "negative", "no")
 _SIGNS = " \t\n\"'*_#>-("
 _SAID = re.compile(
-    rf"(?P<lead>^\W{{0,6}}|\banswer\s(?:must|is|should|would)\s(?:therefore\s|then\s)?(?:be\s)?|:\s(?=(?i:affirmative|negative)\.))"
+    rf"(?P<lead>^\W{{0,6}}|\banswer\s(?:must|is|should|would)\s(?:therefore\s|then\s)?(?:be\s)?|:\s(?=(?i:affirmative|negative)\.(?:\s[A-Z]|\s*$))"
+    r"|(?:(?<=[.!?]\s)|^)(?:so|thus|hence|therefore|overall),?\s)"
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?:{'|'.join(_NO)}))(?=[,.;:!]|\s*$)",
     re.IGNORECASE,
 )
@@ -68,5 +69,5 @@ def with_english_yes(text: str) -> str:
 
 
 def _english(match: re.Match[str]) -> str:
-    lead = match["lead"] if not match["lead"].strip(_SIGNS) else "answer is "
+    lead = match["lead"] if not match["lead"].strip(_SIGNS) else " answer is "
     return lead + ("yes" if match["yes"] else "no")

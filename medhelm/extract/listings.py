@@ -31,6 +31,17 @@ SHARE = re.compile(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
 """A probability behind a letter."""
 
 _TICK = re.compile("[\u2705\u2713\u2714\u2611]")
+_YES = re.compile(r"[\s:\u2013\u2014(-]\s?(?:yes|true|correct)\W{0,4}$", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"^[^\w\n]{0,9}(?:why\s(?:not|(?:the\s)?others?)|(?:the\s)?(?:others?|remaining|incorrect|wrong|rejected)"
+    r"(?:\s(?:options|choices|answers|ones))?)\b[^\n]{0,60}(?:\n[^\w\n]{0,9}(?:\(?[A-Z][.):][^\n]{0,500})?)+",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A heading of the other options, with the list below it."""
+_REJECTED = re.compile(
+    r"(?:(?<=\b[A-Z]\s)|(?<=\b[A-Z][.)*]\s))\((?:[A-Z]\s?[:=\u2013-]\s?[^();\n%]{1,80}[;,]\s?){1,6}[A-Z]\s?[:=\u2013-]\s?[^();\n%]{1,80}\)"
+)
+"""A list of other options in brackets behind the answer."""
 _TICKED = re.compile(r"^[ \t|*-]{0,6}\(?([A-Z])(?=[).: |])[^\n]{0,300}", re.MULTILINE)
 
 Span = tuple[int, int]
@@ -47,6 +58,20 @@ def without_lists(options: Options, text: str) -> str:
             kept += [text[at:start], "\n"]
         at = max(at, end)
     return "".join([*kept, text[at:]])
+
+
+def without_others(options: Options, text: str) -> str:
+    """Return `text` without lists of some of the options that are set apart as the others."""
+    for pattern in (_OTHERS, _REJECTED):
+        for match in [*pattern.finditer(text)][-1:]:
+            listed = {
+                letter
+                for letter in options.own
+                if re.search(rf"\b{letter}\s?[.):=\u2013-]", match[0])
+            }
+            if 0 < len(listed) < len(options.own):
+                text = f"{text[: match.start()]}\n{text[match.end() :]}"
+    return text
 
 
 def _is_one_option_a_line(options: Options, text: str) -> bool:
@@ -184,10 +209,17 @@ def _end_of_run(
 
 
 def ticked(options: Options, text: str) -> str:
-    """Return the letter of the one line with a tick among the options' lines."""
-    lines = list(islice(_TICKED.finditer(text), _MANY)) if _TICK.search(text) else []
-    ticked = [line[1] for line in lines if _TICK.search(line[0])]
-    is_list = len({line[1] for line in lines}) == len(lines) > 2
-    if not is_list or len(ticked) != 1 or len(_TICK.findall(text)) != 1:
+    """Return the letter of the one line with a tick, or a yes, among the options' lines."""
+    lines = list(islice(_TICKED.finditer(text), _MANY))
+    if not len({line[1] for line in lines}) == len(lines) > 2:
+        return ""
+    mark = _TICK if _TICK.search(text) else _YES
+    ticked = [line[1] for line in lines if mark.search(options.blanked(line[0]))]
+    if mark is _YES and not any(
+        options.texts_in(line[0]) == {line[1]} for line in lines if line[1] in ticked
+    ):
+        return ""
+    is_whole = len(lines) == len(options.own) and CUT not in text
+    if len(ticked) != 1 or not (len(_TICK.findall(text)) == 1 if mark is _TICK else is_whole):
         return ""
     return ticked[0] if ticked[0] in options.own else ""

@@ -65,7 +65,7 @@ _LINE = re.compile(
     r"(?:"
     r"ans(?:wer)?(?:[ \t]{1,9}(?:choice|option|letter))?[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}"
     r"(?:[:=\uff1a]|-(?=[ \t])|[\u2013\u2014]|\.(?=[ \t])|$|(?=\(?[A-Z]\)?[.)*]{0,4}[ \t]{0,9}$))"
-    r"|(?:choice|option|label|verdict)[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}[:=]"
+    r"|(?:choice|option|label|verdict|selection|pick|rating)[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}[:=]"
     r")[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -67,6 +67,9 @@ _SECOND = re.compile(
 _BRACKET = re.compile(r"[)\]]?\s{0,3}\([^()\n]{2,200}\)(?=\s)")
 _BARE = re.compile(r"[^\W\d_]\.?")
 _CLOSED = re.compile(r"\.?[)\]}\"'\u201d\u2019%]{1,4}(?=\s)")
+_FEW_MORE = re.compile(r"(?:\s(?!(?:and|or|with|without|plus|is|are|in|of)\b)[a-z][a-z-]+){1,2}")
+_NUMBERED = re.compile(r"\W{0,6}(\d)\s?[.)-]?\s?\((?=([A-Z])\))")
+"""An option's number before its letter."""
 _STATED = re.compile(r"\b(?:is|choose|select|pick)\s\W{0,3}$")
 _NAMED_AS_WELL = re.compile(
     r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike))\s$"
@@ -183,6 +186,11 @@ class Options:
             value = rest
         if by_text and length > 1:
             return "" if _is_dismissed(value, end) else by_text
+        numbered = _NUMBERED.match(rest)
+        if numbered and numbered[2] in self.own:
+            rest = rest[numbered.end() :]
+            if self.letters.index(numbered[2]) != int(numbered[1]) - 1:
+                return UNCLEAR
         by_letter = self.letter_at(rest)
         if by_letter or not by_text:
             return by_letter
@@ -244,6 +252,14 @@ class Options:
         """Return the option whose text is all of `line`."""
         key = tokens(line[: self._line])
         return next((letter for own, letter in self._texts if own == key), "")
+
+    def head(self, phrase: str) -> str:
+        """Return the option that a phrase begins with and adds a word or two to, as its only one."""
+        found = self._spelt.match(phrase) if self.texts else None
+        if found is None or not _FEW_MORE.fullmatch(phrase, found.end()):
+            return ""
+        letter = self.whole(found[0])
+        return letter if self.texts_in(phrase) == {letter} else ""
 
     def texts_in(self, sentence: str) -> set[str]:
         """Return the options whose texts are in a sentence, the longest where they overlap."""

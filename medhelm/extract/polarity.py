@@ -50,9 +50,11 @@ DENIED = re.compile(
 """Words of a sentence whose mention of an option is a denial, or an account of the past."""
 
 UNTIL_PROVEN = re.compile(
-    r"\buntil\s(?:proven|shown)\s(?:otherwise|to\sthe\scontrary)\b", re.IGNORECASE
+    r"\buntil\s(?:proven|shown)\s(?:otherwise|to\sthe\scontrary)\b"
+    r"|\bthe\s(?:first|second|third|fourth|fifth|last)\s(?:statement|option|choice|answer)(?=:)",
+    re.IGNORECASE,
 )
-"""Words that only seem to doubt."""
+"""Words that only seem to doubt, or to speak of the past."""
 
 NOT_CHOSEN = re.compile(
     rf"\b(?:{_DENIALS}|{_HISTORY}|{_COMPARISONS}|{_DOUBTS})\b|n['\u2019]t\b|\?"
@@ -66,7 +68,7 @@ CHOSEN = re.compile(
     r"|indicat(?:es?|ed|ing)|points?\s+to(?:wards?)?|suspect|due|caused?|causes|explains?|accounts?"
     r"|should|recommend(?:s|ed)?|give|add|administer|start|begin|initiate|order|perform|obtain|prescribe"
     r"|next\s+step|needs?|requires?|best|appropriate|correct|right|treatment|therapy|first-line"
-    r"|first\s+line|of\s+choice|has|have|fits?|classic|characteristic|typical|must|supports?"
+    r"|first\s+line|of\s+choice|has|have|fits?|match(?:es)?|corresponds|classic|characteristic|typical|must|supports?"
     r"|confirms?|go\s+with|answer|choose|pick|select|hallmark|represents?|reflects?|proceed|injured|injury|damaged|affected|involved|responsible|lesion|suppli(?:es|ed)|innervate[sd]|leads?\s+to|results?\s+in)\b"
     rf"|{words('right')}|{words('answer')}|{words('choose')}",
     re.IGNORECASE,
@@ -151,7 +153,7 @@ OTHER_ANSWER = re.compile(
 
 RETRACTION = re.compile(
     r"(?:^|[.!?,;\n\u2014-])[\s*>_(-]{0,9}(?:(?:hmm+|oh|no|but|actually|sorry|ok|okay|well)[,.\s!-]{1,3}){0,2}"
-    r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
+    r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2013\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
     r"|my mistake|scratch that|correction\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
     r"|I stand corrected|I (?:have )?changed? my mind|I misread|strike that|no,? (?:it|that)['\u2019]?s"
     r"|sorry,|on (?:second thoughts?|reflection)|let me (?:re-?(?:check|think|consider|evaluat|assess|examin|do|visit|read|calculat|analy[sz])\w*|correct)|(?:actually|rather),? (?:it|no)\b"
@@ -160,6 +162,21 @@ RETRACTION = re.compile(
     re.IGNORECASE,
 )
 """Words by which a completion takes back what it has said."""
+
+IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
+"""The beginning of a clause in which only something speaks for a letter, not the whole."""
+CONTRAST = re.compile(
+    r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
+    re.IGNORECASE,
+)
+CONCEDED = re.compile(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
+"""The beginning of a clause that grants something against what the sentence states."""
+UNSETTLED = re.compile(
+    r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b"
+    r"|^\W*(?:[a-z]|\|)\W{0,4}(?:out|aside|alone|behind|for)\b",
+    re.IGNORECASE,
+)
+"""Words with which a sentence takes back that one option is left."""
 
 NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
 """Option texts that occur in any prose. Their mention says nothing."""

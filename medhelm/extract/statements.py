@@ -7,11 +7,23 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from medhelm.extract.emphasis import emphasised
 from medhelm.extract.language_forms import answer_is, is_right
 from medhelm.extract.languages import languages_of, words
 from medhelm.extract.listings import SHARE, ticked, without_lists
 from medhelm.extract.options import CLOSERS, CUT, LETTER, UNCLEAR, Options, without_lead
-from medhelm.extract.polarity import ASIDE, DENIED, DOUBT, NOT_CHOSEN, OTHER_ANSWER, WRONG
+from medhelm.extract.polarity import (
+    ASIDE,
+    CONCEDED,
+    CONTRAST,
+    DENIED,
+    DOUBT,
+    IN_PART,
+    NOT_CHOSEN,
+    OTHER_ANSWER,
+    UNSETTLED,
+    WRONG,
+)
 
 SHORT = 400
 """Characters of a completion that may answer without a statement."""
@@ -20,7 +32,7 @@ _MANY = 30
 _ANSWER_IS = re.compile(
     r"\b(?:answer|option|choice|label|verdict|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
     r"(?:\s+(?:to|for)\s+(?:this|the)\s+question)?"
-    r"\s{0,9}(?:(?:(?:clearly|therefore|thus|definitely|then|probably|likely|most\s+likely)\s+)?"
+    r",?\s{0,9}(?:(?:(?:clearly|therefore|thus|definitely|then|probably|likely|most\s+likely)\s+)?"
     r"(?:is|(?:would|should|must|will|has\s+to)\s+be)\b|['\u2019]s(?=\s)|[:=])\s{0,9}",
     re.IGNORECASE,
 )
@@ -30,8 +42,10 @@ _NAMED_WRONG = re.compile(
 )
 """The one statement that is wrong, which only a question that asks for it makes a reply name."""
 _MOST_IS = re.compile(
-    r"(?<!-)\b(?:most\s+\w+|best|correct|right)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}",
-    re.IGNORECASE,
+    r"(?<!-)\b(?:most\s+\w+|best|correct|right|true)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}"
+    r"|^\W*(?:most\s+(?:likely|probable|appropriate|suitable)|best|correct|final|working|leading)"
+    r"(?:\s+[\w'\u2019-]+){1,4}:\s{0,9}",
+    re.IGNORECASE | re.MULTILINE,
 )
 _CHOOSE = re.compile(
     r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
@@ -49,10 +63,10 @@ _FORCED = re.compile(
 )
 """A choice that is made as if under pressure. The condition is one of manners."""
 _LEAVES = re.compile(
-    r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|,\s+leaving"
+    r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|(?:^|[,.;\u2013\u2014]\s{1,3})leaving"
     r"|\b(?:I|we)(?:['\u2019](?:m|re)|\s+a[mr]e?)\s+left\s+with|\bnarrow(?:s|ed|ing)?\s+(?:it|this|things|the\s+choice)?\s*(?:down\s+)?to)"
     r"\s+(?:(?:us|me|you)\s+)?(?:with\s+)?(?:only\s+|just\s+)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 """Matches a statement that the others are ruled out."""
 _FAVOURS = re.compile(
@@ -62,10 +76,8 @@ _FAVOURS = re.compile(
     re.IGNORECASE,
 )
 """Matches words in favour of a letter."""
-_IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
-"""The beginning of a clause in which only something speaks for a letter, not the whole."""
 _NAMED_LAST = re.compile(
-    r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?answer|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\])\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
+    r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?(?:answer|option|choice)|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\])\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
 )
 """`answer B`, set off at the end of a sentence."""
 _ONLY_RIGHT = re.compile(
@@ -113,12 +125,6 @@ _HEADING = re.compile(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
 _NOT_OTHER = re.compile(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
 _ONLY_IF = re.compile(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
 _CONDITION = re.compile(words("condition"), re.IGNORECASE)
-_CONTRAST = re.compile(
-    r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
-    re.IGNORECASE,
-)
-_CONCEDED = re.compile(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
-"""The beginning of a clause that grants something against what the sentence states."""
 _CLAUSE = re.compile(
     r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
 )
@@ -131,22 +137,14 @@ _THEREFORE = re.compile(
     r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z])|\sit\s+is\b|\s\((?-i:[a-z ]{2,20})\)[\s.]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BOLD = re.compile(r"\*\*\(?([A-Z][.):]\)?\s{0,3}[^*\n]{1,300})\*\*")
-
-
 _NAMED_SO = re.compile(
-    r"\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\s(?:it\sis(?=[.,;:!]|\s*$)|is\sthe\s(?:true|correct|right)\sone\b)"
-    r"|(?:^\W*|(?<=[.!?]\s))(?:(?:my\s)?(?:pick|vote|best\sguess)|(?:if\s)?forced\sto\s(?:choose|pick|guess))\s?:\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)"
-    r"|\u2192\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611]",
+    r"(?:^\W*|[.!?,;:\u2013\u2014]\s|\b(?:so|option|choice|statement)\s)\(?((?-i:[A-Z]))\)?\sit\sis(?=[.,;:!]|\s*$)"
+    r"|\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\sis\sthe\s(?:true|correct|right)\sone\b"
+    r"|\b(?:choose|pick|guess|vote)\s?:\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)|\u2192\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A letter that short forms of a conclusion name."""
 _BOTTOM_LINE = re.compile(r"^\W*bottom\sline\s?:\s{0,3}", re.IGNORECASE | re.MULTILINE)
-_UNSETTLED = re.compile(
-    r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
-"""Words with which a sentence takes back that one option is left."""
 _NOT_SETTLED = (NOT_CHOSEN, DENIED)
 """The same of what alone is right, and of what is left."""
 _THEN_VERB = re.compile(r"(?:(?:option|choice|answer)\s)?([A-Z])\s(?=[a-z]{2})(?!(?:and|or)\b)")
@@ -217,10 +215,9 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
     for match in _last_ones(_THEREFORE, plain):
         if _is_meant(options, plain, match):
             yield from _if_any(match[1] if match[1] in options.own else "", match, True)
-    for match in _last_ones(_BOLD, text):
-        is_inside = text[match.start() - 1 : match.start()] not in ("", "\n")
-        if is_inside and options.is_own(match[1]) and _is_meant(options, text, match):
-            yield from _if_any(options.letter_at(match[1]), match, True)
+    for letter, match in emphasised(options, text):
+        if _is_meant(options, text, match):
+            yield from _if_any(letter, match, True)
 
 
 def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
@@ -229,8 +226,8 @@ def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
         for match in _last_ones(pattern, plain):
             before = _sentence_before(plain, match.start())
             behind = options.blanked(_sentence_behind(plain, match.end()))
-            if not _UNSETTLED.search(before) and not (
-                _UNSETTLED.search(behind) or _NOT_SETTLED[pattern is _LEAVES].search(behind)
+            if not UNSETTLED.search(before) and not (
+                UNSETTLED.search(behind) or _NOT_SETTLED[pattern is _LEAVES].search(behind)
             ):
                 reading = options.read(_line_at(options, plain, match.end()))
                 reading = reading or _name_then(options, plain, match.end())
@@ -242,7 +239,7 @@ def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
         for match in found if is_conclusion else ():
             clause = _sentence_before(plain, match.start())
             clause = _CLAUSE_END.split(clause)[-1] if pattern is _FAVOURS else clause
-            is_denied = DENIED.search(clause) or _UNSETTLED.search(clause) or _IN_PART.match(clause)
+            is_denied = DENIED.search(clause) or UNSETTLED.search(clause) or IN_PART.match(clause)
             if _is_meant(options, plain, match) and not is_denied:
                 yield from _if_any(options.known(match[1]), match, True)
 
@@ -308,8 +305,8 @@ def _sentence_before(text: str, at: int) -> str:
 
 def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
     """Return whether a sentence means what it states: not if, not others, no question."""
-    before = _CONTRAST.split(_sentence_before(text, match.start()))[-1]
-    if ASIDE.search(before) or OTHER_ANSWER.search(before) or _CONCEDED.search(before):
+    before = CONTRAST.split(_sentence_before(text, match.start()))[-1]
+    if ASIDE.search(before) or OTHER_ANSWER.search(before) or CONCEDED.search(before):
         return False
     sentence = _sentence_behind(text, match.end())
     if _QUOTED.match(sentence):
@@ -388,7 +385,9 @@ def _subject(options: Options, before: str) -> str:
     if re.search(r"\b(?:is|are|was|were)\b", subject) or "," in subject:
         subject = re.split(r"\b(?:and|but|while|whereas)\b|,", subject)[-1]
     subject = _CLAUSE.split(subject)[-1].strip(" \t,")
-    return options.letter_at(without_lead(subject)) or options.whole(subject)
+    return (
+        options.letter_at(without_lead(subject)) or options.whole(subject) or options.head(subject)
+    )
 
 
 def _named(options: Options, sentence: str) -> str:

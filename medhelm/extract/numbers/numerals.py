@@ -50,29 +50,9 @@ _PERCENT_NAME = re.compile(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", 
 _CALENDAR = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}")
 _UNIT = re.compile(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
 _NO_UNIT = frozenset(
-    [
-        "and",
-        "or",
-        "to",
-        "is",
-        "was",
-        "for",
-        "which",
-        "with",
-        "in",
-        "of",
-        "on",
-        "at",
-        "by",
-        "as",
-        "the",
-        "a",
-        "so",
-        "if",
-        "than",
-        "plus",
-        "minus",
-    ]
+    re.findall(
+        r"\w+", "and or to is was for which with in of on at by as the a so if than plus minus"
+    )
 )
 
 _MINUS_WORD = re.compile(r"\b(?:negative|minus)\s{1,3}$", re.IGNORECASE)

@@ -13,21 +13,12 @@ CLAUSE = re.compile(
     re.IGNORECASE,
 )
 SUBORDINATE = frozenset(
-    [
-        "where",
-        "because",
-        "since",
-        "if",
-        "when",
-        "compared",
-        "unless",
-        "while",
-        "whereas",
-        "although",
-        "whether",
-        "until",
+    word
+    for line in (
+        "where because since if when compared unless while whereas although whether until",
         "than",
-    ]
+    )
+    for word in line.split()
 )
 PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
 WEAK = frozenset(("of", "at", "as", "has"))
@@ -258,66 +249,14 @@ ITEM_POINTS = re.compile(
 )
 """Matches the points behind a finding (`BMI 31 (1)`)."""
 STOP = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "is",
-        "was",
-        "are",
-        "be",
-        "s",
-        "patient",
-        "patients",
-        "his",
-        "her",
-        "their",
-        "this",
-        "that",
-        "it",
-        "we",
-        "get",
-        "obtain",
-        "gives",
-        "give",
-        "so",
-        "thus",
-        "hence",
-        "therefore",
-        "then",
-        "for",
-        "and",
-        "in",
-        "to",
-        "by",
-        "our",
-        "my",
-        "value",
-        "level",
-        "calculated",
-        "computed",
-        "has",
-        "with",
-        "as",
-        "at",
-        "plugging",
-        "values",
-        "these",
-        "into",
-        "formula",
-        "equation",
-        "approximately",
-        "about",
-        "using",
-        "he",
-        "she",
-        "i",
-        "me",
-        "let",
-        "which",
-        "would",
-    ]
+    word
+    for line in (
+        "the a an of is was are be s patient patients his her their this that it we get",
+        "obtain gives give so thus hence therefore then for and in to by our my value level",
+        "calculated computed has with as at plugging values these into formula equation",
+        "approximately about using he she i me let which would",
+    )
+    for word in line.split()
 )
 GENERAL_NAMES = frozenset(
     ("score", "result", "total", "sum", "points", "number", "value", "criteria")

@@ -42,7 +42,7 @@ _REFUSED = re.compile(
     r"not sure|unclear|formula|needs? to|needed|let's|let us|we need|calculate)\b",
     re.IGNORECASE,
 )
-_SCORE = re.compile(r"\b(?:score|points)\b[^\n.]{0,12}$", re.IGNORECASE)
+_SCORE = re.compile(r"\b(?:score|points|rating)\b[^\n.]{0,12}$", re.IGNORECASE)
 _LESS_OR_MORE = re.compile(r"[<>\u2264\u2265]=?\s{0,2}(?=[\d.])")
 _UNKNOWN = re.compile(
     r"\b(?:cannot|can['\u2019]t|(?:might|may|could) be any|anything|all (?:I|we) can)\b",
