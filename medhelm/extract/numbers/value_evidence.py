@@ -121,8 +121,10 @@ def why_weak(value: T, visible: str, kind: Kind[T], *, is_share: bool = False) -
         return ""
     if all(s.is_supposed for s in own.statements) and own.evidence < 1:
         return f"no single {kind.noun} is stated"
+    is_only = len(candidates) == 1
     if is_share and not any(
-        s.fits or s.level == 3 or (s.is_asked and not s.is_computed) for s in own.statements
+        s.fits or s.level == 3 or ((s.is_asked or is_only) and not s.is_computed)
+        for s in own.statements
     ):
         return f"no {kind.noun} in percent is stated as the answer"
     is_bare = not any(s.is_asked or s.fits or s.level >= 2 for s in own.statements)
