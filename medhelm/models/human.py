@@ -49,7 +49,7 @@ class HumanModel:
         self.spec = spec
         self._answers = answers
 
-    async def acquire(self) -> None:
+    async def acquire(self, place: int = 0) -> None:
         """Need no slot."""
 
     def release(self) -> None:
