@@ -206,7 +206,18 @@ def common(study: Study) -> list[str]:
     notes += _stand_ins(study)
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
-    return notes + list(study.notes)
+    return notes + _casts(study) + list(study.notes)
+
+
+def _casts(study: Study) -> list[str]:
+    """Return who plays the roles beside the model under test: one cast in all runs of a benchmark."""
+    found: dict[str, list[str]] = {}
+    for benchmark, cells in study.cells.items():
+        cast = next(iter(cells.values())).record.spec.cast
+        if cast:
+            said = ", ".join(f"{role} {spec.name}" for role, spec in cast.items())
+            found.setdefault(said, []).append(benchmark)
+    return [f"Other roles of {', '.join(names)}: {said}." for said, names in found.items()]
 
 
 def win_rates() -> str:
