@@ -43,6 +43,8 @@ def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
         e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
     ]
     show_tables(graded, Path(jobs[0].results_dir), registry)
+    for line in trial_lines(end.endings):
+        print(line)
     _raise_worst(end, display, command)
 
 
@@ -85,6 +87,31 @@ def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> 
             )
     print(f"Runs: {results.resolve() / 'runs'}")
     print(f"Tables again: {tables_command(gradings, results)}")
+
+
+def trial_lines(endings: Sequence[Ending]) -> list[str]:
+    """Return for each run of a part of the data what all of it would cost, as the part did."""
+    from medhelm.tables.spending import cost_columns
+
+    lines = []
+    for ending in endings:
+        record = ending.record
+        if record is None or record.state == "partial" or record.instances >= ending.available:
+            continue
+        times = ending.available / record.instances
+        tokens = sum(p.usage.input_tokens + p.usage.output_tokens for p in record.parties)
+        if not tokens:
+            continue
+        usd = cost_columns([record])["total_cost_usd"]
+        paid = (
+            f"{usd * times:,.2f} USD" if isinstance(usd, float) else "a cost not known (no price)"
+        )
+        lines.append(
+            f"{record.spec.benchmark} x {record.spec.model.name}: {record.instances:,} of "
+            f"{ending.available:,} instances; all would take about {tokens * times:,.0f} tokens, "
+            f"{paid}, with judges and other roles"
+        )
+    return lines
 
 
 def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:

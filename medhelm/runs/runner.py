@@ -81,6 +81,8 @@ class Ending:
     error: MedhelmError | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     """Judges that lack verdicts on a run that has the quorum without them, and why."""
+    available: int = 0
+    """Instances of the data, of which the run has the first; 0: they were not counted now."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,18 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     if broken and (record is None or record.state == "partial"):
         error = error or _all_broken(broken)
     sweep.progress.ended(run, record, error)
-    return Ending(run, record, error, _missing_judges(record, broken))
+    return Ending(run, record, error, _missing_judges(record, broken), _available(run, sweep))
+
+
+def _available(run: Run, sweep: Sweep) -> int:
+    """Return how many instances the data has; 0 where they were not counted."""
+    made = sweep.selections.get(_selection_key(run))
+    is_counted = made is not None and made.done() and not made.cancelled() and not made.exception()
+    return made.result().available if made is not None and is_counted else 0
+
+
+def _selection_key(run: Run) -> tuple[int, int, int | None]:
+    return id(run.dataset), run.spec.seed, run.spec.max_instances
 
 
 def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
@@ -341,7 +354,7 @@ def read_finished(run: Run) -> RunRecord | None:
 
 async def _selection(run: Run, sweep: Sweep) -> Selection:
     """Return the selection, made once for all models that are asked the same instances."""
-    key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
+    key = _selection_key(run)
     is_first = key not in sweep.selections
     if is_first:
         made = asyncio.to_thread(select, run.dataset, run.spec)

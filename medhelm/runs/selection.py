@@ -25,6 +25,8 @@ class Selection:
     """Selects the instances that a run asks."""
 
     instances: int
+    available: int
+    """Instances of the data, of which these are the first."""
     cut: int | None
     """Instances whose `order_key` is at most this; None: all."""
     parts: tuple[int, ...]
@@ -58,24 +60,28 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
             f"{spec.benchmark}: {len(repeated)} instance id(s) stand more than once in the data, "
             f"the first is {repeated[0]!r}; ids must be unique"
         )
-    wanted = min(spec.max_instances or len(ordered), len(ordered))
+    available = len(ordered)
+    wanted = min(spec.max_instances or available, available)
     cut = ordered[wanted - 1] if wanted < len(ordered) else None
     if dataset.change is not None:  # of those that are asked as they are, so that there are pairs
-        ordered = _changed(dataset, spec, ordered[wanted - 1])
+        ordered, available = _changed(dataset, spec, ordered[wanted - 1])
         wanted = len(ordered)
     size = max(_PART, -(-wanted // _PARTS))
     ends = [*range(size - 1, wanted - 1, size), wanted - 1]
     parts = tuple(ordered[end] for end in ends)
-    return Selection(wanted, cut, parts, dict(made), copies_note(copies))
+    return Selection(wanted, available, cut, parts, dict(made), copies_note(copies))
 
 
-def _changed(dataset: Dataset, spec: RunSpec, last: int) -> array[int]:
-    """Return the sorted order keys, up to the last, of the instances that a form can be made of."""
-    keys = (order_key(spec.seed, one.id) for one in dataset.instances())
+def _changed(dataset: Dataset, spec: RunSpec, last: int) -> tuple[array[int], int]:
+    """Return the sorted order keys, up to the last, of the instances that a form can be made of.
+
+    And the number of such instances in all the data.
+    """
+    keys = array("Q", (order_key(spec.seed, one.id) for one in dataset.instances()))
     found = array("Q", sorted(key for key in keys if key <= last))
     if not found:
         raise DataError(
             f"{spec.benchmark}: none of the {spec.max_instances} questions can be asked in the "
             f"variant {spec.variant}; raise max_instances"
         )
-    return found
+    return found, len(keys)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from medhelm import ModelSpec, evaluate
+from medhelm.cli import run_command
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
@@ -202,3 +203,26 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     result = record(tmp_path).results[0]
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
+
+
+def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+    with serve_in_thread(by_body=reply) as server:
+        given = [f"{key}=openai/{name}" for key, name in roles.items()]
+        given += [f"{key}.base_url={server.base_url}" for key in roles]
+        given += [f"{key}.price={{input: 2, output: 8, date: '2026-01-01'}}" for key in roles]
+        given += ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", "jury=offline"]
+        assert run_command(["run", *given, f"results_dir={tmp_path}", "max_instances=1"]) == 0
+    said = capsys.readouterr().out
+    assert "Other roles of stage: patient openai/patient, controller openai/controller." in said
+    parties = record(tmp_path).parties
+    sent = sum(p.usage.input_tokens for p in parties), sum(p.usage.output_tokens for p in parties)
+    usd = 4 * (2 * sent[0] + 8 * sent[1]) / 1e6
+    assert (
+        f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
+        in said
+    )
+    assert f" tokens, {usd:,.2f} USD, with judges and other roles" in said
