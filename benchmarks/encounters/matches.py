@@ -1,4 +1,4 @@
-"""Whether a text asks for something, by its words: how rules play roles and fidelity is checked."""
+"""Recognise by its words that a text asks for something: for roles played by rule, and for fidelity."""
 
 from __future__ import annotations
 

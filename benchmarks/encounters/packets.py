@@ -51,7 +51,7 @@ class Fact(
 class Result(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What an action of the clinician brings about: it is not shown before that is ordered."""
+    """Holds the result of an action. It is not shown before that is ordered."""
 
     asked_by: _Words
     text: _Text
@@ -89,7 +89,7 @@ class PatientPacket(
 class ControllerPacket(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What the surroundings hold: findings, results, staff, and how the case goes on."""
+    """Holds the material of the surroundings: findings, results, staff, and how the case goes on."""
 
     text: _Text
     states: tuple[State, ...] = ()
@@ -101,7 +101,7 @@ class ControllerPacket(
 class Deed(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What fulfils an item, so that a rule can do it and tell it."""
+    """Describes a deed that fulfils an item, so that a rule can do it and recognise it."""
 
     channel: Channel
     wordings: _Words

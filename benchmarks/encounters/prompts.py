@@ -30,7 +30,7 @@ from medhelm_benchmarks.encounters.views import (
 )
 
 Form = Literal["json", "markers"]
-"""How the clinician replies: by one JSON object, or in plain text with marker lines."""
+"""The form of the clinician's replies: one JSON object, or in plain text with marker lines."""
 
 DIAGNOSIS = (
     "Your task is to find the diagnosis. When you have it, give it as the only action of a turn, in the "

@@ -106,7 +106,7 @@ class Course:
     heard: Heard | None = None
     """Came of the clinician's last turn."""
     talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """What was said since the surroundings were last asked."""
+    """The talk since the surroundings were last asked."""
     told_facts: int = 0
     """The last state whose facts the patient's side was given."""
     turns: list[Turn] = field(default_factory=list)

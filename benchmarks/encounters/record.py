@@ -1,4 +1,4 @@
-"""What an encounter became: the end state of its episode, turn by turn."""
+"""The end state of an encounter: that of its episode, turn by turn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDINGS = (
     PATIENT_FAILED,
     CONTROLLER_FAILED,
 )
-"""How an encounter ends. The last two are failures of the simulation."""
+"""The endings of an encounter. The last two are failures of the simulation."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,7 +36,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actions: tuple[str, ...] = ()
     eos: bool = False
     heard: tuple[str, ...] = ()
-    """What the patient's side said, a line each; a companion's begins with `Title: `."""
+    """The lines of the patient's side; a companion's begins with `Title: `."""
     feedback: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     """New events; natural changes of a state that begins are the last ones."""

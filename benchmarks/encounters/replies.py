@@ -21,7 +21,7 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
 
 
 class ClinicianReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the clinician says and does in a turn."""
+    """Holds the words and actions of the clinician in a turn."""
 
     speak: str
     actions: list[str]
@@ -29,14 +29,14 @@ class ClinicianReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PatientReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the patient's side says."""
+    """Holds the words of the patient's side."""
 
     speak: list[str]
     actors_present: dict[str, str]
 
 
 class Assessment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the controller makes of one action; never shown to the clinician."""
+    """Holds the controller's assessment of one action; never shown to the clinician."""
 
     raw: str
     interpreted_action: str
@@ -45,7 +45,7 @@ class Assessment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ControllerReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the surroundings answer, and where the controller believes the encounter to be."""
+    """Holds the answer of the surroundings, and the controller's claim of where the encounter is."""
 
     feedback: list[str]
     events: list[str]

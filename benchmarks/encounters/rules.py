@@ -194,7 +194,7 @@ def _results(states: Sequence[Mapping[str, Any]], action: str) -> list[str]:
 
 
 Move = tuple[str, list[str]]
-"""What a clinician says and does in a state."""
+"""The words and actions of a clinician in a state."""
 
 
 def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> str:

@@ -1,4 +1,4 @@
-"""What each role is shown: the barrier is a type, and prompts are written from these alone.
+"""Views of the roles: the barrier is a type, and prompts are written from these alone.
 
 role        sees                                           does not see
 clinician   its packet, replies to it                      all other packets, where the states are
@@ -21,7 +21,7 @@ from medhelm_benchmarks.encounters.states import Place
 
 @dataclass(frozen=True)
 class Heard:
-    """What reaches the clinician of one turn: the answers to its words and to its actions."""
+    """Holds the part of a turn that reaches the clinician: the answers to its words and to its actions."""
 
     said: tuple[str, ...]
     """By the patient's side."""
@@ -43,12 +43,12 @@ class ClinicianView:
 
 @dataclass(frozen=True)
 class Said:
-    """What reaches the patient's side of a turn."""
+    """Holds the part of a turn that reaches the patient's side."""
 
     words: str
     """Of the clinician."""
     facts: tuple[Fact, ...] = ()
-    """What is so from now on, by a state that has begun since the last time."""
+    """Facts from now on, of a state that has begun since the last time."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class PatientView:
 
 @dataclass(frozen=True)
 class Order:
-    """What the controller is given of a turn."""
+    """Holds the part of a turn that the controller is given."""
 
     talk: tuple[tuple[str, tuple[str, ...]], ...]
-    """What was said, and the answers, since it was last asked."""
+    """The talk since it was last asked: words, and the answers."""
     actions: tuple[str, ...]
     eos: bool
     place: Place

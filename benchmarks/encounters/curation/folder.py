@@ -68,7 +68,7 @@ class CurationSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How an article ended, as the log and `ends.jsonl` have it."""
+    """Holds the end of an article, as the log and `ends.jsonl` have it."""
 
     case: str
     status: str
@@ -81,7 +81,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class CurationEnd:
-    """How a curation ended."""
+    """Holds the end of a curation."""
 
     folder: Path
     ends: tuple[Ended, ...]
@@ -95,7 +95,7 @@ class CurationEnd:
 
 @dataclass(frozen=True)
 class _Work:
-    """What all articles share."""
+    """Holds the state that all articles share."""
 
     curation: Curation
     folder: Path

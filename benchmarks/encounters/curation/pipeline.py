@@ -86,7 +86,7 @@ class Curated:
 
 @dataclass(frozen=True)
 class ScenarioEnd:
-    """How one scenario ended."""
+    """Holds the end of one scenario."""
 
     name: str
     status: Literal["made", "not ready", "discarded"]
@@ -96,7 +96,7 @@ class ScenarioEnd:
 
 @dataclass(frozen=True)
 class ArticleEnd:
-    """How an article ended."""
+    """Holds the end of an article."""
 
     case: str
     status: Status

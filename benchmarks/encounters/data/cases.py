@@ -29,7 +29,7 @@ from medhelm_benchmarks.encounters.packets import (
 )
 
 CASES, RUBRICS, SUBSET = "cases", "rubrics.jsonl", "subset.json"
-"""What lies in the folder of a benchmark of cases: a folder, and two files."""
+"""Names in the folder of a benchmark of cases: a folder, and two files."""
 
 
 def read_rows(paths: Sequence[Path], split: str) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What raters rate: cases as they were constructed, encounters as they ran, each under a blind name."""
+"""Units that raters rate: cases as they were constructed, encounters as they ran, each under a blind name."""
 
 from __future__ import annotations
 

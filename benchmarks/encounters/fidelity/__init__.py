@@ -1,1 +1,1 @@
-"""How true patient and surroundings are to their packets: by rules, by a judge, and what follows."""
+"""Measures how true patient and surroundings are to their packets, by rules and by a judge."""

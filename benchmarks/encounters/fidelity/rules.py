@@ -1,7 +1,7 @@
-"""Faults that can be told by rule: text overlap, titles of speakers, numbers, words of another world.
+"""Find faults by rule: text overlap, titles of speakers, numbers, words of another world.
 
 Where a packet has a structured part (facts, results), what was asked for is known, and a leak is what
-was shown without it. Of a packet of text alone, only items of the rubric can be told to leak.
+was shown without it. Of a packet of text alone, leaks are found of items of the rubric alone.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
 
 
 def is_verbatim(line: Line, packets: Packets) -> bool:
-    """Return whether a line stands in its role's packet, word by word: the source's own wording."""
+    """Return whether a line is in its role's packet, word by word: the source's own wording."""
     packet = packets.patient.text if line.role == "patient" else packets.controller.text
     text = folded(line.text)
     return len(text.split()) > 3 and f" {text} " in f" {folded(packet)} "

@@ -97,7 +97,7 @@ def _checked(episode: Episode) -> Checked:
 
 @dataclass
 class Judging:
-    """What the judging of several runs shares, and what became of it."""
+    """Holds the state that the judging of several runs shares, and its results."""
 
     judge: ModelSpec
     pool: ModelPool

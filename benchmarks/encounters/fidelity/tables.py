@@ -41,7 +41,7 @@ class Scored:
 
     @property
     def cast(self) -> str:
-        """Who plays patient and surroundings."""
+        """Return the models of patient and surroundings."""
         return " + ".join(self.checked.model(role) for role in _ROLES)
 
 

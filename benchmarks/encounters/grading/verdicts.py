@@ -25,18 +25,18 @@ Fault = Literal[
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one evaluator says of one item."""
+    """Holds the verdict of one evaluator on one item."""
 
     met: bool | None = None
     """None: no valid verdict."""
     turns: tuple[int, ...] = ()
     """The turns that show it."""
     fault: str = ""
-    """Why there is no verdict; or `no evidence`: met by the evaluator's word alone, which counts as not."""
+    """The reason for no verdict; or `no evidence`: met by the evaluator's word alone, which counts as not."""
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one evaluator says of all items of a rubric, in its order."""
+    """Holds the verdicts of one evaluator on all items of a rubric, in its order."""
 
     items: tuple[Verdict, ...] = ()
     extra: int = 0
@@ -49,12 +49,12 @@ NO_EVIDENCE = "no evidence"
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply says of the items of one batch."""
+    """Holds the verdicts of a reply on the items of one batch."""
 
     items: tuple[Verdict, ...]
     extra: int
     faults: tuple[str, ...]
-    """What is wrong with it, in words for its writer."""
+    """The faults of the reply, in words for its writer."""
 
 
 def read_batch(text: str, items: Sequence[RubricItem], turns: int) -> Batch:
