@@ -381,7 +381,7 @@ def _files() -> list[Path]:
 
 def check_generated() -> Iterator[str]:
     """Yield generated pages that are out of date."""
-    scripts: dict[str, list[str]] = {"benchmarks_page.py": []}
+    scripts: dict[str, list[str]] = {"benchmarks_page.py": [], "others_page.py": []}
     if os.environ.get("MEDHELM_DATA_DIR"):
         scripts["results_table.py"] = []
     if PUBLISHED.is_dir():
