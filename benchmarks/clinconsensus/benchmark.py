@@ -44,6 +44,7 @@ CLINCONSENSUS = Benchmark(
     prompt=Prompt(name="case", version="1", text="{context}\n\n{question}"),
     answer="text",
     metrics=list(_METRICS),
+    jury="criteria_2026_11",
     max_output_tokens=4096,
     reasoning_output_tokens=16_384,
     expected_instances={"low": 900, "medium": 800, "high": 800},
@@ -66,6 +67,7 @@ OWN = replace(
         files=(SourceFile(name="cases.jsonl"),), source="cases of one's own; never published"
     ),
     row_findings=case_findings,
+    jury="",  # whoever judges has to be local
     data_class="private",
     redistributable=False,
     expected_instances={},

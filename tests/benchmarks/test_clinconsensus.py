@@ -92,9 +92,10 @@ def test_table_6_as_far_as_it_can_be_checked() -> None:
 
 def test_the_calibration() -> None:
     # 285 cases with 2,904 hits, median 9, quartiles 6 and 14: one of many such samples
-    hits = [6] * 72 + [9] * 71 + [14] * 71 + [14] * 71
+    hits = [4] * 70 + [6] * 4 + [8] * 68 + [9] * 3 + [12] * 66 + [14] * 4 + [17] * 70
     found = calibrate(_with_total(hits, 2904))
     assert (found.cases, found.hits, found.k) == (285, 2904, 10)
+    assert (found.low, found.median, found.high) == (6, 9, 14)
     assert found.mean == pytest.approx(10.19, abs=0.005)
     assert found.rate == pytest.approx(0.3396, abs=0.0001)
     assert calibrate([10, 11]).k == 11  # a mean of 10.5 goes up
@@ -104,10 +105,10 @@ def test_the_calibration() -> None:
 
 
 def _with_total(hits: list[int], total: int) -> list[int]:
-    """Change hits one by one until they have this sum."""
-    found, at = list(hits), 0
+    """Change hits of the uppermost quarter one by one until all have this sum."""
+    found, at = sorted(hits), 0
     while (gap := total - sum(found)) != 0:
-        found[at % len(found)] += 1 if gap > 0 else -1
+        found[-1 - at % 70] += 1 if gap > 0 else -1
         at += 1
     return found
 
