@@ -25,7 +25,7 @@ from medhelm.config import Job
 from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError
 from medhelm.files.durable import lock_file, make_private, why
 from medhelm.models.identity import endpoint_of
-from medhelm.models.limits import CEILING
+from medhelm.models.pacing.limits import CEILING
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, plan_runs
 from medhelm.store.records import read_plan

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from medhelm.extract.language_forms import with_english_yes
 from medhelm.extract.languages import with_latin_letters
+from medhelm.extract.late import late
 from medhelm.extract.listings import SHARE, begins_list, without_lists, without_others
 from medhelm.extract.marks import Mark, all_marks, own_text, unify
 from medhelm.extract.options import CLOSERS, CUT, UNCLEAR, Options, options_of, without_lead
@@ -28,51 +29,51 @@ from medhelm.extract.statements import SENTENCE_END, SHORT, Statement, statement
 
 _HEAD, _TAIL = 2_000, 14_000
 """Characters at both ends of a long completion in which statements are looked for."""
-_MENTION = re.compile(
+_MENTION = late(
     r"\(([A-Z])\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?([A-Z])(?![\w'\u2019-])|\*\*([A-Z])\*\*"
 )
 
-_ASIDE_END = re.compile(r",\s(?:while|whereas|unlike)\b")
+_ASIDE_END = late(r",\s(?:while|whereas|unlike)\b")
 """Matches the words at which a sentence leaves its own statement."""
-_REST_OF_FEW = re.compile(r"(?:\s(?!(?:and|or|is|are|to|of|in|per|with)\b)[a-z][a-z-]+){1,3}")
+_REST_OF_FEW = late(r"(?:\s(?!(?:and|or|is|are|to|of|in|per|with)\b)[a-z][a-z-]+){1,3}")
 """Matches the words that a short text adds to the option that it begins with."""
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = late(
     r"(?:^\W*(?!(?i:see|compare|cf|consider|refer|note|like|as|per|unlike|first|next|take|look|start\w*)\b)"
     r"[^\W\d_][\w'\u2019-]*(?:\s[\w'\u2019-]+){0,3}|\b(?i:this|it|that)(?:['\u2019]s|\sis)\s[^,:;()]{1,80})"
     r"\s{0,2}\((?:[Oo]ption\s|[Cc]hoice\s)?[A-Z]\)\W*$"
 )
 """A few words, or what it is, and the letter in brackets."""
-_SO_IT_IS = re.compile(
+_SO_IT_IS = late(
     r"(?:\b(?:so|therefore|thus|hence|consequently|accordingly)\b|[:\u2014]),?\s"
     r"(?:it|this|that|he|she|the\s(?:answer|diagnosis|patient|drug))(?:['\u2019]s|\s(?:is|has|needs|must\sbe|has\sto\sbe))\s"
     r"(?:(?:a|an|the|almost|certainly|most|likely|probably|clearly)\s){0,3}\s?\|",
     re.IGNORECASE,
 )
-_IS_OPTION = re.compile(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNORECASE)
+_IS_OPTION = late(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNORECASE)
 """Matches a sentence that asks for the option with which it ends."""
-_ONE_LETTER = re.compile(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
-_CHANGED = re.compile(
+_ONE_LETTER = late(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
+_CHANGED = late(
     r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?answer\sto|(?:stay|stick|remain)\swith)\s"
     r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$)"
 )
 """Words that settle what a completion has wavered about."""
-_AGAIN = re.compile(
+_AGAIN = late(
     r"(?:[.!?\u2013\u2014]\s|\n)\W*(?:(?:so|thus|therefore|hence|then),?\s)?(?:the|my)\sanswer\s(?:is|must\sbe|should\sbe)"
     r"(?:\s(?:therefore|thus|then|actually))?\s(?=\W{0,3}(?:option\s)?(?-i:[A-Z])\W{0,4}$)",
     re.IGNORECASE,
 )
 """The answer in a whole sentence at the end, behind one that was withdrawn in its own sentence."""
 _IN_MIDST = ",;-\u2013\u2014"
-_LED = re.compile(
+_LED = late(
     r"\W{0,4}([B-Z])\W{0,4}?(?:\s[-\u2013\u2014]|[,:])?\s((?:(?:because|given)\b|(?:he|she|they|his|her|their)\s"
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
 )
 """A letter, but not the first, which may begin a walk through all, and a whole clause of reasons."""
-_TEXT_KEY = re.compile(
+_TEXT_KEY = late(
     r"[\"'](?:\w{1,12}_)?text[\"']\s{0,3}:\s{0,3}[\"']([^\"'\n]{1,300})[\"']", re.IGNORECASE
 )
 """The text of what a JSON object answers, beside its letter."""
-_BUT = re.compile(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
+_BUT = late(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
 """Matches a withdrawal of a mere mention. A statement outlives it."""
 
 

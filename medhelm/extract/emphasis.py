@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from medhelm.extract.late import late
 from medhelm.extract.options import Options
 from medhelm.extract.polarity import DENIED, NOT_CHOSEN, OTHER_ANSWER
 
-_LETTERED = re.compile(r"\*\*\(?([A-Z][.):,]\)?\s{0,3}[^*\n]{1,300})\*\*")
-_ORDER = re.compile(
+_LETTERED = late(r"\*\*\(?([A-Z][.):,]\)?\s{0,3}[^*\n]{1,300})\*\*")
+_ORDER = late(
     r"\*\*((?:add|give|start|begin|initiate|order|perform|obtain|administer|prescribe|request|insert)"
     r"\s(?:(?:an?|the|oral|iv|intravenous)\s){0,2}([^*\n]{2,300}))\*\*",
     re.IGNORECASE,
 )
-_RATING = re.compile(r"[-+\u2212]?\d")
-_SENTENCE_END = re.compile(r"[.;!]\s|\n")
-_AT_END = re.compile(
+_RATING = late(r"[-+\u2212]?\d")
+_SENTENCE_END = late(r"[.;!]\s|\n")
+_AT_END = late(
     r"(?:[:=\u2013\u2014\u2192]|\s-|\b(?:is|so|hence|therefore|thus),?)\s{0,3}\*\*([^*\n]{1,300})\*\*[.!]?\s*$",
     re.IGNORECASE,
 )

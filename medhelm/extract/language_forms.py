@@ -7,6 +7,7 @@ from functools import cache
 from string import ascii_uppercase
 
 from medhelm.extract.languages import LANGUAGES, any_of
+from medhelm.extract.late import late
 
 _NEVER = r"(?!)"
 
@@ -25,7 +26,7 @@ def answer_is(language: str) -> re.Pattern[str]:
     tail = any_of(spoken.tail) if spoken.tail else _NEVER
     right = any_of(spoken.right) if spoken.right else _NEVER
     choose = any_of(spoken.choose) if spoken.choose else _NEVER
-    return re.compile(
+    return late(
         rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}[ \t]{{0,3}}"
         rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"
         rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail})|(?=[ \t]\(?(?-i:[A-Z])\)?[.!]{{0,1}}\s{{0,9}}$))"
@@ -44,7 +45,7 @@ def is_right(language: str) -> re.Pattern[str]:
     tail = any_of(spoken.tail) if spoken.tail else _NEVER
     articles = {word.upper() for word in spoken.article if len(word) == 1}
     letters = "".join(letter for letter in ascii_uppercase if letter not in articles)
-    return re.compile(
+    return late(
         rf"(?:{is_}[ \t]{{0,3}})(?:{article}[ \t]{{0,3}})?"
         rf"(?:{right}[ \t]{{0,3}}{answer}|{answer}[ \t]{{0,3}}{right}|{right}|{answer})"
         rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}",
@@ -55,7 +56,7 @@ def is_right(language: str) -> re.Pattern[str]:
 _YES = ("ja", "oui", "s\u00ed", "s\u00ec", "sim", "tak", "affirmative", "yes")
 _NO = ("nein", "non", "nee", "n\u00e3o", "nie", "negative", "no")
 _SIGNS = " \t\n\"'*_#>-("
-_SAID = re.compile(
+_SAID = late(
     rf"(?P<lead>^\W{{0,6}}|\banswer\s(?:must|is|should|would)\s(?:therefore\s|then\s)?(?:be\s)?|:\s(?=(?i:affirmative|negative)\.(?:\s[A-Z]|\s*$))"
     r"|(?:(?<=[.!?]\s)|^)(?:so|thus|hence|therefore|overall),?\s)"
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?:{'|'.join(_NO)}))(?=[,.;:!]|\s*$)",

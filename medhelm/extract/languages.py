@@ -14,6 +14,8 @@ from importlib import resources
 import msgspec
 import yaml
 
+from medhelm.extract.late import late
+
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Holds one language's words for an answer, and the little words around it."""
@@ -49,7 +51,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, wh
 LANGUAGES = _read()
 
 _ETHIOPIC = dict(zip("\u1200\u1208\u1210\u1218\u1220", "ABCDE", strict=True))
-_ETHIOPIC_LETTER = re.compile(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")
+_ETHIOPIC_LETTER = late(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")
 """Matches the letters by which options are numbered in Amharic, where one is a word of its own."""
 
 
@@ -58,7 +60,7 @@ def with_latin_letters(text: str) -> str:
     return _ETHIOPIC_LETTER.sub(lambda match: _ETHIOPIC[match[0]], text)
 
 
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = late("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts without spaces around words, or with endings joined to them."""
 
 

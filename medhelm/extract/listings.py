@@ -7,6 +7,7 @@ import string
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
+from medhelm.extract.late import late
 from medhelm.extract.marks import unify
 from medhelm.extract.options import CUT, MARKERS, Options
 
@@ -17,32 +18,32 @@ _FAR = 1000
 _NEAR = 12
 """Characters in which a list begins."""
 _SET_OFF = string.punctuation + string.whitespace
-_GAP = re.compile(
+_GAP = late(
     r"[\W_]{0,12}(?:(?:option|choice|letter)[\W_]{1,3})?(?:[a-z0-9]{1,2}(?![a-z0-9])[\W_]{0,8})?"
     r"|\W{1,3}(?:or|and)\W{1,3}",
     re.IGNORECASE,
 )
 """Matches the text between two items."""
 _BULLETS = " \t-*_>|#.(['\"\u2022"
-_APART = re.compile(r"\n\n|^\.[ \t]{1,3}(?![A-Z][.):])")
-_OPENER = re.compile(r"(?:(?:\b[Oo]ption |\b[Cc]hoice )?\b[A-Za-z0-9][\W_]{1,6}|[\"'(\[*]{1,4})$")
-_ITEM_END = re.compile(r"[.;!?](?=\s|$)")
-SHARE = re.compile(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
+_APART = late(r"\n\n|^\.[ \t]{1,3}(?![A-Z][.):])")
+_OPENER = late(r"(?:(?:\b[Oo]ption |\b[Cc]hoice )?\b[A-Za-z0-9][\W_]{1,6}|[\"'(\[*]{1,4})$")
+_ITEM_END = late(r"[.;!?](?=\s|$)")
+SHARE = late(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
 """A probability behind a letter."""
 
-_TICK = re.compile("[\u2705\u2713\u2714\u2611]")
-_YES = re.compile(r"[\s:\u2013\u2014(-]\s?(?:yes|true|correct)\W{0,4}$", re.IGNORECASE)
-_OTHERS = re.compile(
+_TICK = late("[\u2705\u2713\u2714\u2611]")
+_YES = late(r"[\s:\u2013\u2014(-]\s?(?:yes|true|correct)\W{0,4}$", re.IGNORECASE)
+_OTHERS = late(
     r"^[^\w\n]{0,9}(?:why\s(?:not|(?:the\s)?others?)|(?:the\s)?(?:others?|remaining|incorrect|wrong|rejected)"
     r"(?:\s(?:options|choices|answers|ones))?)\b[^\n]{0,60}(?:\n[^\w\n]{0,9}(?:\(?[A-Z][.):][^\n]{0,500})?)+",
     re.IGNORECASE | re.MULTILINE,
 )
 """A heading of the other options, with the list below it."""
-_REJECTED = re.compile(
+_REJECTED = late(
     r"(?:(?<=\b[A-Z]\s)|(?<=\b[A-Z][.)*]\s))\((?:[A-Z]\s?[:=\u2013-]\s?[^();\n%]{1,80}[;,]\s?){1,6}[A-Z]\s?[:=\u2013-]\s?[^();\n%]{1,80}\)"
 )
 """A list of other options in brackets behind the answer."""
-_TICKED = re.compile(r"^[ \t|*-]{0,6}\(?([A-Z])(?=[).: |])[^\n]{0,300}", re.MULTILINE)
+_TICKED = late(r"^[ \t|*-]{0,6}\(?([A-Z])(?=[).: |])[^\n]{0,300}", re.MULTILINE)
 
 Span = tuple[int, int]
 

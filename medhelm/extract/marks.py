@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from medhelm.extract.languages import languages_of, words
+from medhelm.extract.late import late
 from medhelm.extract.reading import Reading
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
+_INVISIBLE = late("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
 _ANGLES = dict(zip(map(ord, "\u27e8\u27e9\u2329\u232a\u3008\u3009"), "<><><>", strict=True))
-_LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-_STRUCK = re.compile(r"~~[^~\n]{1,500}~~|<(del|strike)>[^<]{0,500}</\1>", re.IGNORECASE)
+_LINE_END = late("\r\n|[\r\v\f\x85\u2028\u2029]")
+_STRUCK = late(r"~~[^~\n]{1,500}~~|<(del|strike)>[^<]{0,500}</\1>", re.IGNORECASE)
 
-_THINKING = re.compile(
+_THINKING = late(
     # most makers; Mistral; Kimi; gpt-oss, whose channels but the last are thoughts; Cohere;
     # MedGemma; Gemma; Sky-T1 and its kin. The group is what opens a thought.
     r"(<(?:[a-z]{1,8}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>"
@@ -28,7 +29,7 @@ _THINKING = re.compile(
     re.IGNORECASE,
 )
 _THINKING_FIRST = tuple(
-    (re.compile(start), re.compile(end, re.MULTILINE))
+    (late(start), late(end, re.MULTILINE))
     for start, end in (
         # HuatuoGPT-o1; Granite; gpt-oss with its special tokens left out
         (
@@ -41,25 +42,25 @@ _THINKING_FIRST = tuple(
 )
 """Forms of which a completion of thoughts begins with one, and ends them with the other."""
 
-_TEMPLATE = re.compile(
+_TEMPLATE = late(
     r"<\|(?:im_(?:start|end|sep)|eot_id|eom_id|end_of_text|endoftext|start_header_id|end_header_id"
     r"|begin_of_text|end_of_solution|begin_of_solution|begin_of_sentence|end_of_sentence|end|start"
     r"|return|call|user|assistant|system|eot|eos|(?:START|END)_(?:OF_TURN_TOKEN|RESPONSE))\|>"
     r"|</s>|<s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<eos>|<bos>|<turn\|>|<\|turn>"
     r"|<\uff5c[A-Za-z\u2581]{1,30}\uff5c>"
 )
-_RUN_ON = re.compile(
+_RUN_ON = late(
     r"^[ \t>*_#\[(-]{0,12}(?:(?:(?:new|next|another|follow-?up|sample)[ \t])?"
     r"(?:(?:question|q|example|problem|exercise|case)[ \t]?#?\d{1,4}|question|q|instructions?)"
     r"|patient(?:['\u2019]s)?[ \t]note|clinical[ \t]vignette|user|human)"
     r"(?:[*_\])]{0,3}[ \t]?(?::|(?<!\bq)\.)(?!\w)|(?:(?<=\w\w)|(?<=\d))[*_\])]{0,3}[ \t]{0,9}$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ROLE = re.compile(r"(?:assistant|model)[ \t]{0,3}(?::|\n)\s*", re.IGNORECASE)
+_ROLE = late(r"(?:assistant|model)[ \t]{0,3}(?::|\n)\s*", re.IGNORECASE)
 
 # Spaces are counted up to a bound: two unbounded runs side by side would be quadratic.
 _SIDE = rf"(?:{words('right')}|{words('article')}|{words('option')})"
-_LINE = re.compile(
+_LINE = late(
     r"^[ \t>*_#`|-]{0,16}(?:(?:so|thus|therefore|hence)[ \t,]{1,3})?"
     r"(?:(?:the|my|our|your|correct|best|right|final|selected|chosen|overall)[ \t]{1,9}){0,3}"
     r"(?:"
@@ -69,34 +70,34 @@ _LINE = re.compile(
     r")[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
-_OTHER_LINE = re.compile(
+_OTHER_LINE = late(
     rf"^[ \t>*_#`|-]{{0,16}}(?:{_SIDE}[ \t]{{0,3}}){{0,3}}"
     rf"(?:{words('answer')}|{words('option')}[ \t]{{0,3}}{words('right')})"
     rf"(?:[ \t]{{0,3}}{_SIDE}){{0,2}}[ \t]{{0,3}}[*_`]{{0,3}}[ \t]{{0,3}}"
     r"(?:[:=\uff1a\u1361\u1366]|[\u2013\u2014]|-(?=[ \t]))[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
-_PHRASE = re.compile(
+_PHRASE = late(
     r"\b(?:final|ultimate)[ \t]{1,9}(?:answer|choice|result|score|value|selection|decision|list|codes|labels)"
     r"(?:[ \t]{1,9}(?:choice|option))?"
     r"[ \t]{0,9}[*_`]{0,3}[ \t]{0,9}(?:[:=\uff1a]|is\b(?![ \t]{1,9}not\b)[ \t]{0,9}:?)[ \t*_`]{0,16}",
     re.IGNORECASE,
 )
-_KEY = re.compile(
+_KEY = late(
     r"""["'](?=[^"'\n]{1,80}["'][ \t]{0,9}:)(?:(?:final|correct|selected|best|chosen|predicted|my)[_ ]?)?"""
     r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result|label|verdict"""
     rf"""|solution|{words("answer")})"""
     r"""(?:[_ ]?(?:letter|choice|option|label))?["'][ \t]{0,9}:\s{0,9}""",
     re.IGNORECASE,
 )
-_TAG = re.compile(
+_TAG = late(
     r"<(?:(?:final|correct|my|selected|best)[_ ]?)?"
     r"(?:answer|option|choice|prediction|letter|final|solution)>",
     re.IGNORECASE,
 )
-_DOUBLE = re.compile(r"\[\[(?=[A-Za-z0-9.]{1,12}\]\])")
-_BOX = re.compile(r"\\f?boxed[ \t]{0,9}\{")
-TOKEN = re.compile(
+_DOUBLE = late(r"\[\[(?=[A-Za-z0-9.]{1,12}\]\])")
+_BOX = late(r"\\f?boxed[ \t]{0,9}\{")
+TOKEN = late(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+|[<>\u2264\u2265+]"
     r"|(?<![\w)])[-\u2212](?=\d)|(?<=\()[-\u2212](?=\))|(?<=\w)[-\u2212](?=[\s.,;)]|$)"
 )

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 
 from medhelm.extract.languages import LANGUAGES, any_of, words
+from medhelm.extract.late import late
 from medhelm.extract.marks import TOKEN, fold, tokens, unify, without_invisible
 from medhelm.extract.polarity import DISMISSED, DISOWNED, NO_EVIDENCE, NOT_CHOSEN
 
@@ -26,7 +27,7 @@ _MANY = 50
 CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|\u300d\u3011"
 _NOT_LATIN = r"(?=[^\x00-\u024f\u2000-\u2bff\ue000])"
 _ARTICLES = any_of({a for spoken in LANGUAGES.values() for a in spoken.article if len(a) > 1})
-_LEAD = re.compile(
+_LEAD = late(
     r"(?:[\s\"'\u201c\u201d\u2018\u2019({\[<$:=>*_#`|\u300c\u3010]+|\\[(\[]|-+(?!\d)"
     rf"|\\(?:text|textbf|mathrm|mathbf|f?boxed)\s{{0,9}}\{{|(?-i:[ao])\s(?=(?-i:\(?[A-Z]\b)|{words('option')})"
     r"|(?:the|correct|best|option|choice|letter|answer|is|that|it(?:['\u2019]s)?|clearly|therefore"
@@ -38,59 +39,59 @@ _LEAD = re.compile(
 _REASON = (
     rf"(?:(?:because|since|as|due|given|based|which|rather|over|instead)\b|{words('because')})"
 )
-_AFTER_TEXT = re.compile(
+_AFTER_TEXT = late(
     rf"\s{{0,9}}(?:$|[.,;:)\]}}>\"'\u201d\u2019!(\n|*%\u3002\u3001\u300d]|[-\u2013\u2014]\s|{_REASON}"
     rf"|{words('tail')})",
     re.IGNORECASE,
 )
-_AFTER_LETTER = re.compile(
+_AFTER_LETTER = late(
     rf"[ ]?[,;:!=\u3002\u3001\uff61\u0964\u1362\u1361\u060c\u061b]|\s{{0,9}}(?:$|\n|\("
     rf"|[-\u2013\u2014=]+>?\s|{_REASON}|{words('tail')})|{_NOT_LATIN}"
     r"|\.(?=$|[\s\"'\u201d\u2019)*\]}$|])(?!\s*(?-i:[a-z]))",
     re.IGNORECASE,
 )
-_IN_SCRIPT = re.compile(rf"\s?{_NOT_LATIN}")
-_NEGATED = re.compile(words("negation"))
-_SCRIPT_END = re.compile(r"[\n,;\u3002\uff61\u0964\u1362]")
-LETTER = re.compile(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
-_ARTICLE = re.compile(r"(?:an?|the)\s", re.IGNORECASE)
-_MARK = re.compile(r"\s{0,3}[.:,;(=\u2013\u2014-]")
-_WHICH = re.compile(
+_IN_SCRIPT = late(rf"\s?{_NOT_LATIN}")
+_NEGATED = late(words("negation"))
+_SCRIPT_END = late(r"[\n,;\u3002\uff61\u0964\u1362]")
+LETTER = late(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
+_ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
+_MARK = late(r"\s{0,3}[.:,;(=\u2013\u2014-]")
+_WHICH = late(
     r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}"
 )
-_SENTENCE = re.compile(r"[^.;!?\n]{0,300}")
-_SECOND = re.compile(
+_SENTENCE = late(r"[^.;!?\n]{0,300}")
+_SECOND = late(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\u3001|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder)\b|[-\u2013])"
     r"\.?\s{0,3}(?:(?:and|or|but|then|also|maybe|perhaps|possibly|option|choice)\s){0,3}[(\[*\"']{0,3}"
     r"([A-Za-z])(?![\w'\u2019-])(?!\s+(?!(?:and|or)\b)[a-z])"
 )
-_BRACKET = re.compile(r"[)\]]?\s{0,3}\([^()\n]{2,200}\)(?=\s)")
-_BARE = re.compile(r"[^\W\d_]\.?")
-_CLOSED = re.compile(r"\.?[)\]}\"'\u201d\u2019%]{1,4}(?=\s)")
-_FEW_MORE = re.compile(r"(?:\s(?!(?:and|or|with|without|plus|is|are|in|of)\b)[a-z][a-z-]+){1,2}")
-_NUMBERED = re.compile(r"\W{0,6}(\d)\s?[.)-]?\s?\((?=([A-Z])\))")
+_BRACKET = late(r"[)\]]?\s{0,3}\([^()\n]{2,200}\)(?=\s)")
+_BARE = late(r"[^\W\d_]\.?")
+_CLOSED = late(r"\.?[)\]}\"'\u201d\u2019%]{1,4}(?=\s)")
+_FEW_MORE = late(r"(?:\s(?!(?:and|or|with|without|plus|is|are|in|of)\b)[a-z][a-z-]+){1,2}")
+_NUMBERED = late(r"\W{0,6}(\d)\s?[.)-]?\s?\((?=([A-Z])\))")
 """An option's number before its letter."""
-_STATED = re.compile(r"\b(?:is|choose|select|pick)\s\W{0,3}$")
-_NAMED_AS_WELL = re.compile(
+_STATED = late(r"\b(?:is|choose|select|pick)\s\W{0,3}$")
+_NAMED_AS_WELL = late(
     r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike))\s$"
 )
 """Matches the text before a letter that ends a sentence, and is not the next of a list."""
-_OTHER_TEXT = re.compile(
+_OTHER_TEXT = late(
     r"\s{0,3}(?:[,;/&|>]|\b(?:or|and|but)\b)\s{0,3}"
     r"(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
     re.IGNORECASE,
 )
-_OTHER_LETTER = re.compile(
+_OTHER_LETTER = late(
     r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]"
     r"|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s([A-Z])(?=[.!]?\s{0,3}(?:$|\n)))"
 )
-_LETTERED = re.compile(
+_LETTERED = late(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
     r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(=|:])[^\n]{0,1000})",
     re.MULTILINE,
 )
 MARKERS = tuple(
-    re.compile(pattern)
+    late(pattern)
     for pattern in (
         r"(?<![\w(])([A-Z])[.)](?=\s|[A-Z])",
         r"(?<!\w)\(([A-Z])\)",
@@ -101,7 +102,7 @@ MARKERS = tuple(
     )
 )
 """Match the forms in which the letters of a list on one line are set off."""
-_QUESTION = re.compile(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
+_QUESTION = late(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
 
 
 @lru_cache(maxsize=1024)
@@ -163,7 +164,7 @@ class Options:
         patterns = [
             r"\s{1,9}".join(map(re.escape, t.removesuffix(".").split())) for t in self.texts
         ]
-        self._spelt = re.compile(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
+        self._spelt = late(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
         self._place = {tokens(choice): i for i, choice in enumerate(choices)}
 
     def exact(self, text: str) -> str:

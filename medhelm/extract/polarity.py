@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from medhelm.extract.languages import words
+from medhelm.extract.late import late
 
 _DENIALS = (
     r"not|no|never|neither|nor|without|cannot|incorrect|inaccurate|wrong|false|unlikely|improbable"
@@ -35,7 +36,7 @@ _DOUBTS = (
     r"|impossible|depends|sorry|hesita\w+|tough|hard\s+to|difficult\s+to|some\s+\w+\s+(?:say|think|argue)"
 )
 
-DOUBT = re.compile(
+DOUBT = late(
     rf"\b(?:not|no|never|neither|nor|without|incorrect|wrong|false|unlikely|less|least|rather|except"
     r"|exclude[sd]?|eliminate[sd]?|rul(?:e[sd]?|ing)\s+out|(?:could|might|may|can)\s+be|possibl[ey]"
     r"|perhaps|either|if|whether|versus|vs|instead|doubt\w*|cannot|unsure|tempt\w+|avoid\w*)\b"
@@ -44,26 +45,24 @@ DOUBT = re.compile(
 )
 """Words of a clause that states no option."""
 
-DENIED = re.compile(
-    rf"\b(?:{_DENIALS}|{_HISTORY})\b|n['\u2019]t\b|{words('negation')}", re.IGNORECASE
-)
+DENIED = late(rf"\b(?:{_DENIALS}|{_HISTORY})\b|n['\u2019]t\b|{words('negation')}", re.IGNORECASE)
 """Words of a sentence whose mention of an option is a denial, or an account of the past."""
 
-UNTIL_PROVEN = re.compile(
+UNTIL_PROVEN = late(
     r"\buntil\s(?:proven|shown)\s(?:otherwise|to\sthe\scontrary)\b"
     r"|\bthe\s(?:first|second|third|fourth|fifth|last)\s(?:statement|option|choice|answer)(?=:)",
     re.IGNORECASE,
 )
 """Words that only seem to doubt, or to speak of the past."""
 
-NOT_CHOSEN = re.compile(
+NOT_CHOSEN = late(
     rf"\b(?:{_DENIALS}|{_HISTORY}|{_COMPARISONS}|{_DOUBTS})\b|n['\u2019]t\b|\?"
     rf"|{words('negation')}",
     re.IGNORECASE,
 )
 """Words of a sentence whose mention of an option is not a choice."""
 
-CHOSEN = re.compile(
+CHOSEN = late(
     r"\b(?:likely|probabl[ey]|diagnos[ei]s|diagnosed|diagnostic|consistent|suggest(?:s|ing|ive)?"
     r"|indicat(?:es?|ed|ing)|points?\s+to(?:wards?)?|suspect|due|caused?|causes|explains?|accounts?"
     r"|should|recommend(?:s|ed)?|give|add|administer|start|begin|initiate|order|perform|obtain|prescribe"
@@ -87,14 +86,14 @@ FILLERS = frozenset(
 )
 """Words that may be around an option in a sentence that does nothing but name it."""
 
-HEDGE = re.compile(
+HEDGE = late(
     r"\b(?:cannot|can['\u2019]t|can\s+not|unable|unsure|uncertain|not\s+(?:sure|certain|enough)|unclear"
     r"|impossible|insufficient|depends|sorry|difficult\s+to)\b",
     re.IGNORECASE,
 )
 """Words of a short reply that does not want to choose."""
 
-DISMISSED = re.compile(
+DISMISSED = late(
     r"(?:[^\w,.\n;]{0,6}|\.\s(?=(?:is|are|was|failed)\b)|,\s{1,3}(?:which|that|(?:but|although|though|yet)\s(?:it|this|that|is))\s)"
     r"(?:(?:this|that|it|they|option|choice|answer|one)\s){0,2}"
     r"(?:(?:is|are|was|were|would|should|must|can|could|cannot|may|might|will|has|have|be|been|seems?"
@@ -113,23 +112,23 @@ _THIS_IS_WRONG = (
     r"\s(?:is|was|would\sbe|seems)\s(?:\w+ly\s)?"
     r"(?:incorrect|wrong|false|not\s(?:correct|right|the)|contra-?indicated|inappropriate)"
 )
-THIS_IS_WRONG = re.compile(_THIS_IS_WRONG, re.IGNORECASE)
+THIS_IS_WRONG = late(_THIS_IS_WRONG, re.IGNORECASE)
 """Matches a statement that an option named before is wrong."""
-DISOWNED = re.compile(
+DISOWNED = late(
     r"[.,;:\s\u2013\u2014-]{1,4}(?:(?:no|wrong|incorrect|false|not\s(?:correct|right|true))"
     rf"(?=\s{{0,3}}(?:[.!,;]|$|\n))|{_THIS_IS_WRONG})",
     re.IGNORECASE,
 )
 """Matches a sentence of its own behind an option that calls it wrong."""
 
-WRONG = re.compile(
+WRONG = late(
     r"^(?:(?!\b(?:because|since|as|others?|rest|unlike|so|not)\b)[^.\n]){0,200}?"
     r"\b(?:wrong|incorrect|contra-?indicated|inappropriate|false)\b",
     re.IGNORECASE,
 )
 """Matches the rest of a line behind its letter that calls the option wrong."""
 
-ASIDE = re.compile(
+ASIDE = late(
     r"\b(?:if|unless|whether|were|had\s(?:she|he|it|they|the|this)|in\scase|suppose|doubt\w*|unsure"
     r"|not\s+(?:\w+\s+)?(?:sure|certain|convinced|believe|think|agree|clear|say|claim|mean|the\s+case)"
     r"|(?:don|doesn|wouldn|can|isn)['\u2019]?t|cannot|unlikely|wonder\w*|tempt\w+|mistak\w+|myth|never"
@@ -141,7 +140,7 @@ ASIDE = re.compile(
 )
 """Words before a statement that make it conditional, doubted, or someone else's."""
 
-OTHER_ANSWER = re.compile(
+OTHER_ANSWER = late(
     r"\b(?:wrong|incorrect|false|inaccurate|worst|not|no|never|other|alternative|tempting|distract\w+"
     r"|usual|initial|first|original|previous|earlier|second|next|runner-?up|least\s\w+|less\s\w+|their|his"
     r"|her|student\W?s|possible|plausible|potential|attractive|popular|obvious|close\w*|also|only\sother"
@@ -151,7 +150,7 @@ OTHER_ANSWER = re.compile(
 )
 """Words right before `answer is` that name another answer than the one given."""
 
-RETRACTION = re.compile(
+RETRACTION = late(
     r"(?:^|[.!?,;\n\u2014-])[\s*>_(-]{0,9}(?:(?:hmm+|oh|no|but|actually|sorry|ok|okay|well)[,.\s!-]{1,3}){0,2}"
     r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2013\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
     r"|my mistake|scratch that|correction\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
@@ -163,15 +162,15 @@ RETRACTION = re.compile(
 )
 """Words by which a completion takes back what it has said."""
 
-IN_PART = re.compile(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
+IN_PART = late(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
 """The beginning of a clause in which only something speaks for a letter, not the whole."""
-CONTRAST = re.compile(
+CONTRAST = late(
     r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
     re.IGNORECASE,
 )
-CONCEDED = re.compile(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
+CONCEDED = late(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
 """The beginning of a clause that grants something against what the sentence states."""
-UNSETTLED = re.compile(
+UNSETTLED = late(
     r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b"
     r"|^\W*(?:[a-z]|\|)\W{0,4}(?:out|aside|alone|behind|for)\b",
     re.IGNORECASE,

@@ -12,12 +12,13 @@ from functools import lru_cache
 from string import ascii_uppercase
 
 from medhelm.extract.languages import words
+from medhelm.extract.late import late
 from medhelm.extract.marks import fold, unify
 
 NO_LABEL = "\u25a1"
 """Stands for a letter where a label is expected."""
 _SPAN = 40
-_BEFORE = re.compile(
+_BEFORE = late(
     r"(?:^|[\n:;,.!?|=<>(\[{\"'*_`#\u2013\u2014\u3001\u3002\uff0c-]|[^\x00-\u024f]"
     rf"|{words('option')}|{words('answer')}|{words('right')}|{words('copula')}|{words('choose')}"
     rf"|{words('negation')}|{words('article')}"
@@ -25,18 +26,18 @@ _BEFORE = re.compile(
     r"[ \t*_`\"'(\[{$]{0,6}$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = late(
     r"[ \t]{0,3}(?:$|\n|[)\]}:;!?|*_`\"'<>(=\u2013\u2014\u3001\u3002\uff0c%-](?!\d)|[.,](?!\d)|[^\x00-\u024f])"
     rf"|[ \t]{{1,3}}(?:{words('copula')}|{words('tail')}|{words('because')}"
     r"|(?:and|or|is|are|because|since|as|which|but|best|seems|fits)\b)",
     re.IGNORECASE,
 )
-_QUANTITY = re.compile(r"[ \t]?%")
-_BRACKET = re.compile(r"[(\[][ \t]{0,2}$")
-_OPENED = re.compile(
+_QUANTITY = late(r"[ \t]?%")
+_BRACKET = late(r"[(\[][ \t]{0,2}$")
+_OPENED = late(
     rf"(?:^|[\n:.*]|{words('answer')}|{words('option')}|{words('copula')})[ \t*_]{{0,4}}$", re.I
 )
-_PRONOUN = re.compile(r"[ \t]+(?!(?:is|and|or)\b)[\w'(]|,[ \t]|['\u2019]")
+_PRONOUN = late(r"[ \t]+(?!(?:is|and|or)\b)[\w'(]|,[ \t]|['\u2019]")
 _LETTER = r"(?<![\w'\u2019])[A-Za-z](?![\w'\u2019])"
 
 
@@ -84,7 +85,7 @@ def _without_capitals(text: str) -> str:
 @lru_cache(maxsize=64)
 def _labels(labels: tuple[str, ...]) -> re.Pattern[str]:
     known = any_of_labels(labels)
-    return re.compile(rf"(?<![A-Za-z0-9.,/\u2019'-])(?:{known})(?![A-Za-z0-9/\u2019'])|{_LETTER}")
+    return late(rf"(?<![A-Za-z0-9.,/\u2019'-])(?:{known})(?![A-Za-z0-9/\u2019'])|{_LETTER}")
 
 
 def any_of_labels(labels: Sequence[str]) -> str:

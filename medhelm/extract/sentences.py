@@ -5,73 +5,73 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from medhelm.extract.late import late
+
 _HEAD, _TAIL = 3_000, 15_000
 """Characters at the beginning and at the end of a text that are looked through."""
 _SENTENCE = 1_500
 """Characters of a sentence that are read, the last ones."""
 
 
-_ASIDE = re.compile(r"\(([^()]{0,400})\)|\[([^\[\]]{0,400})\]")
-_REMARK = re.compile(r"\([^\d()][^()]*\)\W*")
+_ASIDE = late(r"\(([^()]{0,400})\)|\[([^\[\]]{0,400})\]")
+_REMARK = late(r"\([^\d()][^()]*\)\W*")
 """A sentence that is in brackets after another one."""
-_SPELLED = re.compile(
+_SPELLED = late(
     r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten)\s(?:points?|criteria)\b",
     re.IGNORECASE,
 )
-_INNER = re.compile(r"(?<=[-+*/\u00d7]\s)\(([^()=]{1,80}?)\s?[=\u2248][^()=]{1,20}\)")
+_INNER = late(r"(?<=[-+*/\u00d7]\s)\(([^()=]{1,80}?)\s?[=\u2248][^()=]{1,20}\)")
 """A part of a calculation in brackets, with its own result."""
-_LIMITS = re.compile(
+_LIMITS = late(
     r"[(\[](?:[a-z ]{0,20}\s)?[<>\u2264\u2265]?\s?\d[\d.,]*(?:\s?[-\u2013]\s?\d[\d.,]*)\s?[^\d()\[\]]{0,15}[)\]]"
 )
-_PERCENT_ASIDE = re.compile(r"\s?\(\s?[\u2248~=]?\s?(\d{1,3}(?:\.\d{1,6})?)\s?%\)")
-_BEFORE_OPERAND = re.compile(
+_PERCENT_ASIDE = late(r"\s?\(\s?[\u2248~=]?\s?(\d{1,3}(?:\.\d{1,6})?)\s?%\)")
+_BEFORE_OPERAND = late(
     r"(?:[-+*\u00d7/^=\u2248(\[:\u221a\u2192]|\b(?:sqrt|ln|log|exp|is|of|was|or|and|to|versus|answer))\s*$"
 )
-_AFTER_OPERAND = re.compile(r"\s*[-+*\u00d7/^]\s*[(\[\d]")
+_AFTER_OPERAND = late(r"\s*[-+*\u00d7/^]\s*[(\[\d]")
 
-_FURNITURE = re.compile(
+_FURNITURE = late(
     r"(?:[#\s]|>(?!\s*\d))*(?:[-+\u2022\u25e6\u25aa\u00b7]\s+(?!\s*\d)|\(?\d{1,2}[.)]\s+(?=[^\W\d])|step\s\d{1,2}\s?[:.)\u2013-]\s*)*",
     re.IGNORECASE,
 )
-_COLUMN = re.compile(r"(?<=[\w)\]])[ \t]{3,}(?=[-+]?\d{1,4}(?:\.\d{1,3})?$)")
+_COLUMN = late(r"(?<=[\w)\]])[ \t]{3,}(?=[-+]?\d{1,4}(?:\.\d{1,3})?$)")
 """The space before the last column of a table that is set with spaces."""
-_NOTE = re.compile(
+_NOTE = late(
     r"\((?=[^\W\d]{2})(?!.*\b(?:answer|result|total|score|points?|final|so the|therefore|weeks?|rounded|actually|correction)\b)"
     r"[^()]*\)\W*",
     re.IGNORECASE,
 )
 """A line in brackets that adds a note to a result."""
-_NAMED_LINE = re.compile(r"([^\W\d][\w ()/-]{0,40}?)\s*(?=[=\u2248])")
-_UNFINISHED = re.compile(
+_NAMED_LINE = late(r"([^\W\d][\w ()/-]{0,40}?)\s*(?=[=\u2248])")
+_UNFINISHED = late(
     r"([^\W\d][\w ()/-]{0,40}?)\s*[=\u2248](?:[\d\s.,()*/+\u00d7\u2212^=-]*[*/+\u00d7\u2212^-])[\d\s.,()]*"
 )
 """A calculation whose result is not there yet."""
-_WEEKS_ASIDE = re.compile(r"\s?\((\d{1,2}\sweeks?,?\s(?:and\s)?[0-6]\sdays?)\)", re.IGNORECASE)
-_DAYS = re.compile(r"\d\s?d(?:ays?)?\b|\d/7|\d\+\d", re.IGNORECASE)
-_ASIDE_HEADING = re.compile(
+_WEEKS_ASIDE = late(r"\s?\((\d{1,2}\sweeks?,?\s(?:and\s)?[0-6]\sdays?)\)", re.IGNORECASE)
+_DAYS = late(r"\d\s?d(?:ays?)?\b|\d/7|\d\+\d", re.IGNORECASE)
+_ASIDE_HEADING = late(
     r"(?:clinical\s|score\s|risk\s|quick\s)?(?:interpretation|interpreting|significance|notes?|reference|"
     r"normal|classification|categories|recommendations?|management|limitations?|caveats?|"
     r"assumptions?|disclaimer|context|meaning|comparison|caution|important|risk|implications?|"
     r"next steps?|verification|sanity check)\b[^:.\d]{0,40}",
     re.IGNORECASE,
 )
-_RESUMES = re.compile(
+_RESUMES = late(
     r"\W*(?:the )?(?:therefore|thus|hence|so|final|answer|result|total|conclusion|calculation)\b",
     re.IGNORECASE,
 )
-_WORKING = re.compile("[=\u2248*\u00d7^(]|[\\d)]\\s?[-+/]|[+/]\\s?[\\d(]|\u2192")
-_EXPRESSION = re.compile(
-    r"[\d\s.()]*\d\s?[-+*/\u00d7\u2212\u2013^][\d\s.()*/+\u00d7\u2212^-]*\d[\s)]*"
-)
-_OPEN_END = re.compile(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
-_LEADING_VALUE = re.compile(r"[-+(\s]{0,4}[\d.,]+|(?=[^\W\d])")
-_LABEL = re.compile(r"[^\W\d][^\d=\u2248:]{1,40}:\s")
+_WORKING = late("[=\u2248*\u00d7^(]|[\\d)]\\s?[-+/]|[+/]\\s?[\\d(]|\u2192")
+_EXPRESSION = late(r"[\d\s.()]*\d\s?[-+*/\u00d7\u2212\u2013^][\d\s.()*/+\u00d7\u2212^-]*\d[\s)]*")
+_OPEN_END = late(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
+_LEADING_VALUE = late(r"[-+(\s]{0,4}[\d.,]+|(?=[^\W\d])")
+_LABEL = late(r"[^\W\d][^\d=\u2248:]{1,40}:\s")
 """The name of a part of a formula, which its colon announces."""
-_STATED = re.compile(
+_STATED = late(
     r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
 )
 """A finished statement whose working follows."""
-_BREAK = re.compile(
+_BREAK = late(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
     r"|(?:(?<=\d\d\.)|(?<=\d\.\d\.)|(?<=\)\.)|(?<=[a-z/ ]L\.)|(?<=\bkg\.)|(?<=[=\u2192]\s\d\.))\s+(?=\d)"

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, all_marks, own_text, tokens, unify
 from medhelm.extract.reading import Reading
 
@@ -18,16 +19,16 @@ _WORDS = 8
 _FEW = 3
 """Words of an item beyond which a list that was cut is prose: without, and with known labels."""
 
-_SEPARATOR = re.compile(r"[,;\n|]")
-_BULLET = re.compile(r"\s*(?:[-*\u2022>\u2013]+\s*|\(?\d{1,3}[.)]\s+|and\s+|&\s*)*")
+_SEPARATOR = late(r"[,;\n|]")
+_BULLET = late(r"\s*(?:[-*\u2022>\u2013]+\s*|\(?\d{1,3}[.)]\s+|and\s+|&\s*)*")
 _AROUND = " \t\r\n.\"'`*_[]{}()<>\u201c\u201d\u2018\u2019"
-_NOTHING = re.compile(
+_NOTHING = late(
     r"\W{0,9}(?:none(?: of the (?:above|labels|codes))?|nothing|n/?a|not applicable|empty"
     r"|(?:there (?:are|is) )?no (?:\w+ ){0,2}(?:labels?|codes?|categor(?:y|ies))"
     r"(?: apply| applies| found)?)\W{0,9}",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(
+_NEGATION = late(
     r"\b(?:not|no|never|neither|nor|without|except|excluding|unlikely)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
@@ -40,17 +41,17 @@ _CODE = (
     r"(?:(?!B12\b)[A-Z]\d[\dAB](?:\.?[\dA-Z]{1,4})?"
     r"|(?=0|\d{1,6}[A-Z]|[A-Z]{1,6}\d|[DG][A-Z]{5}Z)[\dBCDFGHX][\dA-HJ-NP-Z]{6})"
 )
-_CODES = re.compile(rf"(?<![\w.-]){_CODE}(?![\w-]|\.\w)")
-_LEADING = re.compile(rf"{_CODE}(?![\w-]|\.\w)", re.IGNORECASE)
-_TRAILING = re.compile(rf"[\s(:\[]({_CODE})[)\].]{{0,3}}$")
-_GAP = re.compile(r"[\s/&+()]*(?:and\s+)?")
+_CODES = late(rf"(?<![\w.-]){_CODE}(?![\w-]|\.\w)")
+_LEADING = late(rf"{_CODE}(?![\w-]|\.\w)", re.IGNORECASE)
+_TRAILING = late(rf"[\s(:\[]({_CODE})[)\].]{{0,3}}$")
+_GAP = late(r"[\s/&+()]*(?:and\s+)?")
 _DENIALS = (
     r"(?:not[ \t]+(?:to[ \t]+be[ \t]+|be[ \t]+)?(?:coded|assigned|billed|reported|included|applicable|supported"
     r"|documented|used|selected|present|needed|appropriate|indicated|apply|code|report|bill|include)"
     r"|(?:exclu|omit|reject|dismiss|rul|remov|den)\w{1,8}(?:[ \t]+out)?|do[ \t]+not[ \t]+\w+|non-?billable)"
 )
 """Matches a statement that codes are not given."""
-_DENIED_LIST = re.compile(
+_DENIED_LIST = late(
     rf"(?:^|(?<=[.;,{{|]))[^\w\n]{{0,12}}(?:(?:the|these|codes?|diagnos[ie]s|conditions?|considered"
     rf"|but|and|are|is)[ \t_]+){{0,4}}{_DENIALS}(?:[ \t_]+[\w()/]{{1,20}}){{0,4}}[\"'*_` \t]{{0,6}}:"
     rf"(?:[ \t*_`]*\[[^\]]{{0,5000}}\]|[ \t*_`]*(?:\n[ \t]{{0,9}}[-*\u2022\d][^\n]{{0,1000}}){{1,500}}"
@@ -68,55 +69,55 @@ _NOT = (
     r"(?:[ \t]+(?:codes?|coding|coded|as|for|with|the|any|use|using|report|assign|assigned|bill|include"
     r"|apply|to|icd-10(?:-cm)?)\b){0,4}[ \t(:*_`\"]{1,6}"
 )
-_DENIED = re.compile(
+_DENIED = late(
     rf"(?:^[^\w\n]{{0,12}}{_NOT}{_RUN}(?:[^\n.;]|\.(?!\s|$)){{0,1000}}|{_NOT}{_RUN})",
     re.IGNORECASE | re.MULTILINE,
 )
 """Codes behind a not: on a line that begins with it all up to the sentence's end."""
-_DENIED_BEHIND = re.compile(
+_DENIED_BEHIND = late(
     rf"(?<![\w.-]){_RUN}(?:[ \t:|*_`]{{0,6}}|[^\n,;]{{0,80}}?[ \t]{{0,3}}(?:[(:|\[=\u2013\u2014]|[ \t]-)[ \t*_`]{{0,6}})"
     rf"(?:(?:is|was|are|were|has[ \t]been|should|does|do|can|must)[ \t]{{1,3}}){{0,2}}"
     rf"(?:{_DENIALS}|not\b(?=[ \t]*[).\]]))",
     re.IGNORECASE,
 )
 """Codes that the text behind them denies."""
-_RANGE = re.compile(
+_RANGE = late(
     rf"(?<![\w.-]){_CODE}(?:[ \t]{{0,9}}(?:-|[\u2010-\u2015])[ \t]{{0,9}}|[ \t]{{1,9}}(?:to|through|thru)[ \t]{{1,9}}){_CODE}"
     rf"(?![\w-]|\.\w)",
     re.IGNORECASE,
 )
 """From one code to another, neither of which need be meant."""
-_TITLE = re.compile(
+_TITLE = late(
     r"[\w\s-]{0,40}\b(?:labels?|codes?|categor(?:y|ies)|diagnos[ie]s|conditions?|tags?)\b"
     r"[\w\s]{0,20}:\s",
     re.IGNORECASE,
 )
-_INTRODUCTION = re.compile(r"[^,;\n]{0,60}\b(?:are|is|includes?)[:\s]{1,3}")
-_HEADER = re.compile(r"[^:\n]{0,80}:(?!\S)\s*")
+_INTRODUCTION = late(r"[^,;\n]{0,60}\b(?:are|is|includes?)[:\s]{1,3}")
+_HEADER = late(r"[^:\n]{0,80}:(?!\S)\s*")
 
 
-_FINAL = re.compile(
+_FINAL = late(
     r"^[ \t>*_#|-]{0,12}(?:(?:so|thus|therefore|hence|my|the)[ \t,]{1,3}){0,2}(?:final|predicted|selected|assigned|resulting)[ \t]{1,3}"
     r"(?:(?:answer|icd-10|set[ \t]of|list[ \t]of)[ \t]{1,3}){0,2}"
     r"(?:labels?|codes?|categor(?:y|ies)|specialt(?:y|ies)|diagnos[ie]s|tags?|list|set)[ \t*_`]{0,6}[:=][ \t*_`]{0,6}",
     re.IGNORECASE | re.MULTILINE,
 )
 """Matches a mark of the final list, which is the line behind it."""
-_ALLOWED = re.compile(
+_ALLOWED = late(
     r"^[^\w\n]{0,12}(?:(?:the|your|all|of|list)[ \t]{1,3}){0,3}(?:allowed|available|possible|valid|candidate|permitted|potential|given)"
     r"[ \t]{1,3}(?:\w+[ \t]{1,3})?(?:labels?|codes?|categor(?:y|ies)|specialt(?:y|ies)|options?|tags?)"
     r"(?:[ \t]{1,3}(?:are|include))?[ \t*_`]{0,6}:[^\n]{0,20000}(?:\n(?=[ \t]{0,9}[-*\u2022\d])[^\n]{0,1000}){0,500}",
     re.IGNORECASE | re.MULTILINE,
 )
 """The labels that were allowed, repeated."""
-_NEXT_NOTE = re.compile(
+_NEXT_NOTE = late(
     r"\n[ \t>*_#-]{0,12}(?:(?:clinical|discharge|patient|medical|progress)[ \t])?(?:notes?|text|input|summary|document|report|vignette)"
     r"[*_ \t]{0,6}(?:\d{1,4}[*_ \t]{0,6})?:[^\n]{0,20000}\n(?:[^\n]{0,5000}\n){0,200}?"
     r"[ \t>*_#-]{0,12}(?:labels?|codes?|answer|output|categor(?:y|ies)|specialt(?:y|ies))[*_ \t]{0,6}:",
     re.IGNORECASE,
 )
 """Another note with its labels, into which a base model runs on."""
-_IS_NO = re.compile(
+_IS_NO = late(
     r"[:=|][ \t*_`]{0,6}(?:no|false|0|absent|negative|n|not[ \t](?:met|present|applicable)|unmet|\u2717|\u2718|\u274c|\u00d7)"
     r"[ \t*_`.\"]{0,6}(?=$|[|,;}(])",
     re.IGNORECASE,
@@ -306,7 +307,7 @@ def _known_labels(lines: Sequence[str], labels: Sequence[str]) -> list[str]:
     if not keys:
         return []
     longest_first = sorted(keys, key=len, reverse=True)
-    pattern = re.compile(rf"(?<= )(?:{'|'.join(map(re.escape, longest_first))})(?= )")
+    pattern = late(rf"(?<= )(?:{'|'.join(map(re.escape, longest_first))})(?= )")
     found: list[str] = []
     for line in lines:
         for part in (

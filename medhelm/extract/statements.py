@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from medhelm.extract.emphasis import emphasised
 from medhelm.extract.language_forms import answer_is, is_right
 from medhelm.extract.languages import languages_of, words
+from medhelm.extract.late import late
 from medhelm.extract.listings import SHARE, ticked, without_lists
 from medhelm.extract.options import CLOSERS, CUT, LETTER, UNCLEAR, Options, without_lead
 from medhelm.extract.polarity import (
@@ -29,32 +30,32 @@ SHORT = 400
 """Characters of a completion that may answer without a statement."""
 _MANY = 30
 """Statements of one kind that are read, the last ones."""
-_ANSWER_IS = re.compile(
+_ANSWER_IS = late(
     r"\b(?:answer|option|choice|label|verdict|letter(?=\s?[:=]))(?:\s+(?:choice|option|letter|here))?"
     r"(?:\s+(?:to|for)\s+(?:this|the)\s+question)?"
     r",?\s{0,9}(?:(?:(?:clearly|therefore|thus|definitely|then|probably|likely|most\s+likely)\s+)?"
     r"(?:is|(?:would|should|must|will|has\s+to)\s+be)\b|['\u2019]s(?=\s)|[:=])\s{0,9}",
     re.IGNORECASE,
 )
-_NAMED_WRONG = re.compile(
+_NAMED_WRONG = late(
     r"^\W{0,4}(?:so\s+|thus\s+|hence\s+)?the\s+(?:incorrect|false|wrong|untrue)\s+(?:statement|assertion|affirmation)\s+is\b:?\s{0,9}",
     re.IGNORECASE | re.MULTILINE,
 )
 """The one statement that is wrong, which only a question that asks for it makes a reply name."""
-_MOST_IS = re.compile(
+_MOST_IS = late(
     r"(?<!-)\b(?:most\s+\w+|best|correct|right|true)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}"
     r"|^\W*(?:most\s+(?:likely|probable|appropriate|suitable)|best|correct|final|working|leading)"
     r"(?:\s+[\w'\u2019-]+){1,4}:\s{0,9}",
     re.IGNORECASE | re.MULTILINE,
 )
-_CHOOSE = re.compile(
+_CHOOSE = late(
     r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
     r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on"
     r"|conclude)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
     re.IGNORECASE,
 )
-_CHOOSER = re.compile(r"\b(?:I|[Ww]e|[Ll]et['\u2019]s)(?:['\u2019]\w+)?(?:\s+\w+){0,3}\s*$")
-_FORCED = re.compile(
+_CHOOSER = late(r"\b(?:I|[Ww]e|[Ll]et['\u2019]s)(?:['\u2019]\w+)?(?:\s+\w+){0,3}\s*$")
+_FORCED = late(
     r"\bif\s+(?:I\s+(?:really\s+|absolutely\s+|just\s+)?(?:had|have|were|was|am)\s+(?:(?:forced|pressed|made|asked|required)\s+)?to"
     r"\s+(?:choose|pick|guess|bet|answer|say|decide|commit|select|name|settle|go\s+with|give\s+an\s+answer)|(?:forced|pressed|pushed|I\s+must))"
     r"(?:\s+[\w'\u2019-]+){0,4},\s+(?:then\s+)?(?:(?:it|that)\s+(?:would|will)\s+be|it(?:['\u2019]s|\s+is)"
@@ -62,25 +63,25 @@ _FORCED = re.compile(
     re.IGNORECASE,
 )
 """A choice that is made as if under pressure. The condition is one of manners."""
-_LEAVES = re.compile(
+_LEAVES = late(
     r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|(?:^|[,.;\u2013\u2014]\s{1,3})leaving"
     r"|\b(?:I|we)(?:['\u2019](?:m|re)|\s+a[mr]e?)\s+left\s+with|\bnarrow(?:s|ed|ing)?\s+(?:it|this|things|the\s+choice)?\s*(?:down\s+)?to)"
     r"\s+(?:(?:us|me|you)\s+)?(?:with\s+)?(?:only\s+|just\s+)?",
     re.IGNORECASE | re.MULTILINE,
 )
 """Matches a statement that the others are ruled out."""
-_FAVOURS = re.compile(
+_FAVOURS = late(
     r"\b(?:in\s+favou?r\s+of|favou?rs|argu(?:es?|ing)\s+for|speaks?\s+for|points?\s+(?:me\s+)?(?:to|towards?)"
     r"|makes\s+(?:it|this)|gives?\s+the\s+(?:edge|nod)\s+to|fits|matches)\s+(?:option\s+|choice\s+)?"
     r"[(\[]?((?-i:[A-Z]))[)\]]?(?=\s*$|[.!](?:\s|$))",
     re.IGNORECASE,
 )
 """Matches words in favour of a letter."""
-_NAMED_LAST = re.compile(
+_NAMED_LAST = late(
     r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?(?:answer|option|choice)|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\])\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
 )
 """`answer B`, set off at the end of a sentence."""
-_ONLY_RIGHT = re.compile(
+_ONLY_RIGHT = late(
     r"\b(?:only|just)\s+(?=[^.\n]{1,200}?\s(?:(?:is|are|remains?|would\s+be)"
     r"\s+(?:(?:considered|regarded|seen|deemed)\s+(?:as\s+|to\s+be\s+)?)?"
     r"(?:safe|appropriate|indicated|correct|right|suitable|recommended|consistent|compatible"
@@ -88,47 +89,47 @@ _ONLY_RIGHT = re.compile(
     re.IGNORECASE,
 )
 """Of the options only one is right."""
-_GOES_ON = re.compile(
+_GOES_ON = late(
     r"(?:(?:the\s+)?(?:option|choice|answer|letter)\s+)?[(\[\"']{0,2}([A-Z])[)\]\"']{0,2}\s+"
     r"(?:(?:and|then|to)\s+(?=[a-z]{2})|(?:here|now|overall|at\s+this\s+(?:point|stage|time)"
     r"|in\s+(?:this|that|the)\s+(?:present\s+)?(?:case|patient|man|woman|child|setting|situation|scenario|instance|question|context))"
     r"(?=\s*(?:[.,;:!\n]|$))|(?:for|in|with)\s+(?:him|her|them|this|the\s)|as\s+(?:the|my)\s+(?:\w+\s+){0,3}(?:answer|choice|step|option))"
 )
 """A letter that is chosen, with what the sentence goes on with."""
-_MAY = re.compile(r"\b(?:might|may|could|can|either)\b[^,.;]*$", re.IGNORECASE)
-_QUOTED = re.compile(r"\S{1,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
+_MAY = late(r"\b(?:might|may|could|can|either)\b[^,.;]*$", re.IGNORECASE)
+_QUOTED = late(r"\S{1,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
 _BE = r"\b(?:is|are|seems?|appears?|remains?|(?:would|must|should)\s+be)\s+"
 _HOW = (
     r"(?:(?!(?:not|never|less|least|no|hardly|rarely|seldom|scarcely|part\w*ly|partially|sometimes"
     r"|occasionally|only|neither|almost|nearly|second|third|next)\b)[a-z]+\s+){0,3}?"
 )
-_IS_CORRECT = re.compile(
+_IS_CORRECT = late(
     rf"{_BE}{_HOW}(?:correct|answer|right(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because"
     r"|since|as\b|for\b|here)))(?![-\w])",
     re.IGNORECASE,
 )
-_IS_BEST = re.compile(
+_IS_BEST = late(
     rf"{_BE}{_HOW}(?:most\s+(?:likely|appropriate|accurate|suitable|consistent|probable)"
     r"|prefer(?:red|able)|better(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b))"
     r"|best(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because|since|as\b|for\b|here"
     r"|fit|match|explanation|diagnosis|next|initial|treatment)))(?![-\w])",
     re.IGNORECASE,
 )
-SENTENCE_END = re.compile(
+SENTENCE_END = late(
     r"\n|;|[!?]\s|(?<!(?<!['\u2019])\b[A-Za-z])\.\s|(?<=[a-z] [A-Z])\.\s(?=[A-Z])|[\u3002\uff61\u0964\u1362]"
 )
-_CLAUSE_END = re.compile(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
-_SUBJECT = re.compile(
+_CLAUSE_END = late(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
+_SUBJECT = late(
     r"\W{0,9}\|\s{0,3}\([A-Z]\)\s(?!(?:because|since|as|due|given|based|which|rather|over)\b)\w"
 )
-_HEADING = re.compile(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
-_NOT_OTHER = re.compile(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
-_ONLY_IF = re.compile(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
-_CONDITION = re.compile(words("condition"), re.IGNORECASE)
-_CLAUSE = re.compile(
+_HEADING = late(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
+_NOT_OTHER = late(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
+_ONLY_IF = late(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
+_CONDITION = late(words("condition"), re.IGNORECASE)
+_CLAUSE = late(
     r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
 )
-_THEREFORE = re.compile(
+_THEREFORE = late(
     r"(?:\u2192|[=-]>|\bfinal:|\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
     r"|(?:this|that)\s+is|that['\u2019]s|would\s+be|I\s+meant?|actually|by\s+elimination))"
     r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
@@ -137,18 +138,18 @@ _THEREFORE = re.compile(
     r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z])|\sit\s+is\b|\s\((?-i:[a-z ]{2,20})\)[\s.]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_NAMED_SO = re.compile(
+_NAMED_SO = late(
     r"(?:^\W*|[.!?,;:\u2013\u2014]\s|\b(?:so|option|choice|statement)\s)\(?((?-i:[A-Z]))\)?\sit\sis(?=[.,;:!]|\s*$)"
     r"|\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\sis\sthe\s(?:true|correct|right)\sone\b"
     r"|\b(?:choose|pick|guess|vote)\s?:\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)|\u2192\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A letter that short forms of a conclusion name."""
-_BOTTOM_LINE = re.compile(r"^\W*bottom\sline\s?:\s{0,3}", re.IGNORECASE | re.MULTILINE)
+_BOTTOM_LINE = late(r"^\W*bottom\sline\s?:\s{0,3}", re.IGNORECASE | re.MULTILINE)
 _NOT_SETTLED = (NOT_CHOSEN, DENIED)
 """The same of what alone is right, and of what is left."""
-_THEN_VERB = re.compile(r"(?:(?:option|choice|answer)\s)?([A-Z])\s(?=[a-z]{2})(?!(?:and|or)\b)")
-_WITH_MORE = re.compile(
+_THEN_VERB = late(r"(?:(?:option|choice|answer)\s)?([A-Z])\s(?=[a-z]{2})(?!(?:and|or)\b)")
+_WITH_MORE = late(
     r"(?:(?:option|choice|answer)\s)?[(]?[A-Z][)]?\s(?:with|plus)\s(?!(?:him|her|them|this|the)\b)"
 )
 """A letter that is chosen together with something else."""

@@ -84,7 +84,7 @@ class ModelPool:
         pools = self._at_once.get(endpoint_of(spec), 1)
         if pools == 1:
             return spec.max_concurrency
-        from medhelm.models.limits import CEILING
+        from medhelm.models.pacing.limits import CEILING
 
         return max(1, (spec.max_concurrency or CEILING) // pools)
 

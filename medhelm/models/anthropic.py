@@ -14,7 +14,6 @@ import msgspec
 from medhelm.models.body import ENCODINGS, BadBody, read_body
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
-from medhelm.models.limits import retry_after
 from medhelm.models.network import (
     connect_s,
     find_proxy,
@@ -22,6 +21,7 @@ from medhelm.models.network import (
     tls_context,
     unreachable,
 )
+from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     Answer,
     Failure,

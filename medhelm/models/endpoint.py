@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.hosts import Access, Host
-from medhelm.models.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
+from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens
 from medhelm.models.wire import Answer, Failure
 from medhelm.schema.episode import Finish, Request, Response

@@ -15,8 +15,8 @@ import msgspec
 
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
-from medhelm.models.limits import retry_after
 from medhelm.models.network import find_proxy, open_session, read_network_error, tls_context
+from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     Answer,
     Failure,

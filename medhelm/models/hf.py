@@ -13,7 +13,7 @@ from medhelm.errors import ModelError
 from medhelm.models.decoding import Generated, Row
 from medhelm.models.extras import GGUF, require_packages
 from medhelm.models.hosts import Host
-from medhelm.models.limits import AdaptiveLimiter
+from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec

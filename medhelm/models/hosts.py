@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from medhelm.schema.model import Model, ModelSpec
 
 if TYPE_CHECKING:
-    from medhelm.models.limits import AdaptiveLimiter
+    from medhelm.models.pacing.limits import AdaptiveLimiter
 
 
 @dataclass(frozen=True)

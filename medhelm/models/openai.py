@@ -9,8 +9,8 @@ from yarl import URL
 
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
-from medhelm.models.limits import retry_after
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
+from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     SCHEMA_FIELD,
     Answer,

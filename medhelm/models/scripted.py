@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from medhelm.errors import UsageError
-from medhelm.models.limits import CEILING, AdaptiveLimiter
+from medhelm.models.pacing.limits import CEILING, AdaptiveLimiter
 from medhelm.schema.episode import Finish, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.type_errors import explain

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medhelm.models import limits
-from medhelm.models.in_flight import HOLD, OUTAGE, InFlightLimit
-from medhelm.models.limits import AdaptiveLimiter, backoff, retry_after
-from medhelm.models.pace import OPEN_COUNT, Pacer
+from medhelm.models.pacing import limits
+from medhelm.models.pacing.in_flight import HOLD, OUTAGE, InFlightLimit
+from medhelm.models.pacing.limits import AdaptiveLimiter, backoff, retry_after
+from medhelm.models.pacing.pace import OPEN_COUNT, Pacer
 from medhelm.models.wire import Failure
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "perf"))

@@ -8,7 +8,7 @@ import pytest
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool
-from medhelm.models.limits import CEILING
+from medhelm.models.pacing.limits import CEILING
 from medhelm.models.scripted import ScriptedModel
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec

@@ -12,22 +12,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.units import RATES, SAME, unit_at
 from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
 
-_ASKS = re.compile(
-    r"\b(?:what|which|how|calculate|compute|estimate|determine|give)\b", re.IGNORECASE
-)
-_UNIT_COMES = re.compile(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
-_CLOSES = re.compile(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
+_ASKS = late(r"\b(?:what|which|how|calculate|compute|estimate|determine|give)\b", re.IGNORECASE)
+_UNIT_COMES = late(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
+_CLOSES = late(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
-_POINTS = re.compile(r"\bpoints?\b", re.IGNORECASE)
-_TIMED = re.compile(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
-_TIMES_BEHIND = re.compile(r"\s(hourly|daily)\b", re.IGNORECASE)
-_YEAR = re.compile(r"\((?:19|20)\d\d\)")
+_POINTS = late(r"\bpoints?\b", re.IGNORECASE)
+_TIMED = late(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
+_TIMES_BEHIND = late(r"\s(hourly|daily)\b", re.IGNORECASE)
+_YEAR = late(r"\((?:19|20)\d\d\)")
 """The year of a score's release."""
 
 
@@ -57,13 +56,13 @@ class Glossary:
     def names(self) -> re.Pattern[str]:
         """Match the name of any quantity. The group names it."""
         found = (f"(?P<q{i}>{q.names})" for i, q in enumerate(self.quantities.values()))
-        return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(found)})(?![A-Za-z])", re.IGNORECASE)
+        return late(rf"(?<![A-Za-z])(?:{'|'.join(found)})(?![A-Za-z])", re.IGNORECASE)
 
     @cached_property
     def ways(self) -> re.Pattern[str]:
         """Match the name of any method. The group names it."""
         found = (f"(?P<m{i}>{method})" for i, method in enumerate(self.methods))
-        return re.compile(rf"\b(?:{'|'.join(found)})\b", re.IGNORECASE)
+        return late(rf"\b(?:{'|'.join(found)})\b", re.IGNORECASE)
 
     def asked_by(self, question: str) -> Asked:
         """Return what a question asks for: the first quantity it names, in the first unit."""
@@ -100,7 +99,7 @@ class Asked:
         own = self.glossary.quantities.get(self.quantity)
         if own is None or not own.share or self.share or _POINTS.search(text):
             return self
-        share = re.compile(rf"\b(?:{own.share})\b", re.IGNORECASE)
+        share = late(rf"\b(?:{own.share})\b", re.IGNORECASE)
         return replace(self, units=frozenset("%"), share=share)
 
     def is_named(self, name: str) -> bool | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_BOUND = re.compile(
+from medhelm.extract.late import late
+
+_BOUND = late(
     r"(?P<sign>[<>\u2264\u2265])\s{0,3}=?\s{0,3}$"
     r"|(?<!adds\s)(?<!add\s)(?<!adding\s)(?<!sums\s)(?<!sum\s)(?<!totals\s)(?<!total\s)(?<!comes\s)"
     r"\b(?P<words>at least|at most|(?:less|more|greater|fewer|higher|lower|no more|no less|not more|"
@@ -13,21 +15,21 @@ _BOUND = re.compile(
     r"within)(?:\s(?:or\s)?equal\sto)?\s{1,3}(?:approximately\s|about\s)?[(\"']{0,2}$",
     re.IGNORECASE,
 )
-_OR_MORE = re.compile(
+_OR_MORE = late(
     r"\+(?!\s{0,2}[\d(])|\s{0,2}[\w%/]{0,12}\s{1,2}or\s(?:more|higher|greater|above|less|lower|fewer|"
     r"below|over|older|under|later|earlier)\b|\s[\w%/]{1,12}\sat (?:most|least)\b",
     re.IGNORECASE,
 )
-_RANGE = re.compile(
+_RANGE = late(
     r"\s{0,2}[\w%/^]{0,12}\s{0,2}(?:[-\u2013]|(?<!\s)\u2014|\bto\b|\u00b1|\+/-|\bthrough\b)\s{0,2}\.?\d",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"\bbetween\s{1,3}$", re.IGNORECASE)
-_AND = re.compile(r"\s{0,2}[\w%/^]{0,12}\s{1,2}and\s{1,2}(?:about\s)?[-+]?\.?\d")
-_RESULT = re.compile(
+_BETWEEN = late(r"\bbetween\s{1,3}$", re.IGNORECASE)
+_AND = late(r"\s{0,2}[\w%/^]{0,12}\s{1,2}and\s{1,2}(?:about\s)?[-+]?\.?\d")
+_RESULT = late(
     "[=\u2248]|\\b(?:leaves|gives|makes|equals|yields|comes to|works out)\\b", re.IGNORECASE
 )
-_TABLE_ROW = re.compile(
+_TABLE_ROW = late(
     "(\\d+(?:\\.\\d+)?)[\u2013-](\\d+(?:\\.\\d+)?)[\\s)%]{0,3}[=\u2192:]\\s{0,2}(\\d+(?:\\.\\d+)?)(?![\\d.])"
 )
 

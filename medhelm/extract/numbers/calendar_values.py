@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.bounds import bound
 from medhelm.extract.numbers.value_types import Kind, Value
 
@@ -25,14 +26,14 @@ _MONTHS_ABROAD = (
     "janeiro fevereiro mar\u00e7o abril maio junho julho agosto setembro outubro novembro dezembro",
 )
 _MONTH_OF |= {m: i for months in _MONTHS_ABROAD for i, m in enumerate(months.split(), 1)}
-_DATE = re.compile(
+_DATE = late(
     r"(?<![\d/.-])(?:(?P<m>\d{1,2})(?P<sep>[/-])(?P<d>\d{1,2})(?P=sep)(?P<y>\d{4})"
     r"|(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})"
     r"|(?P<wd>\d{1,2})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<wm>[^\W\d_]{3,10})\.?,?\s(?:del?\s)?(?P<wy>\d{4}))"
     r"(?![\d/]|-\d)"
     r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
 )
-_WEEKS_DAYS = re.compile(
+_WEEKS_DAYS = late(
     r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w|semaines?|SA|semanas?|settimane|wochen|SSW)(?![a-z])[\s,&+\"']{0,5}(?:(?:and|et|und|y|e)\s{1,3})?[\"']?"
     r"(?P<d>\d{1,3})\s{0,3}(?:days?|d|jours?|j|d[ií]as?|giorni|tage?)(?![a-z])"
     r"|(?<![\d.])(?P<fw>\d{1,2})\s{0,2}(?:\+\s{0,2}|\s)(?P<fd>[0-6])/7\s{0,3}(?:weeks?|wks?|w)\b"
@@ -41,15 +42,13 @@ _WEEKS_DAYS = re.compile(
     r"(?!\d|\.\d|/|\s{0,2}(?:[-+*/=\u2248\u00d7\u2192]|days?\b))",
     re.IGNORECASE,
 )
-_ONLY_WEEKS = re.compile(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
-_PAIR = re.compile(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
+_ONLY_WEEKS = late(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
+_PAIR = late(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
 
 
-_ADDED = re.compile(r"\s?[-+\u2212]\s?\(?\d")
+_ADDED = late(r"\s?[-+\u2212]\s?\(?\d")
 
-_COUNTED_FROM = re.compile(
-    r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE
-)
+_COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE)
 
 
 def _find_dates(text: str) -> list[Value[datetime.date]]:
@@ -90,7 +89,7 @@ def _to_date(match: re.Match[str]) -> datetime.date | None:
 def _find_durations(text: str) -> list[Value[tuple[int, int]]]:
     whole = _ONLY_WEEKS.fullmatch(text) or _PAIR.fullmatch(text)
     if whole:
-        pair = (int(whole[1]), int(whole[2]) if whole.re is _PAIR else 0)
+        pair = (int(whole[1]), int(whole[2]) if whole.lastindex == 2 else 0)
         return [Value(whole.start(1), whole.end(), pair)]
     found = []
     for match in islice(_WEEKS_DAYS.finditer(text), _MOST):
@@ -105,7 +104,7 @@ DATE: Kind[datetime.date] = Kind(
     merge=lambda a, b: a if a == b else None,
     same=lambda date: date,
     show=lambda date: f"{date:%m/%d/%Y}",
-    cut=re.compile(r"\d{4}-\d{1,2}-\d$"),
+    cut=late(r"\d{4}-\d{1,2}-\d$"),
 )
 DURATION: Kind[tuple[int, int]] = Kind(
     noun="number of weeks and days",
@@ -113,5 +112,5 @@ DURATION: Kind[tuple[int, int]] = Kind(
     merge=lambda a, b: a if 7 * a[0] + a[1] == 7 * b[0] + b[1] else None,
     same=lambda pair: 7 * pair[0] + pair[1],
     show=lambda pair: f"{pair[0]} weeks {pair[1]} days",
-    cut=re.compile(r"\d{1,3}\s{0,3}(?:weeks?|wks?|w)\W{0,6}(?:and?\s?)?\d{0,3}$", re.IGNORECASE),
+    cut=late(r"\d{1,3}\s{0,3}(?:weeks?|wks?|w)\W{0,6}(?:and?\s?)?\d{0,3}$", re.IGNORECASE),
 )

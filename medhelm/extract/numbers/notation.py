@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.number_words import in_digits
 
-_GROUPED = re.compile("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
+_GROUPED = late("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
 """Spaces between thousands."""
 _RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
 _LOWERED = str.maketrans(_RAISED, "0123456789-+")
-_POWER = re.compile(rf"[{_RAISED}]{{1,4}}")
+_POWER = late(rf"[{_RAISED}]{{1,4}}")
 _HALVES = {"\u00bd": ".5", "\u00bc": ".25", "\u00be": ".75"}
-_HALF = re.compile("[\u00bc-\u00be]")
+_HALF = late("[\u00bc-\u00be]")
 _PLAIN = {0xFF10 + d: str(d) for d in range(10)}
 _PLAIN |= dict(zip(map(ord, "\uff0e\uff0c\uff0d\uff0b\uff05\uff1a\uff1d"), ".,-+%:=", strict=True))
 _PLAIN |= {0x2080 + d: str(d) for d in range(10)}
@@ -28,9 +29,9 @@ _PLAIN |= {0x22C5: "\u00b7", 0x2217: "\u00d7", 0x00F7: "/", 0x2215: "/", 0x2044:
 _PLAIN |= {0x3A3: " total ", 0x2211: " total ", 0x2234: "therefore ", 0x2026: "..."}
 _PLAIN |= {0x2A7D: "\u2264", 0x2A7E: "\u2265", 0x2019: "'", 0x3002: ". ", 0x2500: "-"}
 
-_ESCAPED_LINE_END = re.compile(r"\\n(?![a-z])")
+_ESCAPED_LINE_END = late(r"\\n(?![a-z])")
 """A line end within a JSON string. The names of LaTeX commands are in lower case."""
-_COMMAND = re.compile(
+_COMMAND = late(
     r"\\(?:begin|end)\{[^{}]{0,20}\}|\\([A-Za-z]{1,20})\s?(\{)?|\\(.)|([\^_])\{|([{}])", re.DOTALL
 )
 _NAMES = {
@@ -52,56 +53,56 @@ _FRACTIONS = ("frac", "dfrac", "tfrac", "cfrac")
 _SIGNS = {"(": " ", ")": " ", "[": "\n", "]": "\n", "\\": "\n", "*": " * ", "!": ""}
 _SPACES = ",;: >"
 
-_STARS = re.compile(r"\*+")
-_UNDERSCORE = re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-_WORKED_OUT = re.compile(
+_STARS = late(r"\*+")
+_UNDERSCORE = late(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
+_WORKED_OUT = late(
     r"((?:=\s?[\d.]{1,12}\s?/|[\d.]\s?[*\u00d7]|[\d.]\s?[-+]\s)\s?[\d.]{1,12})\s?\u2192\s?(?=[\d.-])"
 )
 """An arrow from a calculation to its result (`8/10 \u2192 0.8`)."""
-_ARROW = re.compile(r"[-=]{1,3}>")
-_COMPARISON = re.compile(r"([<>])=|~=|==+|&lt;|&gt;|<br ?/?>")
+_ARROW = late(r"[-=]{1,3}>")
+_COMPARISON = late(r"([<>])=|~=|==+|&lt;|&gt;|<br ?/?>")
 _COMPARED = {"<=": "\u2264", ">=": "\u2265", "~=": "\u2248", "&lt;": "<", "&gt;": ">"}
-_EXPONENT = re.compile(r"\^\s?\(\s?([-+]?\d{1,3}(?:\.\d{1,6})?)\s?\)")
-_LEADERS = re.compile(
+_EXPONENT = late(r"\^\s?\(\s?([-+]?\d{1,3}(?:\.\d{1,6})?)\s?\)")
+_LEADERS = late(
     r"(?<=[\w)%])(?:[ \t]?\.){3,60}[ \t.]{0,3}(?=[-+]?\.?\d)|(?<=[\w)%])[ \t]\.{1,2}[ \t](?=[-+]?\d)"
     r"|(?<=[\w)%])[ \t]?(?:[-_\u2013\u2014][ \t]?){3,60}(?=\d)"
 )
 """Dots or dashes that lead from a name to its value."""
-_TIMES = re.compile(
+_TIMES = late(
     r"(?<=[\w)\]])\sx\s(?=[\[({\d]|(?:min|max)\b|[A-Za-z\u0391-\u03c9]{1,14}\s?[\[(/^])",
     re.IGNORECASE,
 )
 """The letter x between two factors of a formula."""
-_ABOUT = re.compile(r"~(?=[ \t]{0,2}[-+]?\.?\d)")
-_ROUND_CALL = re.compile(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
-_PROMPT = re.compile(r"^>>>[ \t]?", re.MULTILINE)
-_DAY = re.compile(
+_ABOUT = late(r"~(?=[ \t]{0,2}[-+]?\.?\d)")
+_ROUND_CALL = late(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
+_PROMPT = late(r"^>>>[ \t]?", re.MULTILINE)
+_DAY = late(
     r"(?<![\d.])(\d{1,2})\.(?=\s(?:Jan|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]{0,6}\.?\s\d{4})"
 )
 """A day before a German month. Its point ends no sentence."""
-_DECIMAL_COMMA = re.compile(
+_DECIMAL_COMMA = late(
     r"(?<![\d.,])(?:0,\d+|\d{1,4},\d{1,2}(?=\s?(?:%|mmHg\b|m?Osm|m?Eq\b|MME\b|I?U/|ms(?:ec)?\b|"
     r"[kcmd\u00b5n]?(?:g|[lL]|m|mol)(?![A-Za-z]))))(?![\d,])"
 )
 """A number with a unit that a comma can only divide into a whole and its decimals."""
-_LONE_COMMA = re.compile(r"(?<![\d.,])0,(?=\d{1,6}(?![\d,])\s?(?:%|[^\W\d_]{1,6}/))")
+_LONE_COMMA = late(r"(?<![\d.,])0,(?=\d{1,6}(?![\d,])\s?(?:%|[^\W\d_]{1,6}/))")
 """A comma behind a zero, before a percent sign or a rate."""
-_WORKED_COMMA = re.compile(
+_WORKED_COMMA = late(
     r"(?<![\d.,])\d{1,4},\d{1,2}(?=\s?[-+*/\u00d7=\u2248)}])(?![\d,])|[-+*/\u00d7\u2248=<>{]\s?\d{1,4},\d{1,2}(?![\d,])"
 )
 """A number with a decimal comma in a calculation."""
-_POINT = re.compile(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
+_POINT = late(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
 """Matches a sign that a text writes decimals with a point, or thousands with a comma."""
-_ROUNDED_COMMA = re.compile(
+_ROUNDED_COMMA = late(
     r"(?<![\d.,])(\d{1,3}),\d{3}(?![\d,]|\.\d)(?:[^\d\n]|\^\d){1,40}(?<![\d.,])\1,\d{1,2}(?![\d,]|\.\d)"
 )
 """A number whose comma is a decimal one, since its own rounding follows (`27,635, gerundet 27,6`)."""
-_EITHER_COMMA = re.compile(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
+_EITHER_COMMA = late(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
 """A comma that may also divide thousands."""
-_THOUSANDS = re.compile(r"(?<=\d)\.(?=\d{3}(?!\d))")
-_KOREAN_TOTAL = re.compile("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
-_COMMA = re.compile(r"(?<=\d),(?=\d)")
-_BODY_SURFACE = re.compile(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
+_THOUSANDS = late(r"(?<=\d)\.(?=\d{3}(?!\d))")
+_KOREAN_TOTAL = late("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
+_COMMA = late(r"(?<=\d),(?=\d)")
+_BODY_SURFACE = late(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
 
 
 @lru_cache(maxsize=8)

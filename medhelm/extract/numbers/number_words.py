@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from medhelm.extract.late import late
+
 TO_TWENTY = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
@@ -15,14 +17,14 @@ _SIZE |= {word: size for size, word in zip(range(30, 100, 10), _TENS, strict=Tru
 _DIGIT = "|".join(TO_TWENTY[:10])
 _BELOW = rf"(?:(?:twenty|{'|'.join(_TENS)})(?:[- ](?:{'|'.join(TO_TWENTY[1:10])}))?|{'|'.join(reversed(TO_TWENTY[:20]))})"
 _WHOLE = rf"(?:(?:(?:{'|'.join(TO_TWENTY[1:10])})\shundred(?:\s(?:and\s)?{_BELOW})?)|{_BELOW})"
-_POINT = re.compile(
+_POINT = late(
     rf"\b(?P<whole>{_WHOLE})\spoint\s(?P<digits>(?:{_DIGIT})(?:[\s-](?:{_DIGIT})){{0,5}})\b",
     re.IGNORECASE,
 )
-_BESIDE = re.compile(rf"\b{_WHOLE}\s\((?=\d{{1,3}}(?:\.\d+)?\))", re.IGNORECASE)
+_BESIDE = late(rf"\b{_WHOLE}\s\((?=\d{{1,3}}(?:\.\d+)?\))", re.IGNORECASE)
 """A number in words before its digits in brackets."""
 _PARTS = {"half": ".5", "quarter": ".25", "third": ".333"}
-_PART = re.compile(
+_PART = late(
     r"(?P<lead>(?:[=\u2248:]|\b(?:is|equals|about|exactly|was|to|of))\s)(?:one|a)[- ]"
     r"(?P<part>half|quarter|third)(?=\s{0,3}(?:[.,;!)*]|$))",
     re.IGNORECASE | re.MULTILINE,

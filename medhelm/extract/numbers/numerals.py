@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.bounds import bound, is_range
 from medhelm.extract.numbers.number_words import TO_TWENTY
 from medhelm.extract.numbers.value_types import Kind, Value
@@ -17,7 +18,7 @@ from medhelm.extract.numbers.value_types import Kind, Value
 _MOST = 500
 """Values of one sentence that are read."""
 
-_NUMERAL = re.compile(
+_NUMERAL = late(
     r"(?<![\w^])(?<!\^[-+])(?<!\d\.)"
     r"(?P<digits>\.?\d(?:[\d.,:/]*\d)?)"
     r"(?:[eE](?P<power>[-+]?\d{1,3})(?!\w|\.\d)"
@@ -25,7 +26,7 @@ _NUMERAL = re.compile(
     r"|(?<=10)\^(?P<alone>[-+]?\d{1,3})(?!\d|\.\d))?"
 )
 _SPELLED = list(TO_TWENTY)
-_IN_WORDS = re.compile(
+_IN_WORDS = late(
     r"(?:^\W{0,12}|[,;(]\s?|(?P<lead>[=\u2248:\u2192]\s?"
     r"|\b(?:is|was|are|be|equals?|totals|scores?|scored|earns?|gets?|has|have|meets?|fulfil+s|"
     r"satisf(?:y|ies)|receives?|altogether|in total|(?:up|comes|came|amounts|equal) to|makes?|gives?|yields?|so|thus|"
@@ -37,42 +38,42 @@ _IN_WORDS = re.compile(
     re.IGNORECASE,
 )
 """A number in words where it can only be a result."""
-_WRITTEN = re.compile(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
-_FRACTION = re.compile(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
-_QUOTIENT = re.compile(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
-_RATIO = re.compile(r"\bratio\b", re.IGNORECASE)
-_GOES_ON = re.compile(
+_WRITTEN = late(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
+_FRACTION = late(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
+_QUOTIENT = late(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
+_RATIO = late(r"\bratio\b", re.IGNORECASE)
+_GOES_ON = late(
     r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)|\sand\s(?:an?|one|two|three)[\s-](?:third|half|quarter|fifth)"
 )
 """Matches a change of the number: a power that is not read, a fraction (93 1/3)."""
-_DENIED = re.compile(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
-_PERCENT_NAME = re.compile(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
-_CALENDAR = re.compile(r"\d{1,4}/\d{1,2}/\d{1,4}")
-_UNIT = re.compile(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
+_DENIED = late(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
+_PERCENT_NAME = late(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
+_CALENDAR = late(r"\d{1,4}/\d{1,2}/\d{1,4}")
+_UNIT = late(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
 _NO_UNIT = frozenset(
     re.findall(
         r"\w+", "and or to is was for which with in of on at by as the a so if than plus minus"
     )
 )
 
-_MINUS_WORD = re.compile(r"\b(?:negative|minus)\s{1,3}$", re.IGNORECASE)
-_IN_NAME = re.compile(
+_MINUS_WORD = late(r"\b(?:negative|minus)\s{1,3}$", re.IGNORECASE)
+_IN_NAME = late(
     r"[A-Za-z]-$|[A-Za-z\u00b5%]/$|"
     r"\b(?:step|stage|grade|type|class|table|equation|eq\.?|figure|fig\.?|phase|section|part|question|"
     r"option|version|criterion|item|factor|no\.|category|group|covid|"
     r"ckd-epi|since|year|chapter|article)\s{1,2}$",
     re.IGNORECASE,
 )
-_COMPOUND = re.compile(r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b", re.IGNORECASE)
-_OUT_OF = re.compile(
+_COMPOUND = late(r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b", re.IGNORECASE)
+_OUT_OF = late(
     r"\bout\sof(?:\s(?:a|the))?(?:\s(?:possible|maximum|total)(?:\s(?:score|points))?)?(?:\sof)?\s{1,3}$"
     r"|(?<![\w.-])\d{1,3}(?:\s(?:points?|criteria))?\s{1,3}of(?:\sthe|\sa\s(?:possible|total|maximum))?(?:\sof)?\s{1,3}$",
     re.IGNORECASE,
 )
-_OPERATOR_BEFORE = re.compile(
+_OPERATOR_BEFORE = late(
     r"(?:[-+*\u00d7/^\u2013\u221a]|\b(?:plus|minus|times|divided by|multiplied by|sqrt|ln|log|exp))[\s(\[]{0,4}[-+]?$"
 )
-_OPERATOR_AFTER = re.compile(
+_OPERATOR_AFTER = late(
     r"[\s)\]]{0,3}[-+*\u00d7/^\u2013][\s(\[]{0,3}[-+]?[\d.]"
     r"|\s{0,2}[A-Za-z\u00b5%][\w\u00b5%/^.]{0,15}[\s)\]]{1,3}[-+*\u00d7/\u2013]\s{0,3}[(\[]{0,3}\s?[\d.]"
     r"|[\s)\]]{0,3}(?:\s[A-Za-z/\u00b5%^\d]{1,12})?\s(?:plus|minus|times|divided by|multiplied by)\s"
@@ -80,32 +81,32 @@ _OPERATOR_AFTER = re.compile(
     r"|[\s)\]]{0,3}[*\u00d7^]\s{0,2}[A-Za-z\u0391-\u03c9]"
     r"|(?:(?<=\(\d)|(?<=\(\d\d)|(?<=\(\d\d\d))\s?[-+\u2013]\s?[A-Za-z]"
 )
-_ABOUT = re.compile(
+_ABOUT = late(
     r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$", re.IGNORECASE
 )
-_EQUALS = re.compile("[=\u2248]")
-_LEADS_ON = re.compile(
+_EQUALS = late("[=\u2248]")
+_LEADS_ON = late(
     "\\s{0,2}(?:[=\u2248\u2192]|,\\s(?:about|approximately|roughly|i\\.e\\.)\\s)", re.IGNORECASE
 )
-_BULLETED = re.compile(r"\s*[-\u2013]\s{1,2}")
-_LEADS_TO_SIGN = re.compile(
+_BULLETED = late(r"\s*[-\u2013]\s{1,2}")
+_LEADS_TO_SIGN = late(
     r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result|score|a|roughly|gives))\s*$",
     re.IGNORECASE,
 )
-_COUNTS = re.compile(
+_COUNTS = late(
     r"\b(?:scores?|rating|points|criteria|total|gcs|scale|tally)\b"
     r"|(?:\b(?:sirs|perc|curb-?65|crb-?65|cha2?ds2\S{0,6}|has-?bled|feverpain|centor|mcisaac|wells|caprini|"
     r"psi|rcri|cci|q?sofa|apache|gbs|blatchford|child-?pugh|charlson|glasgow|news2?|abcd2)\b|\b(?-i:HEART)\b)"
     r"(?:[^\d\n;,.]{0,25}|.*=\s?)$",
     re.IGNORECASE,
 )
-_CUT = re.compile(
+_CUT = late(
     r"(?<![\w^/.])[-+\u2013]?\.?\d[\d.,:/]{0,30}\s?(?:[-\u2013x\u00d7*\u00b7eE^+/]|\bto|\bor)?\s?(?:10)?\^?[-+]?$"
 )
 
 
-_SIGN = re.compile(r"(?P<prev>[^\s])?(?P<space>\s*)(?P<sign>[-+\u2013\u2014])$")
-_LOOSE_SIGN = re.compile(
+_SIGN = late(r"(?P<prev>[^\s])?(?P<space>\s*)(?P<sign>[-+\u2013\u2014])$")
+_LOOSE_SIGN = late(
     r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result))\s{0,3}[-\u2013]\s{1,2}$",
     re.IGNORECASE,
 )

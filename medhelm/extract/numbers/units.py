@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from medhelm.extract.late import late
+
 _PER = r"\s?(?:/|per\b|an?\b|each\b|every\b|over\b|in\b)\s?(?:the\s|an?\s|one\s)?"
 _OF = r"(?:\s(?:of\s)?(?!per|each|every)[a-z]{2,12}){0,3}?"
 _HOUR = _PER + r"h(?:(?:ou)?rs?)?"
@@ -74,7 +76,7 @@ UNITS: Mapping[str, str] = {
     "\u00b0C": r"\u00b0\s?[cf]|deg(?:rees)?\b",
     "point": r"points?|pts?",
 }
-_SPELLED = re.compile(
+_SPELLED = late(
     r"\s{0,2}[-(\[]?\s?(?:"
     + "|".join(f"(?P<u{i}>{spelling})" for i, spelling in enumerate(UNITS.values()))
     + r")(?![\w\u00b0])",

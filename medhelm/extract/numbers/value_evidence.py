@@ -7,10 +7,10 @@ value that much speaks for and that no other one comes near is the answer.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, Statement, differ
@@ -18,7 +18,7 @@ from medhelm.extract.numbers.value_words import GENERAL_NAMES
 
 T = TypeVar("T")
 
-_BOLD = re.compile(r"\*\*([^*\n]{1,160})\*\*")
+_BOLD = late(r"\*\*([^*\n]{1,160})\*\*")
 _LEVELS = (0.0, 0.5, 1.5, 3.0)
 _ENOUGH = 5.0
 """The least evidence for an answer that no rule finds."""

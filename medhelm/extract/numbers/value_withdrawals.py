@@ -7,6 +7,7 @@ from collections import deque
 from itertools import islice
 from typing import TypeVar
 
+from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.value_settling import agreed, settle
 from medhelm.extract.numbers.value_statements import find_statements
@@ -19,7 +20,7 @@ T = TypeVar("T")
 _LONGEST = 2_000
 """Characters of a text, and five times as many at its end, of which values are compared."""
 _LINE = 1_500
-_RETRACTED = re.compile(
+_RETRACTED = late(
     r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually|oops|scratch that|on (?:second thought|reflection)|my mistake|"
     r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
     r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b|\bno,\s",
@@ -27,33 +28,33 @@ _RETRACTED = re.compile(
 )
 
 
-_BOTH = re.compile(
+_BOTH = late(
     r"(?<![\w.])(\d[\d.]{0,9})\s\([^\W\d][^()\d\n]{2,40}\)\s?(?:/|or|and|versus|vs\.?)\s"
     r"(\d[\d.]{0,9})\s\([^\W\d]"
 )
 """Two results that each have their condition in brackets."""
-_CORRECTED = re.compile(
+_CORRECTED = late(
     r"\b(?:my|the) (?:first|initial|earlier|opening|previous) (?:line|answer|value|figure|result|number|estimate|score|total) "
     r"(?:is|was) (?:wrong|incorrect|mistaken|off)\b|\bwait,? (?:that's|that is|that makes|it's)\b"
     r"|\b(?:\d[\d.]{0,9}),? (?:and )?not \d[\d.]{0,9}(?=[.,;!])",
     re.IGNORECASE,
 )
 """Words by which a text says that an earlier result is wrong, and goes on with the right one."""
-_REMARK = re.compile(r"[\d.,-]{1,12}[^.,;()]{0,30}[.,;(]\s?[^\d\s]\S*\s.{10}", re.DOTALL)
+_REMARK = late(r"[\d.,-]{1,12}[^.,;()]{0,30}[.,;(]\s?[^\d\s]\S*\s.{10}", re.DOTALL)
 """A whole value with the beginning of a remark behind it."""
-_WORKS_ON = re.compile(
+_WORKS_ON = late(
     r"[=\u2248\u2192*\u00d7]|\b(?:step|next|now|use|using|calculat\w+|formula|equation|substitut\w+|thus|hence|therefore"
     r"|correct\w*|adjust\w*|round\w*|multipl\w+|divid\w+|add|subtract)\b",
     re.IGNORECASE,
 )
 """Words by which a text goes on to another result."""
-_TO_DO = re.compile(
+_TO_DO = late(
     r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b"
     r"[^=\u2248\u2192\n]{0,100}$",
     re.IGNORECASE,
 )
 """A step at the end of a text that is not carried out."""
-_WRONG = re.compile(
+_WRONG = late(
     r"\b(?:wrong|incorrect|mistake|error|(?:not|isn't) (?:right|correct)|miscalculated)\b",
     re.IGNORECASE,
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from medhelm.extract.languages import LANGUAGES, any_of
+from medhelm.extract.late import late
 
-CLAUSE = re.compile(
+CLAUSE = late(
     r"[,;]\s|\s[\u2013\u2014-]\s(?=[A-Za-z])|\u2192|(?<!is )(?<!are )(?<!was )\b(?:so|hence|thus|therefore)\b|\b(?:which|making|giving|but|then|and|"
     r"where|because|since|if|when|compared|using|based|assuming|given|unless|while|whereas|"
     r"although|whether|until|than)\b",
@@ -24,9 +25,9 @@ PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
 WEAK = frozenset(("of", "at", "as", "has"))
 """Words that also join what is put in to its name (`a weight of 70 kg`)."""
 HOLDS = frozenset(("has", "uses", "requires", "needs"))
-PARTS = re.compile(r"criteri|items?|components?|elements?|variables?|factors?|questions?", re.I)
+PARTS = late(r"criteri|items?|components?|elements?|variables?|factors?|questions?", re.I)
 """The units of how many parts a score has (`the rule has 8 criteria`)."""
-PART_NAME = re.compile(
+PART_NAME = late(
     r"(?:\b(?:numerator|denominator|exponent|linear predictor|(?:top|bottom)(?: part| half)?|baseline survival"
     r"|survival (?:term|function)|(?:beta|\u03b2)\S{0,3}[- ]?sum|sum of (?:the )?(?:beta|\u03b2|coefficient)\S{0,9}(?: \S{1,6})?)"
     r"|^\W*(?:L|S_?0|exp))\W*$",
@@ -41,7 +42,7 @@ FILLER = (
 _SPOKEN = ("Spanish", "German", "French", "Italian", "Portuguese")
 _WOULD_BE = {"ser\u00eda", "seria", "serait", "sarebbe", "w\u00e4re"}
 COPULAS = any_of({c for name in _SPOKEN for c in LANGUAGES[name].copula} - _WOULD_BE)
-RELATION = re.compile(
+RELATION = late(
     r"(?P<verb>[=\u2248:\u2192]|\b(?:is|was|are|were|be|equals?|of|as|at|gives?|gave|giving|"
     r"yield(?:s|ing)?|result(?:s|ing)? (?:in|to)|(?:comes?|works?|turns?)(?: out)?(?: to| at| as)|"
     r"amounts? to|adds? up to|sums?(?: up)? to|totals|totall?ing|scores|becomes?|reaches|"
@@ -56,28 +57,28 @@ RELATION = re.compile(
     + r")$",
     re.IGNORECASE,
 )
-AFTER_EQUALS = re.compile(
+AFTER_EQUALS = late(
     "[=\u2248]"
     + FILLER
     + r"(?:[A-Z][\w-]{0,20}\s{1,2}){0,3}(?:score\s|index\s)?(?:of\s)?"
     + FILLER,
     re.IGNORECASE,
 )
-OWN_SCORE = re.compile(r"\bscore of\b", re.IGNORECASE)
+OWN_SCORE = late(r"\bscore of\b", re.IGNORECASE)
 """Words behind a verb that name what it states (`gets a score of 0`)."""
-BESIDE = re.compile(
+BESIDE = late(
     r"\s*[\w%/^.]{0,12}\s*,?\s*\b(?:or|and|versus|vs|i\.?e\.?|that is)(?![a-z])(?!\s(?:at|as|by|of)\b)"
     + FILLER,
     re.IGNORECASE,
 )
-EQUALS = re.compile("[=\u2248]")
+EQUALS = late("[=\u2248]")
 
-EXPLICIT = re.compile(
+EXPLICIT = late(
     r"\b(?:answer|solution|ergebnis|r[\u00e9e]sultat|resultado|risultato|requested format)\b|\b(?:final|end|overall)\s(?!step|criteri|line|note)|^\W*final\s?:"
     r"|^\W*(?:the\s)?(?:result|final)\W*$",
     re.IGNORECASE,
 )
-CONCLUDED = re.compile(
+CONCLUDED = late(
     r"\b(?:therefore|thus|hence|consequently|accordingly|in (?:conclusion|summary|total)|to conclude|"
     r"finally|altogether|as a result|conclu\w+|summary|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight))|gives?|giving|gave|yield\w*|get|"
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
@@ -86,7 +87,7 @@ CONCLUDED = re.compile(
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b",
     re.IGNORECASE,
 )
-NAMED = re.compile(
+NAMED = late(
     r"\b(?:scores?|index|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight|dose|of\b))|sum|points|criteria|clearance|e?gfr|crcl|gap|ratio|quotient|bmi|bsa|map|"
     r"osmolality|osmolarity|deficit|corrected|adjusted|estimated|calculated|computed|predicted|"
     r"ideal|equivalents?|mme|qtc\w*|homa\S*|fena|ldl\S*|fib\S*|meld\S*|requirements?|maintenance|"
@@ -95,83 +96,81 @@ NAMED = re.compile(
     r"surface area|(?-i:HEART)|perc|sirs|child-?pugh|ibw|abw|ajbw|edd|edc|ega|target weight|(?:due|delivery) date|ga|ag|conception|gestational age|mean arterial)\b",
     re.IGNORECASE,
 )
-NAME_BEFORE = re.compile(
+NAME_BEFORE = late(
     "(?:" + NAMED.pattern + r"|\b(?:result|answer)"
     r"|\b(?:corrected|adjusted|ideal|target)(?:\s[a-z+]{1,12}){1,3})\s{0,3}[:=|]?\s{0,3}$",
     re.IGNORECASE,
 )
-INPUT = re.compile(
+INPUT = late(
     r"\b(?:to (?!be\b)[a-z]+|for|with|at|using|given|from|than|assuming)\s(?:(?!total|is\b|gives?\b|has\b)"
     r"[\w'-]+\s{1,2}){0,4}(?!total)[\w'-]+\s*$",
     re.IGNORECASE,
 )
 """Matches a value that is put in (`to reach a BMI of 19`), before the word that joins it."""
-OF_SUBJECT = re.compile(
+OF_SUBJECT = late(
     r"^\W*(?:(?:so|thus|hence|therefore|overall)\W{1,2})?(?:this|our|the|her|his|s?he)\b.{0,60}\bwith an?\s",
     re.IGNORECASE,
 )
 """The beginning of a sentence on what the patient has (`this man, with a FIB-4 of 2`)."""
-NAME_BEHIND = re.compile(
+NAME_BEHIND = late(
     r"\s{0,2}[\w%/^.\u00b7]{0,12}\s(?:is|are|was)\s(?:(?:therefore|thus|then|hence|so)\s)?(?:the|her|his|our|my)\s"
     r"(?P<name>[^.,;:\d]{3,60})",
     re.IGNORECASE,
 )
 """The name of a value that is its sentence's subject (`9.3 mg/dL is the corrected value`)."""
-RUNNING = re.compile(
+RUNNING = late(
     r"\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
     re.IGNORECASE,
 )
-SECONDARY = re.compile(
+SECONDARY = late(
     r"\b(?:risk|mortality|probability|likelihood|survival|chance|odds|prevalence|incidence|"
     r"sensitivity|specificity|death|dos(?:e|es|age|ing)|infusion|goal|confidence|error|difference|tolerance|class|stage|category|"
     r"percentile|rate of|percent of|example|previously|prior|would have)\b",
     re.IGNORECASE,
 )
-RISK_SCORE = re.compile(r"\brisk score\W*$", re.IGNORECASE)
+RISK_SCORE = late(r"\brisk score\W*$", re.IGNORECASE)
 """A name of a score whose own value is a risk."""
-SHARE = re.compile(
+SHARE = late(
     r"[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s(?:[\w-]+\s){0,2}(?:risk|chance|mortality|probability|survival|likelihood|per\b|a year|annual)"
     r"|[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s?/\s?y|\s(?:[a-z]{1,12}\s){0,3}[a-z]{1,12}\s?(?:/|per)\s?(?:100|1,?000)\b",
     re.IGNORECASE,
 )
-PUT_IN = re.compile(
+PUT_IN = late(
     r"\s{0,2}[\w%/^]{0,12}\s(?:(?:is|are|was|will be|should be|must be)\s(?:used|applied|inserted|plugged|entered|taken|chosen)"
     r"|items|components|parameters|variables|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
     re.IGNORECASE,
 )
 """Matches the text behind a value in a formula, or behind a result's distance to a limit."""
-ARITHMETIC = re.compile(
+ARITHMETIC = late(
     r"^\W*(?:(?:add|subtract|multipl|divid)(?:y|es?|s|ing|ying|ed)?|minus|times)\b"
     r"|\d\s(?:plus|minus|times|divided by|multiplied by|over)\s[\d(]",
     re.IGNORECASE,
 )
-ATTAINED = re.compile(r"scores|scored|meets|fulfil+s|totals")
+ATTAINED = late(r"scores|scored|meets|fulfil+s|totals")
 """Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
-ITEM = re.compile(
-    r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE
-)
-POINTS = re.compile(
+ITEM = late(r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE)
+POINTS = late(
     r"\s{0,2}(?:points?|criteria|criterion)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
     re.IGNORECASE,
 )
-PARALLEL = re.compile(
+PARALLEL = late(
     r"\s{0,2}[\w%/^]{0,12}\s(?:(?:with|using|by|for|according|from|at|when|if|where|provided|assuming|without)\s[^,;]{1,80}?,?\s)(?:and|or|but|versus)\s(?:about\s)?"
 )
 """Matches the text between two results side by side (`24 with ... and 25 with ...`)."""
-COUNTED = re.compile(
+COUNTED = late(
     r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria|criterion)\s{0,2}"
     r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:now |thus |therefore )?(?:met|fulfilled|present|positive|failed|satisfied)|met\b)",
     re.IGNORECASE,
 )
-BETWEEN_WORDS = re.compile(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
-ROUNDED = re.compile(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
-OTHER = re.compile(
+BETWEEN_WORDS = late(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
+ROUNDED = late(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
+OTHER = late(
     r"\b(?:normal|norms?|(?:optimal|average)\s(?!of\b)|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
     r"trimester|remaining|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
     re.IGNORECASE,
 )
-INTERPRETS = re.compile(
+INTERPRETS = late(
     r"\b(?:indicat\w+|suggest\w*|correspond\w*|means?|meaning|places?|placing|(?<!the )falls?|falling|impl(?:y|ies|ying)|"
     r"reflect\w*|associated|consistent|considered|classified|classif\w+|within|above|below|"
     r"equivalent|equals to|translat\w+|carries|confers|predicts|compared|versus|normal(?:ly)?|typically|"
@@ -179,23 +178,23 @@ INTERPRETS = re.compile(
     r"usually|generally|higher than|lower than|greater than|less than|exceeds?|warrants?|recommend\w*)\b",
     re.IGNORECASE,
 )
-REACHED = re.compile(
+REACHED = late(
     r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves? (?:us|me) with|brings? (?:us|me) to|"
     r"(?:comes?|adds?|sums?|amounts?|works?)(?: up| out)? to|(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in|lead(?:s|ing) to))\b",
     re.IGNORECASE,
 )
 """Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""
-TOTALLING = re.compile(
+TOTALLING = late(
     r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together|overall|all told|"
     r"all in all|summing|adding|combined)\b",
     re.IGNORECASE,
 )
-DENIED = re.compile(
+DENIED = late(
     r"\bnot\b|n't\b|\b(?:never|rather than|instead of|unlike|as opposed to|without)\b",
     re.IGNORECASE,
 )
-WOULD = re.compile(r"\bwould\b", re.IGNORECASE)
-ALTERNATIVE = re.compile(
+WOULD = late(r"\bwould\b", re.IGNORECASE)
+ALTERNATIVE = late(
     r"\b(?:with|using|by|without|under|had|taking)\b.{0,150}\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\s"
     r"(?:[a-z]{1,12}\s){0,2}(?:would|drops|falls|rises|becomes)\b"
     r"|\b(?:it|this|that|the (?:result|value|estimate|score|number|answer))\swould\b.{0,40}\b(?:with|using|by|without|if)\b"
@@ -204,46 +203,44 @@ ALTERNATIVE = re.compile(
     re.IGNORECASE,
 )
 """The same quantity by other means (`with the actual weight it would come to 80`)."""
-HOURLY = re.compile(
-    r"[^,;:=]{0,12}?(?:/|\b(?:per|an|each|every)\s)\s?h(?:ou)?r?s?\b", re.IGNORECASE
-)
-DAILY = re.compile(
+HOURLY = late(r"[^,;:=]{0,12}?(?:/|\b(?:per|an|each|every)\s)\s?h(?:ou)?r?s?\b", re.IGNORECASE)
+DAILY = late(
     r"[^,;:=]{0,12}?(?:/\s?d(?:ay)?\b|\b(?:per|a|over|in|each|every|for)\s(?:the\s|a\s|one\s)?(?:next\s)?(?:day|24)|\bdaily)",
     re.IGNORECASE,
 )
-SOLELY = re.compile(
+SOLELY = late(
     r"^\W*(?:so|thus|hence|therefore|that'?s|that is|altogether|in total|in sum|all told)\W{0,3}"
     + FILLER,
     re.IGNORECASE,
 )
 """The text before a value in a sentence that only concludes it (`So about 19 %.`)."""
-CLOSE = re.compile(
+CLOSE = late(
     r"\s{0,2}(?:[^\W\d][\w\u00b5/^.]{0,15}|%)?(?:\s(?:points?|percent|in total|in all))?"
     r"(?:\s(?:out )?of \d{1,3})?[\s.!)]{0,4}"
 )
 """All that follows such a value."""
-ALL = re.compile(r"\s{0,2}(?:points?|%)?[\s.!)\]}\"']{1,4}")
+ALL = late(r"\s{0,2}(?:points?|%)?[\s.!)\]}\"']{1,4}")
 """Matches what may follow a value that is all of a sentence."""
-LED = re.compile("[=\u2248\u2192]\\s{0,2}$")
-OPERATION = re.compile(
+LED = late("[=\u2248\u2192]\\s{0,2}$")
+OPERATION = late(
     r"[\d)]\s?[a-z]{0,5}\s?[-+*/\u00d7\u2212]\s?[\d(]|\b(?:plus|minus|add(?:ing|ed)?|subtract(?:ing|ed)?)\b",
     re.IGNORECASE,
 )
-INDEFINITE = re.compile(
+INDEFINITE = late(
     r"^\W*(?:an?|any|scores?|values?|ratios?|levels?|results?|patients|points?|stages?|class(?:es)?|the normal)\s"
     r"(?!total\b|sum\b)(?:[\w'/-]+\s){0,5}?(?:of|between|from|above|below|over|under|from|within|exceeding|at|\u2265|\u2264|<|>)\s"
     r"(?!.{0,80}\b(?:obtained|calculated|computed|results?|reached|assigned|found)\b)",
     re.IGNORECASE,
 )
 """The beginning of a sentence about any value (`A ratio of 1 to 2 is usual`)."""
-GENERAL = re.compile(r"^\W*(?:an?|scores?|values?|patients?|any|for a)\s", re.IGNORECASE)
-IF = re.compile(
+GENERAL = late(r"^\W*(?:an?|scores?|values?|patients?|any|for a)\s", re.IGNORECASE)
+IF = late(
     r"\b(?:if|would have(?! to\b)|were to|suppose|for example|e\.g\.|for comparison|had (?:she|he|the))\b",
     re.IGNORECASE,
 )
-REMARKED = re.compile(r",\s(?:which|that) (?:is|means|places|puts|corresponds)\b", re.IGNORECASE)
+REMARKED = late(r",\s(?:which|that) (?:is|means|places|puts|corresponds)\b", re.IGNORECASE)
 """The beginning of a remark on a value."""
-ITEM_POINTS = re.compile(
+ITEM_POINTS = late(
     r"[^=\u2248\u2192,;:(]{0,30}(?:\(\+?\d{1,2}(?:\spoints?)?\)(?!\s?[-+*/\u00d7])"
     r"|\u2192\s?\+?\d{1,2}(?:\spoints?)?\W{0,3}$)"
 )
@@ -262,6 +259,6 @@ GENERAL_NAMES = frozenset(
     ("score", "result", "total", "sum", "points", "number", "value", "criteria")
 )
 """Words by which a text names what was asked for, whatever it is."""
-WORD = re.compile(r"[^\W_][\w-]{0,30}")
-FORMULA = re.compile(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
+WORD = late(r"[^\W_][\w-]{0,30}")
+FORMULA = late(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
 """Matches a sign that names belong to a formula and are not that of its result."""

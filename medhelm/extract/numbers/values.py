@@ -11,6 +11,7 @@ import re
 from itertools import islice
 from typing import TypeVar
 
+from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
@@ -36,34 +37,34 @@ T = TypeVar("T")
 _LONGEST = 2_000
 """Characters of a text of which the only value counts although nothing states it."""
 _LINE = 1_500
-_REFUSED = re.compile(
+_REFUSED = late(
     r"\b(?:cannot|can't|could not|unable|not possible|impossible|insufficient|not enough|missing|"
     r"not (?:provided|given|available|stated|mentioned)|unknown|need more|more information|"
     r"not sure|unclear|formula|needs? to|needed|let's|let us|we need|calculate)\b",
     re.IGNORECASE,
 )
-_SCORE = re.compile(r"\b(?:score|points|rating)\b[^\n.]{0,12}$", re.IGNORECASE)
-_LESS_OR_MORE = re.compile(r"[<>\u2264\u2265]=?\s{0,2}(?=[\d.])")
-_UNKNOWN = re.compile(
+_SCORE = late(r"\b(?:score|points|rating)\b[^\n.]{0,12}$", re.IGNORECASE)
+_LESS_OR_MORE = late(r"[<>\u2264\u2265]=?\s{0,2}(?=[\d.])")
+_UNKNOWN = late(
     r"\b(?:cannot|can['\u2019]t|(?:might|may|could) be any|anything|all (?:I|we) can)\b",
     re.IGNORECASE,
 )
-_OPERAND = re.compile(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
+_OPERAND = late(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
 """The operands before a value that is cut: none of them is the result."""
-_SENTENCE_END = re.compile(r"[.;!](?=\s+[A-Z])")
-_NEXT_QUESTION = re.compile(
+_SENTENCE_END = late(r"[.;!](?=\s+[A-Z])")
+_NEXT_QUESTION = late(
     r"\n[#*\s]{0,9}(?:(?:next|new)\s)?(?:question|q|patient note|problem|human|user|instruction|exercise)"
     r"\s?\d{0,3}[*\s]{0,4}[:.]|\n#{1,4}\s(?:next\s|new\s)?(?:question|problem|exercise|patient note)\b",
     re.IGNORECASE,
 )
-_REMARKS = re.compile(
+_REMARKS = late(
     r"(?:(?<=[.!?*]\s)|(?<=\n))\W{0,4}(?:(?P<general>values?|scores?|levels?|ratios?|normal|reference|"
     r"(?:clinical )?(?:interpretation|significance)|note|an?(?:\s[\w'/-]{1,20}){1,5}\s(?:of|above|below|over|under|[<>\u2265\u2264]))"
     r"|this (?:means|indicates|suggests|is|falls|lies|corresponds|places|reflects))(?=\W)",
     re.IGNORECASE,
 )
-_ALL_BOLD = re.compile(r"\*\*[^*\n.=:]{1,60}[=:][^*\n]{1,30}\*\*")
-_GOES_ON = re.compile(
+_ALL_BOLD = late(r"\*\*[^*\n.=:]{1,60}[=:][^*\n]{1,30}\*\*")
+_GOES_ON = late(
     r"[=\u2248]|\b(?:step|next|now|used?(?!\sof\b)|using|calculat\w+|weight|formula|equation|need\w*|substitut\w+|so|then|thus|"
     r"hence|therefore|correct\w*|adjust\w*)\b",
     re.IGNORECASE,

@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import Any, NamedTuple
 
-from medhelm.models.in_flight import InFlightLimit
-from medhelm.models.pace import Pacer
+from medhelm.models.pacing.in_flight import InFlightLimit
+from medhelm.models.pacing.pace import Pacer
 
 START = 64
 """Requests in flight at the start."""

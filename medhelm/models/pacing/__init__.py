@@ -1,0 +1,1 @@
+"""When an endpoint gets the next request, and how many it holds at once."""

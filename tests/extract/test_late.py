@@ -1,0 +1,41 @@
+"""Patterns that wait: each is sound, and none is compiled before a reply is read."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import medhelm.extract
+from medhelm.extract.late import _Late, late
+
+
+def test_every_pattern_of_the_readers_compiles() -> None:
+    found = 0
+    for info in pkgutil.walk_packages(medhelm.extract.__path__, "medhelm.extract."):
+        for value in vars(importlib.import_module(info.name)).values():
+            if isinstance(value, _Late):
+                assert value.groups >= 0
+                found += 1
+    assert found > 200
+
+
+def test_a_pattern_is_used_as_a_compiled_one() -> None:
+    pattern = late(r"(?P<n>\d)-(\w)", 0)
+    for _ in range(2):  # before its first use, and after
+        match = pattern.search("see 3-x")
+        assert match is not None and (match["n"], match[2]) == ("3", "x")
+    assert pattern.sub("", "3-x 4-y") == " " and pattern.groupindex == {"n": 1}
+
+
+def test_reading_plugins_compiles_none_of_them() -> None:
+    code = (
+        "import re; made = []; compiled = re.compile\n"
+        "re.compile = lambda p, f=0: made.append(p) or compiled(p, f)\n"
+        "from medhelm.plugins.registry import load_registry\n"
+        "load_registry()\n"
+        "from medhelm.extract import options, polarity\n"
+        "assert not {options._LEAD.pattern, polarity.DOUBT.pattern} & set(made)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
