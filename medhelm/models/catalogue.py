@@ -57,8 +57,11 @@ def open_provider(name: str) -> Provider | None:
 
 
 def open_providers() -> list[Provider]:
-    """Return the providers any of whose models can be named without a config."""
-    return [provider for provider in known_providers().values() if provider.is_open]
+    """Return the providers any of whose models can be named without a config.
+
+    Those whose answers people wrote are named by a file, which their own pages say.
+    """
+    return [p for p in known_providers().values() if p.is_open and p.is_ranked]
 
 
 def unknown_model(name: str, known: Iterable[str]) -> UnknownName:

@@ -149,6 +149,7 @@ RATERS = Provider(
     open_model=_open,
     spec_of=spec_of,
     is_local=True,
+    is_ranked=False,
     model_of=lambda spec: PROVIDER,
     uses=("extra_body",),
 )
