@@ -11,6 +11,11 @@ from typing import Any
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
+from medhelm_benchmarks.clinconsensus.training.adapters import (
+    ADAPTERS,
+    trained_share,
+    write_merged,
+)
 from medhelm_benchmarks.clinconsensus.training.settings import TrainingSettings
 from medhelm_benchmarks.clinconsensus.training.tokens import Encoded, padded
 
@@ -21,13 +26,13 @@ _NEEDED = ("torch", "transformers", "accelerate")
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What an output folder is of."""
+    """Identifies the training that an output folder holds."""
 
     fingerprint: str
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of a training that is done."""
+    """Holds the account of a training that is done."""
 
     steps: int
     left_out: dict[str, int]
@@ -36,19 +41,23 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """Since its last start."""
     rows_per_second: float | None
     """None where a part was trained before."""
+    trained_share: float = 1.0
+    """Share of the parameters that were trained: 1 without adapters."""
     gpu_gib: float | None
     """The most memory of the first process's GPU; None without one."""
     log: list[dict[str, float]]
 
 
-def require_packages() -> None:
+def require_packages(*, with_lora: bool) -> None:
     """Raise UsageError where the extra is not installed."""
     from importlib.util import find_spec
 
-    for name in _NEEDED:
+    extra = "lora" if with_lora else "judge"
+    for name in (*_NEEDED, *("peft",) * with_lora):
         if find_spec(name) is None:
             raise UsageError(
-                f"the package {name} is missing; install the extra: pip install '.[judge]'"
+                f"the package {name} is missing; install the extra {extra}: "
+                f"pip install '.[{extra}]'"
             )
 
 
@@ -141,11 +150,12 @@ def train(
     trainer.evaluate()
     model.config.use_cache = True  # where it is asked, not trained
     folder = Path(settings.output)
-    trainer.save_model(str(folder / FINAL))
+    trainer.save_model(str(folder / (ADAPTERS if settings.lora else FINAL)))
     finished = Finished(
         steps=int(trainer.state.global_step),
         left_out=dict(left_out),
         seconds=seconds,
+        trained_share=trained_share(model),
         rows_per_second=None if checkpoint else len(training) * settings.epochs / seconds,
         gpu_gib=torch.cuda.max_memory_allocated() / (1 << 30)
         if torch.cuda.is_available()
@@ -153,6 +163,8 @@ def train(
         log=[{k: float(v) for k, v in line.items()} for line in trainer.state.log_history],
     )
     if trainer.is_world_process_zero():
+        if settings.lora:
+            write_merged(load_model(settings.model, settings), folder / ADAPTERS, folder / FINAL)
         tokenizer.save_pretrained(str(folder / FINAL))
         (folder / ACCOUNT).write_bytes(msgspec.json.encode(finished))
     return finished

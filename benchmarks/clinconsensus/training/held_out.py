@@ -15,7 +15,7 @@ from medhelm_benchmarks.clinconsensus.training.tokens import prompt_text
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
-    """Agreement of a model with the labels of held-out rows."""
+    """Holds the agreement of a model with the labels of held-out rows."""
 
     rows: int
     oversize: int

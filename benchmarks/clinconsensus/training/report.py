@@ -17,7 +17,7 @@ FILE = "report.json"
 
 
 class PartReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of the rows."""
+    """Holds the counts of one part of the rows."""
 
     rows: int
     left_out: int
@@ -29,7 +29,7 @@ class PartReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """The loss on tokens of replies."""
+    """Holds the loss on tokens of replies."""
 
     first: float | None
     last: float | None
@@ -39,7 +39,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What `medhelm judge train` writes beside the weights."""
+    """Holds what `medhelm judge train` writes beside the weights."""
 
     schema: Literal["medhelm.judge_report/1"] = "medhelm.judge_report/1"
     settings: TrainingSettings
@@ -94,6 +94,7 @@ def lines(report: Report) -> list[str]:
     found.append(
         f"loss: {_number(loss.first)} -> {_number(loss.last)}, development {_number(loss.development)}"
     )
+    found.append(_trained_line(report))
     for name, own in (("untrained", report.base), ("trained", report.trained)):
         if own is not None:
             found.append(
@@ -102,6 +103,21 @@ def lines(report: Report) -> list[str]:
                 f"(labels {own.positive_labels:.1%})"
             )
     return found
+
+
+def _trained_line(report: Report) -> str:
+    """Return what was trained, and what it took."""
+    done = report.finished
+    lora = report.settings.lora
+    what = (
+        f"LoRA of rank {lora.rank}, alpha {lora.alpha:g}, dropout {lora.dropout:g}: "
+        f"{done.trained_share:.2%} of the parameters, merged into the weights"
+        if lora
+        else "all parameters"
+    )
+    rate = f", {1000 / done.rows_per_second:.0f} s for 1,000 rows" if done.rows_per_second else ""
+    memory = f", {done.gpu_gib:.1f} GiB of the first GPU" if done.gpu_gib is not None else ""
+    return f"trained {what}; {done.seconds:.0f} s{rate}{memory}"
 
 
 def _number(value: float | None) -> str:

@@ -41,7 +41,7 @@ _CHANCE = 1 << 64
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """One decision: what the judge is sent, and what it should reply."""
+    """Holds one decision: the messages to the judge, and the reply that is right."""
 
     where: str
     model: str
@@ -53,7 +53,7 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class Parts:
-    """The rows of a training by what they are for."""
+    """Holds the rows of a training by what they are for."""
 
     training: tuple[TrainingRow, ...]
     development: tuple[TrainingRow, ...]

@@ -1,4 +1,4 @@
-"""`medhelm judge serve FOLDER`: how a trained judge is served, and named as the grader of a run."""
+"""`medhelm judge serve FOLDER` prints how a trained judge is served, and named as the grader of a run."""
 
 from __future__ import annotations
 

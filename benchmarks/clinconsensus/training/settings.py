@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ FSDP = Path(__file__).parent / "fsdp.yaml"
 
 _OF_THE_REPORT = ("new_tokens", "evaluation_batch", "max_held_out")
 _NOT_HASHED = ("output", "save_steps", "keep_checkpoints", *_OF_THE_REPORT)
-"""What changes no weight."""
+"""Settings that change no weight."""
 
 _ABOVE_0 = (
     "epochs",
@@ -31,8 +32,18 @@ _ABOVE_0 = (
 )
 
 
+class LoraSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Holds the form of low-rank adapters, at all linear layers but the last: nothing else is trained."""
+
+    rank: int = 8
+    alpha: float = 16.0
+    """Adapters are scaled by alpha / rank."""
+    dropout: float = 0.0
+    """Of what goes into an adapter, while it is trained."""
+
+
 class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that decides a training; `paper.yaml` has the default of each."""
+    """Holds all that decides a training; `paper.yaml` has the default of each."""
 
     model: str
     """Hub id or folder of the causal model to start from."""
@@ -60,6 +71,8 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     attention: str
     """Transformers' name of the implementation: sdpa, eager, flash_attention_2 (a package of its own)."""
     checkpoint_activations: bool
+    lora: LoraSettings | None
+    """Train adapters of this form and merge them; None: all parameters, as in the paper."""
     save_steps: int
     keep_checkpoints: int
     seed: int
@@ -73,6 +86,8 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def fingerprint(self) -> str:
         """Return a hash of what decides the weights, and the files of rows by their content."""
         own = {k: v for k, v in msgspec.to_builtins(self).items() if k not in _NOT_HASHED}
+        if self.lora is None:  # so that trainings from before there was this key go on
+            del own["lora"]
         own["rows"] = [_sha256(Path(name)) for name in self.rows]
         return hashlib.sha256(msgspec.json.encode(own, order="sorted")).hexdigest()
 
@@ -86,10 +101,9 @@ def read_settings(path: Path) -> TrainingSettings:
     """Return the settings of a config; raises UsageError with the key and the nearest right one."""
     given = _mapping(path)
     known = _mapping(PAPER)
-    for key in given:
-        if key not in known:
-            near = "".join(f"; did you mean {name}?" for name in closest(str(key), known, n=1))
-            raise UsageError(f"{path}: unknown key {str(key)[:40]!r}{near}")
+    _refuse_unknown(path, given, known)
+    if isinstance(lora := given.get("lora"), dict):
+        _refuse_unknown(path, lora, LoraSettings.__struct_fields__, "lora: ")
     try:
         # not strict: YAML reads 1e-5, without a point, as a text
         settings = msgspec.convert(known | given, TrainingSettings, strict=False)
@@ -103,7 +117,21 @@ def read_settings(path: Path) -> TrainingSettings:
             raise UsageError(f"{path}: {key} must be above 0")
     if not 0 < settings.development_share < 1:
         raise UsageError(f"{path}: development_share must lie between 0 and 1")
+    if lora := settings.lora:
+        if lora.rank < 1 or lora.alpha <= 0:
+            raise UsageError(f"{path}: lora: rank and alpha must be above 0")
+        if not 0 <= lora.dropout < 1:
+            raise UsageError(f"{path}: lora: dropout must be at least 0 and below 1")
     return settings
+
+
+def _refuse_unknown(
+    path: Path, given: Iterable[object], known: Collection[str], place: str = ""
+) -> None:
+    for key in given:
+        if key not in known:
+            near = "".join(f"; did you mean {name}?" for name in closest(str(key), known, n=1))
+            raise UsageError(f"{path}: {place}unknown key {str(key)[:40]!r}{near}")
 
 
 def _mapping(path: Path) -> dict[str, object]:

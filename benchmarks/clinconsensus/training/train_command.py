@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.errors import ModelError, UsageError
+from medhelm_benchmarks.clinconsensus.training.adapters import with_adapters
 from medhelm_benchmarks.clinconsensus.training.fine_tuning import (
     FINAL,
     Finished,
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     parts = split(
         read_rows(settings.rows), settings.held_out, settings.development_share, settings.seed
     )
-    require_packages()
+    require_packages(with_lora=settings.lora is not None)
     if args.check:
         return _check(settings, parts)
     finished = read_finished(settings)
@@ -131,6 +132,8 @@ def _train(settings: TrainingSettings, parts: Parts) -> Finished:
             raise UsageError(f"no {name} row has {settings.max_tokens} tokens or fewer")
     checkpoint = open_output(settings)
     model = _opened(settings.model, lambda place: load_model(place, settings))
+    if settings.lora:
+        model = with_adapters(model, settings.lora, settings.seed)
     return train(
         model, tokenizer, kept["training"], kept["development"], settings, left_out, checkpoint
     )
@@ -147,7 +150,7 @@ def _report(
     return Report(
         settings=settings,
         fingerprint=settings.fingerprint,
-        packages={name: version(name) for name in _PACKAGES},
+        packages={n: version(n) for n in (*_PACKAGES, *("peft",) * bool(settings.lora))},
         training=counts["training"],
         development=counts["development"],
         held_out=counts["held_out"],

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from medhelm.grading.rubric.prompt import shared_messages, with_criterion
 from medhelm.grading.rubric.reply import read_decision
 from medhelm.models.catalogue import read_model
 from medhelm.plugins.registry import load_registry
+from medhelm_benchmarks.clinconsensus.training.fine_tuning import require_packages
 from medhelm_benchmarks.clinconsensus.training.held_out import drawn, fidelity
 from medhelm_benchmarks.clinconsensus.training.rows import read_met, read_rows, split
 from medhelm_benchmarks.clinconsensus.training.settings import (
@@ -36,6 +38,9 @@ from medhelm_benchmarks.clinconsensus.training.tokens import (
 from tests.benchmarks.clinconsensus.tiny_judge import MODELS, make_rows, reply, write_rows
 
 NEEDED = {"rows": ["rows.jsonl"], "output": "out", "held_out": ["zeta"]}
+
+FINGERPRINT = "af48c37b29dcd4a71619960153fec41c491dd65058cde6e0c2bd9f73004c0ed8"
+"""Of a training from before there was the key `lora`: it goes on."""
 
 
 class Letters:
@@ -84,6 +89,10 @@ def test_the_defaults_are_the_settings_of_the_paper(capsys: pytest.CaptureFixtur
         ({"max_tokens": 0}, "max_tokens must be above 0"),
         ({"development_share": 1.0}, "development_share must lie between 0 and 1"),
         ({"precision": "float16"}, "precision"),
+        ({"lora": {"rnak": 8}}, "lora: unknown key 'rnak'; did you mean rank?"),
+        ({"lora": True}, "lora"),
+        ({"lora": {"rank": 0}}, "lora: rank and alpha must be above 0"),
+        ({"lora": {"dropout": 1.0}}, "lora: dropout must be at least 0 and below 1"),
         ("- a\n- b", "a config is keys and values"),
         ("a: [", "is not YAML"),
     ],
@@ -111,9 +120,19 @@ def test_what_changes_no_weight_is_no_part_of_the_fingerprint(tmp_path: Path) ->
 
     first = fingerprint()
     assert fingerprint(output="elsewhere", save_steps=7, max_held_out=3) == first
-    assert fingerprint(seed=43) != first
+    assert fingerprint(lora=None) == first == FINGERPRINT
+    assert fingerprint(lora={}) == fingerprint(lora={"rank": 8, "alpha": 16, "dropout": 0}) != first
+    assert fingerprint(lora={"rank": 4}) != fingerprint(lora={}) and fingerprint(seed=43) != first
     rows.write_text(rows.read_text() + "\n" + json.dumps(make_rows(2, 1)[0]))
     assert fingerprint() != first
+
+
+def test_without_peft_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name != "peft" else None)
+    require_packages(with_lora=False)
+    line = "the package peft is missing; install the extra lora: pip install '.[lora]'"
+    with pytest.raises(UsageError, match=re.escape(line)):
+        require_packages(with_lora=True)
 
 
 def test_rows_are_read(tmp_path: Path) -> None:
