@@ -16,7 +16,7 @@ from medhelm_benchmarks.clinconsensus.cases import CRITERIA
 
 @dataclass(frozen=True)
 class Calibration:
-    """What physicians' answers reach."""
+    """Holds the hits that physicians' answers reach, summarised, and the threshold k."""
 
     cases: int
     hits: int

@@ -15,7 +15,7 @@ _EXAMPLES = re.compile(
     r"\b(?:such as|for example|e\.g\.|including)\b.*|[(（].*?[)）]|(?:例如|比如|包括|如).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""What gives examples: several of them are not several demands."""
+"""Words that give examples: several of them are not several demands."""
 _TWO = re.compile(
     r"\b(?:and|as well as)\s+(?:also\s+)?(?:states?|says?|names?|recommends?|advises?|mentions?|explains?"
     r"|asks?|gives?|lists?|warns?|includes?|avoids?|suggests?|identifies|provides?|describes?)\b"

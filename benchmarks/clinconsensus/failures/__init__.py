@@ -1,1 +1,1 @@
-"""Why criteria are not met: seven types of failure, labelled by hand or by a model, and their counts."""
+"""Seven types of failure, the reasons why criteria are not met: labels by hand or by a model, and counts."""

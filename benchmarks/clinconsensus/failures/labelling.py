@@ -55,7 +55,7 @@ Choose the one type that says best why the criterion is not met. Reply with one 
 
 @dataclass
 class Labelling:
-    """What the labelling of several runs shares, and what became of it."""
+    """Holds the state that the labelling of several runs shares, and its results."""
 
     model: ModelSpec
     pool: ModelPool
@@ -100,7 +100,7 @@ async def _label_run(run: Path, answers: Sequence[Answer], labelling: Labelling)
 
 @dataclass(frozen=True)
 class _Run:
-    """The labelling of one run."""
+    """Holds the state of the labelling of one run."""
 
     answers: Sequence[Answer]
     labelling: Labelling

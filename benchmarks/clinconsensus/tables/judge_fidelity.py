@@ -1,4 +1,4 @@
-"""How the judges behind the scores agree with experts, as it was measured and kept beside the runs."""
+"""Shows the agreement of judges with experts, as it was measured and kept beside the runs."""
 
 from __future__ import annotations
 
