@@ -381,7 +381,8 @@ def _files() -> list[Path]:
 
 def check_generated() -> Iterator[str]:
     """Yield generated pages that are out of date."""
-    scripts: dict[str, list[str]] = {"benchmarks_page.py": [], "others_page.py": []}
+    pages = ("benchmarks_page.py", "others_page.py", "small_models.py")
+    scripts: dict[str, list[str]] = {page: [] for page in pages}
     if os.environ.get("MEDHELM_DATA_DIR"):
         scripts["results_table.py"] = []
     if PUBLISHED.is_dir():

@@ -456,3 +456,25 @@ def test_blocks_are_read_as_they_stand() -> None:
     assert (second.language, second.name) == ("python", "ward.py")
     assert second.text == "if True:\n    pass\n"
     assert "medhelm" not in check_docs.prose(page)
+
+
+def test_the_table_of_small_models_is_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = load_script("small_models")
+    text = script.STORED.read_text(encoding="utf-8")
+    stored = json.loads(text)
+    for row in stored["rows"]:
+        assert sum(row["outcomes"].values()) == row["counted"] == stored["questions"]
+        assert 0.0 <= row["low"] <= row["score"] <= row["high"] <= 1.0
+    first = stored["rows"][0]
+    first["score"], first["outcomes"] = 0.125, {"scored": 5, "unparsed": 35}
+    changed = tmp_path / "stored.json"
+    changed.write_text(json.dumps(stored), encoding="utf-8")
+    cell = f"0.12 [{first['low']:.2f}, {first['high']:.2f}]<br>5 of {first['counted']}"
+    assert cell in script.render(stored)
+    monkeypatch.setattr("sys.argv", ["small_models.py", "--check"])
+    assert script.main() == 0
+    monkeypatch.setattr(script, "STORED", changed)
+    assert script.main() == 1
+    assert "README.md is not what" in capsys.readouterr().out
