@@ -12,7 +12,7 @@ from medhelm.files.durable import why
 from medhelm.schema.page import Page
 
 _SCRIPTS, _STYLES = "<!-- scripts of plugins -->", "<!-- styles of plugins -->"
-"""Where `index.html` takes in what plugins' pages bring; the order of scripts is that of the navigation."""
+"""The places of `index.html` that take in what plugins' pages bring; the order of scripts is that of the navigation."""
 
 
 def own_pages() -> frozenset[str]:

@@ -16,7 +16,7 @@ class Duty(NamedTuple):
     sentence: str
     """As the prompt has it."""
     check: str
-    """Where a breach is seen."""
+    """The place at which a breach is seen."""
 
 
 READ = "strict reading"

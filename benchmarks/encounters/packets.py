@@ -27,7 +27,7 @@ COMPETENCY_NAMES: Mapping[Competency, str] = {
 }
 
 Channel = Literal["speak", "actions"]
-"""Where the clinician does something: in words to the patient, or as an action."""
+"""The channel of what the clinician does: in words to the patient, or as an action."""
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Words = Annotated[tuple[_Text, ...], msgspec.Meta(min_length=1)]

@@ -100,7 +100,7 @@ class Course:
     packets: Packets
     gives_diagnosis: bool
     place: Place
-    """Where it is."""
+    """Its place among the states."""
     messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """All that each role was sent, with its own replies, but for corrections."""
     heard: Heard | None = None

@@ -32,7 +32,7 @@ Overruled = Literal[
 
 @dataclass(frozen=True)
 class Place:
-    """Where an encounter is: index and label change together."""
+    """Holds the place of an encounter: index and label change together."""
 
     index: int = 0
     label: str = INITIAL
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Claim:
-    """Where the controller says that the encounter is."""
+    """Holds the place of the encounter by the controller's word."""
 
     index: int
     label: str

@@ -76,7 +76,7 @@ class Order:
     actions: tuple[str, ...]
     eos: bool
     place: Place
-    """Where the encounter is before this turn."""
+    """The place of the encounter before this turn."""
     next_state: State | None = None
     """The state that begins by `eos`, where the packet lists states."""
 

@@ -63,7 +63,7 @@ class Display:
         }
         self._started = self._shown = self._began = time.monotonic()
         self._answered = self._began
-        """When the latest answer came; `_began` is when the weights were loaded."""
+        """The moment of the latest answer; `_began` is that at which the weights were loaded."""
         self._new = 0
         self._oversize = OversizeRequests()
         self._has_ended = threading.Event()

@@ -53,7 +53,7 @@ class Batcher(Host):
         self._is_loading = False
         self._written_s = 0.0
         self._began: float | None = None
-        """When the batch that is being generated was begun."""
+        """The moment at which the batch that is being generated was begun."""
 
     def status(self) -> str:
         """Return that the weights are being loaded, or how many tokens they have written."""

@@ -68,7 +68,7 @@ class Live:
     def __init__(self, admission: Admission, place: int) -> None:
         self._admission = admission
         self.place = place
-        """How much work had begun before it: in the queue for a slot, the oldest goes first."""
+        """Counts the work that had begun before it: in the queue for a slot, the oldest goes first."""
         self._is_new = True
         admission.count(1)
 
@@ -320,7 +320,7 @@ class Asker:
         self.open: set[asyncio.Task[Any]] = set()
         """Tasks of the protocol that wait for a response."""
         self.is_over = False
-        """Whether there are no more calls to come."""
+        """True if there are no more calls to come."""
         self._idle: asyncio.Future[None] | None = None
         """Done when the last of the calls that a protocol left behind is."""
 

@@ -42,7 +42,7 @@ class Criterion(
     text: str
     """Words the question, and the meaning of the ends of the scale."""
     points: float = 1.0
-    """What a binary criterion counts that is met; negative where it should not be met."""
+    """Gives the points of a binary criterion that is met; negative where it should not be met."""
     tags: tuple[str, ...] = ()
     """Slices of a table of criteria, as `axis:accuracy`."""
     is_critical: bool = False
@@ -104,7 +104,7 @@ class Instance(
     turns: tuple[Turn, ...] = ()
     """A conversation that the model is to continue, sent turn by turn in place of a template."""
     option_labels: tuple[str, ...] = ()
-    """What the options are shown under in place of A, B, C, ...; references are letters all the same."""
+    """Labels the options in place of A, B, C, ...; references are letters all the same."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
     """Holds what only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
     files is that of the first one, whose stored instances are found by their JSON."""
@@ -171,7 +171,7 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Since when a model can have read the test items, and where else they occur."""
 
     public_since: str = ""
-    """When the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
+    """Gives the date on which the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
     known, or not public."""
     overlaps: tuple[str, ...] = ()
     """Other sets that share items or sources with it, each in a sentence."""
@@ -184,7 +184,7 @@ class RowFinding:
     check: str
     """Its name: snake_case."""
     text: str
-    """What is wrong, without text of the row."""
+    """Says what is wrong, without text of the row."""
     is_failure: bool = True
     """False where somebody should look at it."""
 

@@ -55,7 +55,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     strategy: str = ""
     """Names what stands between the protocol and the model (`best_of_5`); empty: nothing."""
     training_cutoff: str = ""
-    """When its training data end, as its maker states: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
+    """Gives the end of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
     """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
 

@@ -196,7 +196,7 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reference_part: str = ""
     """The part of the benchmark that the others are compared with."""
     public_since: str = ""
-    """When the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
+    """Gives the date on which the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -94,7 +94,7 @@ class OpenEpisode:
         self.stale: list[Call] = []
         """Stored calls whose step was asked again, because another request is sent now."""
         self.is_begun = False
-        """Whether the log holds its first line."""
+        """True if the log holds its first line."""
         self.last = b""
         """The last line of a try that failed."""
         self._texts: dict[str, str] = {}

@@ -20,7 +20,7 @@ _FOLDER = "fidelity"
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one judge, or a second group of experts, agrees with a group of experts."""
+    """Measures how one judge, or a second group of experts, agrees with a group of experts."""
 
     reference: str
     grader: str

@@ -15,7 +15,7 @@ Option = Literal["by", "metrics", "mde"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
-    """What the function of a table is given."""
+    """Holds what the function of a table is given."""
 
     study: Study
     """The graded runs, what of them is compared, and the settings (draws, confidence, ranking)."""
@@ -43,7 +43,7 @@ class TableSpec:
     columns: tuple[Column, ...]
     make: Callable[[TableRequest], Table]
     is_default: bool = False
-    """Whether `medhelm tables` prints it where no table is named."""
+    """True if `medhelm tables` prints it where no table is named."""
     options: tuple[Option, ...] = ()
     """Options that change it, besides those of every table."""
     needs: Option | None = None

@@ -19,7 +19,7 @@ class Encoded:
 
     tokens: tuple[int, ...]
     prompt: int
-    """How many of them are the prompt."""
+    """The number of them that are the prompt."""
 
     def features(self) -> dict[str, list[int]]:
         """Return what a model is trained on."""

@@ -1,4 +1,4 @@
-"""Where the variance of scores comes from: cases, runs of patient or clinician, evaluators.
+"""Components of the variance of scores: cases, runs of patient or clinician, evaluators.
 
 A fully crossed design without interactions: the value is a mean plus one random effect for each factor
 plus a rest. The estimates are those of the analysis of variance for balanced data (mean squares); an

@@ -1,4 +1,4 @@
-"""What a text says of its own results: that one is wrong, is taken back, or is one of two."""
+"""Results that a text itself calls wrong, takes back, or gives as one of two."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from medhelm.schema.score import IntervalKind, Metric, Outcome, Score
 MOST_CRITERIA = 1000
 """More than any case has: the upper end of the range of hits."""
 _FREE_CHARACTERS, _LOSS, _LOSS_PER = 2_000, 0.0147, 500
-"""What the length of an answer costs: `_LOSS` for each `_LOSS_PER` characters beyond the free ones."""
+"""The points that the length of an answer costs: `_LOSS` for each `_LOSS_PER` characters beyond the free ones."""
 
 
 class Decided(NamedTuple):

@@ -19,7 +19,7 @@ _KEYS = ("explanation", "criteria_met")
 
 
 class Decision(NamedTuple):
-    """What a judge says of one criterion."""
+    """Holds the reply of a judge on one criterion."""
 
     is_met: bool
     explanation: str

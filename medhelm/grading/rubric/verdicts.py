@@ -1,4 +1,4 @@
-"""What one judge decided on the criteria of a case, and what several decided together."""
+"""The decisions of one judge on the criteria of a case, and those of several together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     met: tuple[bool | None, ...]
     """None: no valid decision."""
     invalid: dict[str, str] = {}
-    """Why there is none, by the name of the criterion: unreadable, refused, truncated."""
+    """Gives the reason for a missing one, by the name of the criterion: unreadable, refused, truncated."""
 
     def to_state(self) -> dict[str, Any]:
         """Return the verdicts as JSON values."""

@@ -1,1 +1,1 @@
-"""When an endpoint gets the next request, and how many it holds at once."""
+"""The pace of requests: the moment of the next one, and how many are in flight."""

@@ -1,4 +1,4 @@
-"""When an endpoint gets the next request, and how long a failed one waits for its next try."""
+"""The limiter of an endpoint: it gives out slots, and lets failed requests wait for their next try."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RETRY_AFTER_CAP_S = 300.0
 
 
 class Sent(NamedTuple):
-    """When a request was sent, and among which others."""
+    """Holds the moment at which a request was sent, and the round that it belongs to."""
 
     at: float
     epoch: int

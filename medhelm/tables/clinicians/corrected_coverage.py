@@ -30,7 +30,7 @@ class _Graded:
     clusters: Ints
     """Codes of the cases, as `cases` has them."""
     human: Floats
-    """What experts decided on the same, 1 or 0; NaN where they did not."""
+    """Holds the decisions of experts on the same, 1 or 0; NaN where they did not."""
 
 
 def corrected_table(compared: Comparison, settings: Settings | None = None) -> Table:

@@ -67,7 +67,7 @@ MODES = (
 
 @dataclass(frozen=True)
 class _Pair:
-    """What one judge decided on one answer in both modes."""
+    """Holds the decisions of one judge on one answer in both modes."""
 
     model: str
     case: str

@@ -1,4 +1,4 @@
-"""What judges decided on the criteria of stored answers, and the blinded sheet that asks experts the same."""
+"""Judges' decisions on the criteria of stored answers, and the blinded sheet that asks experts the same."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MdeScale = Literal["range", "paper"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What decides the numbers of a table besides the runs; printed with it."""
+    """Holds what decides the numbers of a table besides the runs; printed with it."""
 
     draws: int = 1000
     """Draws of the bootstrap."""
@@ -90,7 +90,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How text formats show a table where there is no room for all of it, or no value in a cell."""
+    """Chooses how text formats show a table where there is no room for all of it, or no value in a cell."""
 
     leaving: tuple[str, ...] = ()
     """Columns that a narrow terminal leaves out, the first one first; then numbers from the right."""
