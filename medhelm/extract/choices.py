@@ -63,6 +63,12 @@ _AGAIN = late(
     re.IGNORECASE,
 )
 """The answer in a whole sentence at the end, behind one that was withdrawn in its own sentence."""
+_UNDECIDED = late(
+    r"\b(?:(?:could|may|might|can)\s(?:well\s)?be\s(?:either\s)?(?:option\s)?(?-i:[A-Z])\sor\s(?:option\s)?(?-i:[A-Z])\b"
+    r"|(?:can['\u2019]t|cannot|can\snot|unable\sto|no\sway\sto|impossible\sto)\s(?:\w+\s)?"
+    r"(?:decide|choose|tell|prefer|pick)\s(?:between|among|which|one\sof)\b)[^A-HJ-Z]{0,160}$"
+)
+"""The end of a reply that leaves it open which of two options is meant; no option is named behind it."""
 _IN_MIDST = ",;-\u2013\u2014"
 _LED = late(
     r"\W{0,4}([B-Z])\W{0,4}?(?:\s[-\u2013\u2014]|[,:])?\s((?:(?:because|given)\b|(?:he|she|they|his|her|their)\s"
@@ -114,6 +120,8 @@ def read_choice(
     letter = _whole_reply(options, own, is_cut)
     if letter:
         return Reading(letter)
+    if _UNDECIDED.search(own) and not all_marks(own):
+        return Reading(None, "it leaves open which option is meant")
     for choice in choices:
         if "?" in choice:  # an option that asks: its words state nothing else than themselves
             asks = unify(choice).strip()

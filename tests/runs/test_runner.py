@@ -222,7 +222,7 @@ def test_instances_are_asked_once_whatever_part_they_fall_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_quiz(tmp_path, 95)
-    monkeypatch.setattr("medhelm.runs.planning._PART", 10)
+    monkeypatch.setattr("medhelm.runs.selection._PART", 10)
     for n in (7, 50, 95):
         evaluate(tmp_path, "baseline/random", max_instances=n)
         ids = logged_ids(tmp_path)

@@ -28,7 +28,7 @@ HOLDS = frozenset(("has", "uses", "requires", "needs"))
 PARTS = late(r"criteri|items?|components?|elements?|variables?|factors?|questions?", re.I)
 """The units of how many parts a score has (`the rule has 8 criteria`)."""
 PART_NAME = late(
-    r"(?:\b(?:numerator|denominator|exponent|linear predictor|(?:top|bottom)(?: part| half)?|baseline survival"
+    r"(?:\b(?:numerator|denominator|z\u00e4hler|nenner|exponent|correction(?: term)?|linear predictor|(?:top|bottom)(?: part| half)?|baseline survival"
     r"|survival (?:term|function)|(?:beta|\u03b2)\S{0,3}[- ]?sum|sum of (?:the )?(?:beta|\u03b2|coefficient)\S{0,9}(?: \S{1,6})?)"
     r"|^\W*(?:L|S_?0|exp))\W*$",
     re.IGNORECASE,
@@ -49,7 +49,7 @@ RELATION = late(
     r"rounds?(?: up| down)? to|rounded(?: up| down)? to|meets|has|earns|receives|fulfil+s|get|"
     r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
-    r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
+    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
     r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
     + COPULAS
     + r"(?:\s(?:de|von|di))?)(?P<filler>"
@@ -83,7 +83,7 @@ CONCLUDED = late(
     r"finally|altogether|as a result|conclu\w+|summary|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight))|gives?|giving|gave|yield\w*|get|"
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
-    r"brings? (?:us|me|it|this|the [a-z]{1,10}) to|all told|in all|together|combined|tally)\b"
+    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|all told|in all|together|combined|tally)\b"
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b",
     re.IGNORECASE,
 )
