@@ -172,6 +172,8 @@ _QUANTITIES = {
     ),
     "due date": Quantity(
         names=r"(?:estimated )?(?:due date|date of (?:delivery|confinement))|EDD|EDC|due"
+        r"|geburtstermin|fecha (?:probable |estimada )?de parto|data (?:prov\u00e1vel |prevista )?do parto"
+        r"|(?:date|terme) (?:pr\u00e9vue? )?(?:d['\u2019]|de l['\u2019])accouchement|\u9884\u4ea7\u671f"
     ),
     "conception": Quantity(
         names=r"(?:estimated )?(?:date of )?conception|conceived|fertili[sz]ation"

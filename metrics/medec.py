@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 _SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
 """Matches the names of a sentence, in the languages of completions."""
 _MENTIONED = re.compile(
-    rf"\b{_SENTENCE}(?:[ _]?(?:id|number|no\.?))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
+    rf"\b{_SENTENCE}(?:[ _]?(?:id|number|no\.?)|\s(?:is|:)\s(?:number|no\.?|nr\.?|id))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
     r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
     re.IGNORECASE,
 )
@@ -49,9 +49,16 @@ _IS_WRONG = re.compile(
     r"\b(?:fehler(?:haft)?|falsch|m\u00fcsste|sollte|erreurs?|erron\u00e9e?|incorrecte|fausse|devrait|errore"
     r"|errat[ao]|sbagliat[ao]|dovrebbe|err[\u00f3o]r(?:es)?|incorrec?t[ao]|err\u00f3nea|deber\u00eda|erro|errad[ao]|deveria|fout"
     r"|\u043e\u0448\u0438\u0431\u043a[\u0430\u0438\u0443]|errors?|incorrect|wrong|mistakes?|erroneous|inaccurate|should\s(?:be|read|say)"
-    r"|correct(?:ed|ion)|sentence_(?:id|number))\b",
+    r"|correct(?:ed|ion)|sentence_(?:id|number)|sentence\s(?:id|number)(?=\s?[|:=]))\b",
     re.IGNORECASE,
 )
+_NAMES_IT = re.compile(
+    rf"\b(?:erroneous|incorrect|wrong|faulty|inaccurate)\s{_SENTENCE}\b|\b(?:error|mistake)\s(?:is|lies)\sin\b"
+    r"|\b(?:contains?|has|enth\u00e4lt|contiene|cont\u00e9m|contient)\s(?:the|an?|den|einen|el|un|uno|o|um|l['\u2019]|une?)\s?"
+    r"(?:(?:medical|clinical)\s)?(?:error|mistake|fehler|erro|erreur|errore)\b",
+    re.IGNORECASE,
+)
+"""Words that name the one sentence with the error."""
 _NEGATED = re.compile(
     r"\b(?:kein\w*|nicht|sans|pas|aucune?|sin|ning\u00fan|nessun\w*|non|n\u00e3o|sem|nenhum\w*|niet|geen|\u043d\u0435|\u043d\u0435\u0442|no|not|without|nor|neither|free)\b|n['\u2019]t\b",
     re.IGNORECASE,
@@ -242,6 +249,8 @@ def _claims(answer: str, is_cut: bool) -> set[_Claim]:
     claims = {claim for line in lines if (claim := _claim_of_line(line))}
     if any(claim.has_error for claim in claims) and any(map(_THIS_IS_RIGHT.match, lines)):
         return set()  # a number, and that the sentence is correct
+    if len(claims) > 1 and len(named := _named(lines)) == 1:
+        return named
     if claims:
         return claims | _second_thoughts(lines, claims)
     if is_cut:
@@ -252,6 +261,12 @@ def _claims(answer: str, is_cut: bool) -> set[_Claim]:
     if len(claims) > 1:
         claims.discard(_Claim(True))  # "there is an error", and then where
     return claims
+
+
+def _named(lines: list[str]) -> set[_Claim]:
+    """Return the sentences that prose names as the one with the error, after a walk through several."""
+    sentences = [s for line in lines for s in re.split(r"[.!?](?:\s|$)", line)]
+    return {claim for s in sentences if _NAMES_IT.search(s) for claim in _claims_of(s)}
 
 
 def _without_note(lines: list[str]) -> list[str]:
@@ -322,6 +337,9 @@ def _without_index(line: str) -> str:
 def _claims_of(sentence: str) -> set[_Claim]:
     if _NO_ERROR.search(sentence) and not _NOT.search(sentence):
         return {_Claim(False)}
+    head = sentence.partition(":")[0]
+    if head != sentence and _NAMES_IT.search(head) and not _NEGATED.search(head):
+        sentence = head  # what is behind the colon says why
     if _NEGATED.search(sentence) or _AT_FIRST.match(sentence):
         return set()
     named = {int(m[1]) for m in _MENTIONED.finditer(sentence)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from medhelm.extract.conclusions import concluded
 from medhelm.extract.language_forms import with_english_yes
 from medhelm.extract.languages import with_latin_letters
 from medhelm.extract.late import late
@@ -53,7 +54,7 @@ _IS_OPTION = late(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNOR
 """Matches a sentence that asks for the option with which it ends."""
 _ONE_LETTER = late(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
 _CHANGED = late(
-    r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?answer\sto|(?:stay|stick|remain)\swith)\s"
+    r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s|\bNo,\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?answer\sto|(?:stay|stick|remain)\swith)\s"
     r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$)"
 )
 """Words that settle what a completion has wavered about."""
@@ -250,7 +251,7 @@ def _stated(options: Options, text: str) -> set[str]:
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
     found = list(statements(options, text))
-    letters = _settle(found)
+    letters = _settle(found) or concluded(options, text)
     if letters and (back := _taken_back(text, 0)):
         before = _settle(list(statements(options, text[: back.start()])))
         after = _settle(list(statements(options, text[back.end() :])))

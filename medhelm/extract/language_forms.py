@@ -27,7 +27,7 @@ def answer_is(language: str) -> re.Pattern[str]:
     right = any_of(spoken.right) if spoken.right else _NEVER
     choose = any_of(spoken.choose) if spoken.choose else _NEVER
     return late(
-        rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}[ \t]{{0,3}}"
+        rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}(?:\s(?:\u00e0|a\s?la|\u00e0\sla|alla|auf\sdie)\s(?:pergunta|pregunta|question|domanda|frage))?[ \t]{{0,3}}"
         rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"
         rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail})|(?=[ \t]\(?(?-i:[A-Z])\)?[.!]{{0,1}}\s{{0,9}}$))"
         rf"|{right}[ \t]{{0,3}}{is_}[ \t]{{0,3}}:?|{choose})[ \t*_`:]{{0,9}}",
@@ -48,7 +48,7 @@ def is_right(language: str) -> re.Pattern[str]:
     return late(
         rf"(?:{is_}[ \t]{{0,3}})(?:{article}[ \t]{{0,3}})?"
         rf"(?:{right}[ \t]{{0,3}}{answer}|{answer}[ \t]{{0,3}}{right}|{right}|{answer})"
-        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}",
+        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}(?!\s[a-z])",
         re.IGNORECASE,
     )
 

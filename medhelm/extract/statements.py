@@ -51,7 +51,7 @@ _MOST_IS = late(
 _CHOOSE = late(
     r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
     r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on"
-    r"|conclude)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
+    r"|conclude|(?:rate|label|classify|grade)\s+(?:it|this(?:\s+\w+)?)(?:\s+(?:as|at|with))?)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
     re.IGNORECASE,
 )
 _CHOOSER = late(r"\b(?:I|[Ww]e|[Ll]et['\u2019]s)(?:['\u2019]\w+)?(?:\s+\w+){0,3}\s*$")
@@ -131,10 +131,10 @@ _CLAUSE = late(
 )
 _THEREFORE = late(
     r"(?:\u2192|[=-]>|\bfinal:|\b(?:therefore|thus|hence|so|conclusion|it\s+is|it['\u2019]s|it\s+(?:must|has\s+to)\s+be"
-    r"|(?:this|that)\s+is|that['\u2019]s|would\s+be|I\s+meant?|actually|by\s+elimination))"
+    r"|(?:this|that)\s+is|that['\u2019]s|(?<=this )would\s+be|(?<=that )would\s+be|(?<=it )would\s+be|would\s+be(?=\s\S{1,4}$)|I\s+meant?|actually|by\s+elimination))"
     r"[,:]?\s+(?:it(?:['\u2019]s|\s+is)\s+)?(?:(?:the|answer|is)\s+){0,2}(?:(?:option|choice)\s+)?"
     r"[(\[\"']{0,3}((?-i:[A-Z]))"
-    r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}[,;!]|[)\]\"']{0,2}\s+because\b"
+    r"(?=[)\]\"'.!]{0,4}[ \t]{0,9}(?:$|\n)|[)\]\"']{0,2}(?:[;!]|,(?!\s?(?-i:[A-Z])\b))|[)\]\"']{0,2}\s+because\b"
     r"|[)\]\"']{0,2}\.\s+(?-i:[A-Z])|\sit\s+is\b|\s\((?-i:[a-z ]{2,20})\)[\s.]*$)",
     re.IGNORECASE | re.MULTILINE,
 )

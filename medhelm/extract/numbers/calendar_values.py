@@ -28,6 +28,7 @@ _MONTHS_ABROAD = (
 _MONTH_OF |= {m: i for months in _MONTHS_ABROAD for i, m in enumerate(months.split(), 1)}
 _DATE = late(
     r"(?<![\d/.-])(?:(?P<m>\d{1,2})(?P<sep>[/-])(?P<d>\d{1,2})(?P=sep)(?P<y>\d{4})"
+    r"|(?P<td>\d{1,2})\.(?P<tm>\d{1,2})\.(?P<ty>\d{4})"
     r"|(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})"
     r"|(?P<wd>\d{1,2})(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?(?P<wm>[^\W\d_]{3,10})\.?,?\s(?:del?\s)?(?P<wy>\d{4}))"
     r"(?![\d/]|-\d)"
@@ -56,8 +57,7 @@ def _find_dates(text: str) -> list[Value[datetime.date]]:
     for match in islice(_DATE.finditer(text), _MOST):
         if not _names_month(match):
             continue
-        date = _to_date(match)
-        reason = "" if date else "a date that does not exist"
+        date, reason = _to_date(match)
         before = text[max(0, match.start() - 20) : match.start()]
         is_operand = bool(_ADDED.match(text, match.end()) or _COUNTED_FROM.search(before))
         found.append(_bounded(Value(match.start(), match.end(), date, reason, is_operand), text))
@@ -75,15 +75,20 @@ def _names_month(match: re.Match[str]) -> bool:
     return name is None or name.lower() in _MONTH_OF
 
 
-def _to_date(match: re.Match[str]) -> datetime.date | None:
-    year = match["y"] or match["iy"] or match["wy"] or match["ny"]
+def _to_date(match: re.Match[str]) -> tuple[datetime.date | None, str]:
+    """Return the date that is written, else why there is none; with points the day comes first."""
+    year = match["y"] or match["iy"] or match["wy"] or match["ny"] or match["ty"]
     name = match["wm"] or match["nm"]
-    month = _MONTH_OF[name.lower()] if name else int(match["m"] or match["im"])
-    day = match["d"] or match["id"] or match["wd"] or match["nd"]
+    month = _MONTH_OF[name.lower()] if name else int(match["m"] or match["im"] or match["tm"])
+    day = match["d"] or match["id"] or match["wd"] or match["nd"] or match["td"]
+    if match["td"] and month != int(day) <= 12 and month <= 12:
+        return None, "a date that may begin with the month or with the day"
+    if match["td"] and month > 12:
+        month, day = int(day), str(month)
     try:
-        return datetime.date(int(year), month, int(day))
+        return datetime.date(int(year), month, int(day)), ""
     except ValueError:
-        return None
+        return None, "a date that does not exist"
 
 
 def _find_durations(text: str) -> list[Value[tuple[int, int]]]:

@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 from medhelm.extract.numbers.value_pairs import alternatives, is_rounded, same_amount
 from medhelm.extract.numbers.value_types import Kind, Statement, Value
 from medhelm.extract.numbers.value_words import (
+    ADDED_LINE,
     AFTER_EQUALS,
     ALL,
     ALTERNATIVE,
@@ -86,7 +87,10 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
     found: list[Statement[T]] = []
     mentions: dict[Hashable, tuple[int, int]] = {}
     first: int | None = None
+    goes_on = set()
     for i, (sentence, is_line) in enumerate(split_sentences(text)):
+        if ADDED_LINE.match(sentence):
+            goes_on.add(i - 1)
         values = kind.find(sentence)
         if not values:
             continue
@@ -108,6 +112,7 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
             and (s.level >= 1 or s.key not in named),
             is_named=s.is_named or s.key in named,
             level=max(s.level, 1) if s.key in named else s.level,
+            is_running=s.is_running or (s.is_computed and s.at[0] in goes_on),
         )
         for s in found
     )

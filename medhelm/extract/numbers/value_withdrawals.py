@@ -12,6 +12,7 @@ from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.value_settling import agreed, settle
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind
+from medhelm.extract.numbers.value_words import GENERAL_NAMES
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
@@ -132,8 +133,15 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     earlier = find_statements(text[: ends[0]], kind)
     before = settle(earlier, kind).value
     is_new = before is not None and kind.merge(value, before) is None
-    was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
-    is_concluded = any(s.level >= 2 for s in find_statements(text[ends[0] :], kind))
+    later = find_statements(text[ends[0] :], kind)
+    is_named = any(s.is_asked and s.level and not s.is_secondary for s in later)
+    was_concluded = any(
+        s.level >= 2
+        and s.value == before
+        and (s.is_asked or not is_named or not s.key or bool(GENERAL_NAMES & {*s.key}))
+        for s in earlier
+    )
+    is_concluded = is_named or any(s.level >= 2 for s in later)
     is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
     if is_kept and not (is_new and (was_concluded or is_wrong or not is_concluded)):
         return reading

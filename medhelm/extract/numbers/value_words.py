@@ -30,7 +30,7 @@ PARTS = late(r"criteri|items?|components?|elements?|variables?|factors?|question
 PART_NAME = late(
     r"(?:\b(?:numerator|denominator|z\u00e4hler|nenner|exponent|correction(?: term)?|linear predictor|(?:top|bottom)(?: part| half)?|baseline survival"
     r"|survival (?:term|function)|(?:beta|\u03b2)\S{0,3}[- ]?sum|sum of (?:the )?(?:beta|\u03b2|coefficient)\S{0,9}(?: \S{1,6})?)"
-    r"|^\W*(?:L|S_?0|exp))\W*$",
+    r"|^\W*(?:L|S_?0|exp))(?:\W*|\s(?:is|was|equals)\s[^A-Za-z]*)$",
     re.IGNORECASE,
 )
 """The name of a part of a formula, whose value is on the way to the result."""
@@ -52,7 +52,7 @@ RELATION = late(
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
     r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
     + COPULAS
-    + r"(?:\s(?:de|von|di))?)(?P<filler>"
+    + r"(?:\s(?:de|von|di|der|am|el|le|il))?|(?:\u4e3a|\u662f|\u7b49\u4e8e|\u5f97\u51fa|\u5171\u8ba1|\u5408\u8ba1)\u7ea6?)(?P<filler>"
     + FILLER
     + r")$",
     re.IGNORECASE,
@@ -84,7 +84,8 @@ CONCLUDED = late(
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|all told|in all|together|combined|tally)\b"
-    r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b",
+    r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b"
+    r"|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
     re.IGNORECASE,
 )
 NAMED = late(
@@ -93,7 +94,7 @@ NAMED = late(
     r"ideal|equivalents?|mme|qtc\w*|homa\S*|fena|ldl\S*|fib\S*|meld\S*|requirements?|maintenance|"
     r"psi|rcri|cci|gcs|gbs|q?sofa|apache|cha2ds2\S*|has-?bled|curb\S*|centor|feverpain|wells|caprini|"
     r"news2?|abcd2|timi|mcisaac|blatchford|charlson|glasgow|crb-?65|fractional excretion|body mass|"
-    r"surface area|(?-i:HEART)|perc|sirs|child-?pugh|ibw|abw|ajbw|edd|edc|ega|target weight|(?:due|delivery) date|ga|ag|conception|gestational age|mean arterial)\b",
+    r"surface area|(?-i:HEART)|perc|sirs|child-?pugh|ibw|abw|ajbw|edd|edc|ega|target weight|(?:due|delivery) date|ga|ag|geburtstermin|de parto|do parto|accouchement|conception|gestational age|mean arterial)\b",
     re.IGNORECASE,
 )
 NAME_BEFORE = late(
@@ -118,8 +119,10 @@ NAME_BEHIND = late(
     re.IGNORECASE,
 )
 """The name of a value that is its sentence's subject (`9.3 mg/dL is the corrected value`)."""
+ADDED_LINE = late(r"\W*\+\s?\d")
+"""The beginning of a line that adds to the one before it (`+ 10 effusion = 98`)."""
 RUNNING = late(
-    r"\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
+    r"^\W*\+\s?\d|\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
     re.IGNORECASE,
 )
@@ -160,7 +163,7 @@ PARALLEL = late(
 """Matches the text between two results side by side (`24 with ... and 25 with ...`)."""
 COUNTED = late(
     r"\s(?:altogether|in all|in total|all told)\b|\s{0,2}(?:(?:out )?of (?:the )?(?:\d{1,3}|[a-z]{3,5}) )?(?:[\w-]{1,15} ){0,2}(?:points?|criteria|criterion)\s{0,2}"
-    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:are|were|is) (?:now |thus |therefore )?(?:met|fulfilled|present|positive|failed|satisfied)|met\b)",
+    r"(?:in total|in all|in sum|all told|altogether|overall|total\b|(?:(?:are|were|is) (?:now |thus |therefore )?)?(?:met|fulfilled|present|positive|failed|satisfied)\b)",
     re.IGNORECASE,
 )
 BETWEEN_WORDS = late(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")

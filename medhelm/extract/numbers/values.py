@@ -57,6 +57,13 @@ _NEXT_QUESTION = late(
     r"\s?\d{0,3}[*\s]{0,4}[:.]|\n#{1,4}\s(?:next\s|new\s)?(?:question|problem|exercise|patient note)\b",
     re.IGNORECASE,
 )
+_INTERPRETED = late(
+    r"\n[#*_ \t]{0,9}(?:clinical\s|score\s|risk\s)?(?:interpretation|significance|implications?|notes?|remarks?|comments?"
+    r"|limitations?|caveats?|disclaimer|recommendations?|management|what\s(?:this|it|that)\smeans)"
+    r"[*_: \t]{0,6}\n(?=[^=\u2248\u2192]{60,}$)",
+    re.IGNORECASE,
+)
+"""The heading of a last section that says what a result means."""
 _REMARKS = late(
     r"(?:(?<=[.!?*]\s)|(?<=\n))\W{0,4}(?:(?P<general>values?|scores?|levels?|ratios?|normal|reference|"
     r"(?:clinical )?(?:interpretation|significance)|note|an?(?:\s[\w'/-]{1,20}){1,5}\s(?:of|above|below|over|under|[<>\u2265\u2264]))"
@@ -237,6 +244,9 @@ def _before_rest(visible: str, kind: Kind[T]) -> Reading[T]:
         return _read(head, kind, is_cut=False)
     if all_marks(visible):
         return Reading(None)
+    meaning = _INTERPRETED.search(visible)
+    if meaning and _is_worked_out(head := visible[: meaning.start()], kind):
+        return _read(head, kind, is_cut=False)
     remarks = list(islice(_REMARKS.finditer(visible), 50))
     for remark in remarks:
         head, rest = visible[: remark.start()].rstrip(), visible[remark.start() :]
