@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
 
@@ -12,3 +13,8 @@ settings.load_profile("medhelm")
 # rouge-score imports absl, whose handler would keep the captured stderr of the test that imports it
 # first, and close it when Hydra sets up logging in a later one.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: ignore[attr-defined]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the pages of the documentation: one of them is the longest test of all."""
+    items.sort(key=lambda item: item.path.name != "test_docs.py")
