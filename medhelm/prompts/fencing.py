@@ -2,7 +2,8 @@
 
 The answer of a model may hold verdicts, instructions or our own delimiters. It is put between lines
 that carry a word made from its content, and inside of it every tag that looks like one of ours, and
-every mark by which chat templates part one turn from the next, is broken.
+every mark by which chat templates part turns, or thoughts from an answer, is broken. A judge that
+quoted a whole one would seem to end its thoughts there, and to say itself what it quotes behind.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ def tag_pattern(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(
         rf"[<\uff1c](?=[^\w<>]{{0,40}}(?:{'|'.join(names)})(?![a-z]))"
         r"|<(?=[|\uff5c]|/?(?:s|bos|eos|(?:start|end)_of_turn)>|</?SYS>>)"
-        r"|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
+        r"|\[(?=/?(?:INST|SYSTEM_PROMPT|THINK)\])"
+        r"|<(?=/?(?:[a-z]{1,8}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>)"
+        r"|<(?=unused9[45]>|channel\|>)|\u25c1(?=/?think\u25b7)",
         re.IGNORECASE,
     )
 

@@ -17,7 +17,7 @@ import msgspec
 
 from medhelm.errors import MedhelmError
 from medhelm.extract import visible_text
-from medhelm.grading.jury.reply import BadReply, only_json
+from medhelm.grading.jury.reply import BadReply, own_json
 from medhelm.grading.rubric.explanations import Explained
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -188,7 +188,7 @@ def messages_for(answer: Answer, own: Explained) -> tuple[Message, ...]:
 def read_type(text: str) -> str | None:
     """Return the type that a reply names, None where it is not one object with a known type."""
     try:
-        found = only_json(text) or only_json(visible_text(text))
+        found = own_json(text)
     except BadReply:
         return None
     if found is None or not isinstance(found[0], dict):

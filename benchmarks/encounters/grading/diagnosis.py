@@ -20,9 +20,8 @@ from medhelm import (
     Score,
     Terms,
 )
-from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
-from medhelm.grading.jury.reply import BadReply, only_json
+from medhelm.grading.jury.reply import BadReply, own_json
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import Ask
@@ -50,15 +49,14 @@ def messages(gold: str, given: str) -> tuple[Message, Message]:
 
 def read_same(text: str) -> bool:
     """Return a judge's verdict; raises BadReply."""
-    for body in (text, visible_text(text)):
-        if (read := only_json(body)) is not None:
-            found = read[0]
-            if not isinstance(found, dict) or set(found) != {"reason", "same"}:
-                raise BadReply('the reply is not of the form {"reason": "...", "same": true}')
-            if not isinstance(found["same"], bool):
-                raise BadReply("same is neither true nor false")
-            return found["same"]
-    raise BadReply("the reply is not one JSON object and nothing else")
+    if (read := own_json(text)) is None:
+        raise BadReply("the reply is not one JSON object and nothing else")
+    found = read[0]
+    if not isinstance(found, dict) or set(found) != {"reason", "same"}:
+        raise BadReply('the reply is not of the form {"reason": "...", "same": true}')
+    if not isinstance(found["same"], bool):
+        raise BadReply("same is neither true nor false")
+    return found["same"]
 
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:

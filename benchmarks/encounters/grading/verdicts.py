@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.extract import visible_text
-from medhelm.grading.jury.reply import BadReply, only_json
+from medhelm.grading.jury.reply import BadReply, own_json
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 Fault = Literal[
@@ -78,15 +77,14 @@ def read_batch(text: str, items: Sequence[RubricItem], turns: int) -> Batch:
 
 
 def _entries(text: str) -> list[Mapping[str, Any]]:
-    for body in (text, visible_text(text)):
-        if (read := only_json(body)) is not None:
-            found = read[0]
-            if not isinstance(found, dict) or not isinstance(found.get("items"), list):
-                raise BadReply('the reply is not of the form {"items": [...]}')
-            if not all(isinstance(entry, dict) for entry in found["items"]):
-                raise BadReply("an entry of items is not an object")
-            return [{k: _hashable(k, v) for k, v in entry.items()} for entry in found["items"]]
-    raise BadReply("the reply is not one JSON object and nothing else")
+    if (read := own_json(text)) is None:
+        raise BadReply("the reply is not one JSON object and nothing else")
+    found = read[0]
+    if not isinstance(found, dict) or not isinstance(found.get("items"), list):
+        raise BadReply('the reply is not of the form {"items": [...]}')
+    if not all(isinstance(entry, dict) for entry in found["items"]):
+        raise BadReply("an entry of items is not an object")
+    return [{k: _hashable(k, v) for k, v in entry.items()} for entry in found["items"]]
 
 
 def _hashable(key: str, value: Any) -> Any:

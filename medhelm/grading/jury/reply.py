@@ -55,12 +55,11 @@ def read_reply(
     which may announce what the answer asks for.
     """
     names = [c.name for c in criteria]
-    visible = visible_text(text)
-    for body in (text, visible):
-        if (found := only_json(body)) is not None:
-            return _read(found[0], names, minimum, maximum)
+    if (found := own_json(text)) is not None:
+        return _read(found[0], names, minimum, maximum)
+    visible = _after_thoughts(text)
     if announced := _ANNOUNCED.match(visible):
-        found = only_json(visible[announced.end() :])
+        found = _only_json(visible[announced.end() :])
         if found is not None:
             reply = _read(found[0], names, minimum, maximum)
             if not _stands_in(answer, names, reply.scores):
@@ -68,7 +67,23 @@ def read_reply(
     raise BadReply(_NOT_ONE)
 
 
-def only_json(text: str) -> tuple[Any] | None:
+def own_json(text: str) -> tuple[Any] | None:
+    """Return the only JSON value of a reply, bare, fenced or behind thoughts; None where it is not one.
+
+    Raises BadReply where a key stands twice.
+    """
+    return _only_json(text) or _only_json(_after_thoughts(text))
+
+
+def _after_thoughts(text: str) -> str:
+    """Return the visible text; nothing where the reply ends inside of a thought.
+
+    A verdict with a thought behind it may be quoted in what the judge thinks.
+    """
+    return visible_text(text) if visible_text(f"{text}\n.").endswith(".") else ""
+
+
+def _only_json(text: str) -> tuple[Any] | None:
     """Return the only JSON value of a text, bare or fenced; None where it is not one.
 
     Raises BadReply where a key stands twice.

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from medhelm.extract import visible_text
-from medhelm.grading.jury.reply import BadReply, only_json
+from medhelm.grading.jury.reply import BadReply, own_json
 
 _KEYS = ("explanation", "criteria_met")
 
@@ -51,7 +50,7 @@ def read_decisions(text: str, names: Sequence[str]) -> dict[str, Decision]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    found = only_json(text) or only_json(visible_text(text))
+    found = own_json(text)
     if found is None:
         raise BadReply("the reply is not one JSON object and nothing else")
     if not isinstance(found[0], dict):
