@@ -47,7 +47,7 @@ _SCORE = ""
 
 _QUANTITIES = {
     "albumin corrected delta ratio": Quantity(
-        names=r"(?:albumin[- ])?(?:corrected|adjusted) delta[- ]?ratio|(?:albumin[- ])?corrected (?:delta[- /]delta|Δ/Δ)",
+        names=r"(?:albumin[- ])?(?:corrected|adjusted) delta[- ]?ratio|(?:albumin[- ])?corrected (?:delta[- /]delta|Δ/Δ)|delta[- /]?(?:delta )?ratio,? \(?(?:corrected|adjusted) for (?:the )?(?:low )?albumin",
         unit=_SCORE,
         parts=(
             "adjusted",
@@ -67,7 +67,7 @@ _QUANTITIES = {
     ),
     "delta gap": Quantity(names=r"(?:delta|Δ)[- ]?(?:anion[- ])?gap|(?:delta|Δ)\s?AG"),
     "albumin corrected anion gap": Quantity(
-        names=r"(?:albumin[- ]?)?(?:corrected|adjusted) (?:anion[- ])?(?:gap|AG)|cAG|AGc(?:orr)?|AG_?corr\w*|ACAG",
+        names=r"(?:albumin[- ]?)?(?:corrected|adjusted) (?:anion[- ])?(?:gap|AG)|anion gap,? \(?(?:corrected|adjusted) for (?:the )?(?:low )?albumin|cAG|AGc(?:orr)?|AG_?corr\w*|ACAG",
         parts=("adjusted",),
     ),
     "osmolar gap": Quantity(names=r"osmol\w* gap"),
@@ -78,11 +78,11 @@ _QUANTITIES = {
         names=r"(?:serum |calculated |plasma )*osmol\w*|(?:serum|calculated|plasma) osm"
     ),
     "corrected calcium": Quantity(
-        names=r"(?:albumin[- ])?(?:corrected|adjusted) (?:total )?(?:serum )?(?:calcium|Ca(?:\W?2\+)?)|(?:calcium|Ca)[_ ]?\(?corr\w*",
+        names=r"(?:albumin[- ])?(?:corrected|adjusted) (?:total )?(?:serum )?(?:calcium|Ca(?:\W?2\+)?)|(?:calcium|Ca),? \(?(?:corrected|adjusted) for (?:the )?(?:low )?albumin|(?:calcium|Ca)[_ ]?\(?corr\w*",
         parts=("adjusted",),
     ),
     "corrected sodium": Quantity(
-        names=r"(?:glucose[- ])?(?:corrected|adjusted) (?:serum )?(?:sodium|Na\+?)|(?:sodium|Na)[_ ]?\(?corr\w*",
+        names=r"(?:glucose[- ])?(?:corrected|adjusted) (?:serum )?(?:sodium|Na\+?)|(?:sodium|Na\+?),? \(?(?:corrected|adjusted) for (?:the )?(?:high )?(?:glucose|hyperglyc\w+)|(?:sodium|Na)[_ ]?\(?corr\w*",
         parts=("adjusted",),
     ),
     "free water deficit": Quantity(names=r"(?:free )?water deficit|FWD"),

@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 _SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
 """Matches the names of a sentence, in the languages of completions."""
 _MENTIONED = re.compile(
-    rf"\b{_SENTENCE}(?:[ _]?(?:id|number|no\.?)|\s(?:is|:)\s(?:number|no\.?|nr\.?|id))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
+    rf"(?:\b|_){_SENTENCE}(?:[ _]?(?:id|number|no\.?)|\s(?:is|:)\s(?:number|no\.?|nr\.?|id))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
     r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
     re.IGNORECASE,
 )
@@ -49,7 +49,7 @@ _IS_WRONG = re.compile(
     r"\b(?:fehler(?:haft)?|falsch|m\u00fcsste|sollte|erreurs?|erron\u00e9e?|incorrecte|fausse|devrait|errore"
     r"|errat[ao]|sbagliat[ao]|dovrebbe|err[\u00f3o]r(?:es)?|incorrec?t[ao]|err\u00f3nea|deber\u00eda|erro|errad[ao]|deveria|fout"
     r"|\u043e\u0448\u0438\u0431\u043a[\u0430\u0438\u0443]|errors?|incorrect|wrong|mistakes?|erroneous|inaccurate|should\s(?:be|read|say)"
-    r"|correct(?:ed|ion)|sentence_(?:id|number)|sentence\s(?:id|number)(?=\s?[|:=]))\b",
+    r"|correct(?:ed|ion)|(?:error_)?sentence_(?:id|number)|sentence\s(?:id|number)(?=\s?[|:=]))\b",
     re.IGNORECASE,
 )
 _NAMES_IT = re.compile(

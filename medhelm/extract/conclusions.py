@@ -30,6 +30,24 @@ _HEADED = late(
     re.IGNORECASE,
 )
 """`Answer choice D.` as a sentence of its own, wherever it is."""
+_IN_MIDST = late(
+    r"(?:[:;,\u2013\u2014]\s|\b(?:so|thus|hence|therefore)\s)(?:the\s)?answer\s(?:is\s)?[(\[]?((?-i:[A-Z]))[)\]]?(?=\s*$|[.,;]|\s[\u2013\u2014(])",
+    re.IGNORECASE,
+)
+"""`it is a model of compression: answer B, the plasticity of a solid`."""
+_TRUE = late(
+    rf"^\W*(?:so\s|thus\s)?(?=choice|option|statement|answer){_LETTER}\s(?:is|holds)\s(?:true|correct|right)\b",
+    re.IGNORECASE,
+)
+_LAST = late(
+    r"(?:^|,\s)[^,]{0,80}\b(?:is|are|means|equals|corresponds|suggests|indicates|points|fits|matches)\b[^,]{1,80}"
+    r"\((?:option\s)?((?-i:[A-Z]))\)\W*$",
+    re.IGNORECASE,
+)
+"""The end of a reply that names no other letter: `it is 1 in 40 (B).`."""
+_NAMED = late(r"(?<![\w'\u2019-])(?!I\b|A\s[a-z])([A-Z])(?![\w'\u2019-])")
+_LOWER = late(r"\W*([a-j])\W*")
+_SAYS = late(r"^\W*(yes|no),\s", re.IGNORECASE)
 _ABROAD = late(
     rf"(?:{words('option')}|{words('answer')})\s(?:que|qui|che|die|der|das)\s[^.;?\n]{{3,100}}?\s"
     rf"{words('copula')}\s(?:(?:a|la|le|el|o|die)\s)?[(\[]?([A-Z])[)\]]?(?=\s*$|[.!]?\s*$|\s?[\u2013\u2014:(,])",
@@ -43,19 +61,38 @@ def concluded(options: Options, text: str) -> set[str]:
     plain = without_lists(options, text).replace("*", "").replace("`", "")
     plain = re.sub(r"(?<=[.!?][)\"])\s", "\n", plain)
     plain = re.sub(r"\?(?=\s)", "??", plain)  # one of them ends the sentence
-    found = set()
-    for part in SENTENCE_END.split(plain + " "):
-        sentence = part.strip()
-        if CUT in sentence or sentence.endswith("?"):
-            continue
-        for pattern in (_CONCLUDED, _MADE_BEST, _HEADED, _ABROAD):
-            if (said := pattern.search(sentence)) and _is_meant(options, said, sentence):
+    sentences = [s.strip() for s in SENTENCE_END.split(plain + " ") if s.strip()]
+    if sentences and CUT in sentences[-1]:
+        sentences.pop()
+    found: set[str] = set()
+    is_only = len({m[1] for m in _NAMED.finditer(plain)} & options.own.keys()) == 1
+    for number, sentence in enumerate(sentences, 1):
+        patterns = [_CONCLUDED, _MADE_BEST, _HEADED, _IN_MIDST, _ABROAD]
+        if is_only:
+            patterns += [_TRUE, _LAST][: 1 + (number == len(sentences))]
+        for pattern in () if sentence.endswith("?") else patterns:
+            said = pattern.search(sentence)
+            start = said.start() if said and pattern is _LAST else 0
+            if said and _is_meant(options, sentence, start, said):
                 found.add(options.known(said[1]))
-    return found
+    return found or _at_the_end(options, sentences) or _yes_or_no(options, sentences)
 
 
-def _is_meant(options: Options, said: re.Match[str], sentence: str) -> bool:
-    before, behind = options.blanked(sentence[: said.start(1)]), sentence[said.end() :]
+def _at_the_end(options: Options, sentences: list[str]) -> set[str]:
+    """Return the letter, in lower case too, that is all of the last line."""
+    letter = _LOWER.fullmatch(sentences[-1]) if sentences else None
+    return {letter[1].upper()} & options.own.keys() if letter else set()
+
+
+def _yes_or_no(options: Options, sentences: list[str]) -> set[str]:
+    """Return yes or no where sentences begin with it, and none with the other."""
+    said = {match[1].lower() for s in sentences if (match := _SAYS.match(s))}
+    return {options.whole(word) for word in said} - {""} if len(said) == 1 else set()
+
+
+def _is_meant(options: Options, sentence: str, start: int, said: re.Match[str]) -> bool:
+    """Return whether a sentence neither denies nor doubts the letter that it says."""
+    before, behind = options.blanked(sentence[start : said.start(1)]), sentence[said.end() :]
     return not (
         DOUBT.search(before)
         or DENIED.search(before)

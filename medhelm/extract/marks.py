@@ -86,7 +86,7 @@ _PHRASE = late(
 _KEY = late(
     r"""["'](?=[^"'\n]{1,80}["'][ \t]{0,9}:)(?:(?:final|correct|selected|best|chosen|predicted|my)[_ ]?)?"""
     r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result|label|verdict"""
-    rf"""|solution|{words("answer")})"""
+    rf"""|solution|decision|conclusion|classification|{words("answer")})"""
     r"""(?:[_ ]?(?:letter|choice|option|label))?["'][ \t]{0,9}:\s{0,9}""",
     re.IGNORECASE,
 )

@@ -51,7 +51,7 @@ _MOST_IS = late(
 _CHOOSE = late(
     r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
     r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on"
-    r"|conclude|(?:rate|label|classify|grade)\s+(?:it|this(?:\s+\w+)?)(?:\s+(?:as|at|with))?)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
+    r"|conclude|(?:rate|label|classify|grade|put)\s+(?:it|this(?:\s+\w+)?)(?:\s+(?:as|at|with))?)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
     re.IGNORECASE,
 )
 _CHOOSER = late(r"\b(?:I|[Ww]e|[Ll]et['\u2019]s)(?:['\u2019]\w+)?(?:\s+\w+){0,3}\s*$")

@@ -34,6 +34,7 @@ _IN_WORDS = late(
     rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{'|'.join(_SPELLED)})\b(?![-\w])"
     r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteria)\b"
     rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{'|'.join(_SPELLED)})\W{{0,3}}$"
+    r"|\s(?:points?|criteri(?:on|a))\s(?:is|are|was|were)\s(?:therefore\s)?(?:met|fulfilled|positive|present|satisfied)\b"
     r"|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",
     re.IGNORECASE,
 )
@@ -64,7 +65,11 @@ _IN_NAME = late(
     r"ckd-epi|since|year|chapter|article)\s{1,2}$",
     re.IGNORECASE,
 )
-_COMPOUND = late(r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b", re.IGNORECASE)
+_COMPOUND = late(
+    r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b"
+    r"|(?:(?<=\b19\d\d)|(?<=\b20\d\d))\s(?:version|edition|revision|update|guidelines?)\b",
+    re.IGNORECASE,
+)
 _OUT_OF = late(
     r"\bout\sof(?:\s(?:a|the))?(?:\s(?:possible|maximum|total)(?:\s(?:score|points))?)?(?:\sof)?\s{1,3}$"
     r"|(?<![\w.-])\d{1,3}(?:\s(?:points?|criteria))?\s{1,3}of(?:\sthe|\sa\s(?:possible|total|maximum))?(?:\sof)?\s{1,3}$",

@@ -158,8 +158,8 @@ def _of_sentence(
         subject = name
         lead = text[start : inside[0].start]
         is_asked = _is_asked(lead if is_inherited and _words(lead) else name, kind)
-        if is_asked is False:
-            continue
+        if is_asked is False or (verb in ("she's", "he's") and not POINTS.match(text, value.end)):
+            continue  # another quantity, or the patient's age
         if is_asked and verb == "of" and OF_SUBJECT.match(text):
             name = OF_SUBJECT.sub("", text[: value.start])
         offered = alternatives(text, value, values, kind)

@@ -50,7 +50,7 @@ RELATION = late(
     r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
-    r"takes? (?:us|you|me) to|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
+    r"takes? (?:us|you|me) to|(?:occur(?:s|red)|happened|took place|fell|falls) on|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
     + COPULAS
     + r"(?:\s(?:de|von|di|der|am|el|le|il))?|(?:\u4e3a|\u662f|\u7b49\u4e8e|\u5f97\u51fa|\u5171\u8ba1|\u5408\u8ba1)\u7ea6?)(?P<filler>"
     + FILLER
@@ -119,8 +119,10 @@ NAME_BEHIND = late(
     re.IGNORECASE,
 )
 """The name of a value that is its sentence's subject (`9.3 mg/dL is the corrected value`)."""
-ADDED_LINE = late(r"\W*\+\s?\d")
-"""The beginning of a line that adds to the one before it (`+ 10 effusion = 98`)."""
+ADDED_LINE = late(
+    r"\W*\+\s?\d|[^:=\u2192\d]{1,60}:\s?\+\s?\d{1,3}(?:\s?points?)?\s?[\u2192=]\s?\d", re.IGNORECASE
+)
+"""A line that adds to the one before it (`+ 10 effusion = 98`, `Effusion: +10 \u2192 98`)."""
 RUNNING = late(
     r"^\W*\+\s?\d|\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
@@ -140,7 +142,8 @@ SHARE = late(
     re.IGNORECASE,
 )
 PUT_IN = late(
-    r"\s{0,2}[\w%/^]{0,12}\s(?:(?:is|are|was|will be|should be|must be)\s(?:used|applied|inserted|plugged|entered|taken|chosen)"
+    r"\s(?:of \d{1,2}\s)?(?:would be|is|are)\s(?:required|needed|necessary)\b"
+    r"|\s{0,2}[\w%/^]{0,12}\s(?:(?:is|are|was|will be|should be|must be)\s(?:used|applied|inserted|plugged|entered|taken|chosen)"
     r"|items|components|parameters|variables|goes into|enters|above|below|more|less|higher|lower|longer|shorter|short of|beyond)\b",
     re.IGNORECASE,
 )
@@ -170,13 +173,13 @@ BETWEEN_WORDS = late(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
 ROUNDED = late(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
 OTHER = late(
     r"\b(?:normal|norms?|(?:optimal|average)\s(?!of\b)|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
-    r"trimester|remaining|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
+    r"trimester|remaining|practical|convenient|marketed|commercial\w*|tablets?|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
     re.IGNORECASE,
 )
 INTERPRETS = late(
     r"\b(?:indicat\w+|suggest\w*|correspond\w*|means?|meaning|places?|placing|(?<!the )falls?|falling|impl(?:y|ies|ying)|"
     r"reflect\w*|associated|consistent|considered|classified|classif\w+|within|above|below|"
-    r"equivalent|equals to|translat\w+|carries|confers|predicts|compared|versus|normal(?:ly)?|typically|"
+    r"(?<!\bmorphine )equivalents?(?= (?:to|of)\b)|equals to|translat\w+|carries|confers|predicts|compared|versus|normal(?:ly)?|typically|"
     r"needed|required|needs|requires|aim\w*|sufficient|"
     r"usually|generally|higher than|lower than|greater than|less than|exceeds?|warrants?|recommend\w*)\b",
     re.IGNORECASE,
@@ -241,7 +244,11 @@ IF = late(
     r"\b(?:if|would have(?! to\b)|were to|suppose|for example|e\.g\.|for comparison|had (?:she|he|the))\b",
     re.IGNORECASE,
 )
-REMARKED = late(r",\s(?:which|that) (?:is|means|places|puts|corresponds)\b", re.IGNORECASE)
+REMARKED = late(
+    r",\s(?:(?:which|that) (?:is|means|places|puts|corresponds)|(?:CKD )?(?:stage|class|grade|category)|meaning|indicating"
+    r"|suggesting|consistent|placing|putting)\b",
+    re.IGNORECASE,
+)
 """The beginning of a remark on a value."""
 ITEM_POINTS = late(
     r"[^=\u2248\u2192,;:(]{0,30}(?:\(\+?\d{1,2}(?:\spoints?)?\)(?!\s?[-+*/\u00d7])"
