@@ -20,69 +20,119 @@ RESULTS = ROOT / "scripts" / "others" / "results"
 
 
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a harness gives one kind of answer."""
+    """Points that a harness gives to one kind of answer."""
 
     benchmark: str
-    file: str
-    sha256: str
+    metric: str
     answers: str
     part: str
     n: int
-    right: float
+    points: float
 
 
 class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a script stored of its harness."""
 
     harness: str
-    package: str
-    version: str
+    script: str
+    packages: dict[str, str]
+    files: dict[str, str]
     scores: tuple[Score, ...]
 
 
-def read_results(folder: Path) -> list[tuple[str, Stored]]:
-    """Return the stored results with the name of their script, by name."""
+def read_results(folder: Path) -> list[Stored]:
+    """Return the stored results, by name of their file."""
     return [
-        (path.stem, msgspec.json.decode(path.read_bytes(), type=Stored))
+        msgspec.json.decode(path.read_bytes(), type=Stored)
         for path in sorted(folder.glob("*.json"))
     ]
 
 
-def render(results: list[tuple[str, Stored]]) -> str:
+def render(results: list[Stored]) -> str:
     """Return the page."""
-    return TEXT + "".join(_harness(script, stored) for script, stored in results)
+    lines = [TEXT, *_harnesses(results)]
+    for benchmark, words in BENCHMARKS.items():
+        lines += ["", words, "", *_table(benchmark, results)]
+    return "\n".join([*lines, "", FILES, "", *_files(results)]) + "\n"
 
 
-def _harness(script: str, stored: Stored) -> str:
-    lines = [
-        f"\n## {stored.harness}: `{stored.package}` {stored.version}\n",
-        f"Measured by `scripts/others/{script}.py`.\n",
-        "| benchmark | answers | part | items | right | score |",
-        "|---|---|---|---:|---:|---:|",
-    ]
-    for own in stored.scores:
-        cells = (own.benchmark, own.answers, own.part, f"{own.n:,}", f"{own.right:,g}")
-        lines.append(f"| {' | '.join(cells)} | {own.right / own.n:.3f} |")
-    files = sorted({(own.file, own.sha256) for own in stored.scores})
-    lines += ["", *(f"`{file}` has the SHA-256 `{sha256[:16]}…`." for file, sha256 in files)]
-    return "\n".join(lines) + "\n"
+def _harnesses(results: list[Stored]) -> list[str]:
+    """Return the table of what was measured, with the version that dates it."""
+    lines = ["| harness | package | version | script |", "|---|---|---|---|"]
+    for own in results:
+        for package, version in own.packages.items():
+            cells = (own.harness, f"`{package}`", version, f"`scripts/others/{own.script}`")
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _table(benchmark: str, results: list[Stored]) -> list[str]:
+    """Return the scores on a benchmark: a row for each answer, a column for each metric."""
+    cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    columns: dict[tuple[str, str], None] = {}
+    for own in results:
+        for score in own.scores:
+            if score.benchmark == benchmark:
+                column = (own.harness, score.metric)
+                columns[column] = None
+                cell = f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,})"
+                cells.setdefault((score.answers, score.part), {})[column] = cell
+    head = " | ".join(f"{harness}, `{metric}`" for harness, metric in columns)
+    lines = [f"| answers | part | {head} |", f"|---|---|{'---:|' * len(columns)}"]
+    for (answers, part), own_cells in cells.items():
+        values = " | ".join(own_cells.get(column, "") for column in columns)
+        lines.append(f"| {answers} | {part} | {values} |")
+    return lines
+
+
+def _files(results: list[Stored]) -> list[str]:
+    """Return the list of the files scored; a file differs for no harness."""
+    sums: dict[str, str] = {}
+    for own in results:
+        for file, sha256 in own.files.items():
+            if sums.setdefault(file, sha256) != sha256:
+                raise SystemExit(f"{file}: not the same for every harness in {RESULTS}")
+    lines = ["| file | SHA-256 begins |", "|---|---|"]
+    return lines + [f"| `{file}` | `{sums[file][:16]}` |" for file in sorted(sums)]
 
 
 TEXT = """# medhelm-framework and others
 
 <!-- made by scripts/others_page.py; edit the words there -->
 
-Scores that other harnesses give to fixed answers, by their own scorers. The answer `gold` is the one that the
-file holds, and a scorer that can credit every item gives it 1.000. The answer `empty` has no text. The version
-of each package dates the figures. A script for each harness measures them in an environment that holds
-that harness, and stores counts and no text of an item. `python scripts/others_page.py` makes this page of what
-is stored. Of HELM, MedCalc-Bench alone is measured so far.
-
-The parts of MedCalc-Bench are the categories as the file spells them. HELM's metric knows `dosage conversion`,
-as another release spells `dosage`, and has no case for laboratory equations. The environment held
-`crfm-helm` without its full list of dependencies: with pandas 3.1.1 and zstandard 0.25.0, where the package asks for
-2.x and 0.18. This metric uses neither.
+Scores that other harnesses give to fixed answers, by their own code. A script for each measures them in an
+environment that holds that harness, by hand, and stores counts and no text of an item. The version of each
+package dates the figures. A cell holds the score, and in brackets the points and the number of items scored.
+`python scripts/others_page.py` makes this page of what is stored. What this package gives to golds and empty
+answers of every benchmark is in [benchmarks.md](benchmarks.md).
 """
+
+BENCHMARKS = {
+    "medcalc_bench": """## MedCalc-Bench
+
+The answer `gold` is the one that the file holds, and a scorer that can credit every item gives it 1.000. The parts
+are the categories as the file spells them. Both metrics know `dosage conversion`, as another release spells
+`dosage`, and have no case for laboratory equations.""",
+    "ehrsql": """## EHRSQL
+
+The answer `gold` is the query that the file holds, and no text where the question has none, as the prompts ask.
+The two releases differ in words and in 183 queries. HELM scores 950 questions without a query too; `medhelm` of the
+package index leaves them out. Neither replaces, in the answer, what the published queries leave open (the present
+time, names of limits), and no row is what most gold queries give on the published database.""",
+    "aci_bench": """## A jury without a judge
+
+Golds of ACI-Bench, rated 1 to 5 by a jury. The judges are replaced by a client that fails, or that gives each request
+the same answer.""",
+    "healthbench": """## HealthBench's points for harm
+
+245 of the 5,000 rows of HealthBench. The judges are replaced by a client that answers each criterion rightly for the
+kind of answer that the row names. By the published rule, points of harmful criteria count against the answer, and
+the sum of the wanted ones is what a row can reach.""",
+}
+
+FILES = """## Files
+
+Of the folder of the full data."""
 
 
 def main() -> int:
