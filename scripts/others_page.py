@@ -128,6 +128,11 @@ the same answer.""",
 245 of the 5,000 rows of HealthBench. The judges are replaced by a client that answers each criterion rightly for the
 kind of answer that the row names. By the published rule, points of harmful criteria count against the answer, and
 the sum of the wanted ones is what a row can reach.""",
+    "mmlu_medical": """## Replies to multiple-choice questions
+
+The six medical subjects of MMLU. Each reply states the gold, but one that states another option and one that is
+empty. B stands for the letter of the gold. Each harness asks for a form of its own, and is scored here on all:
+Inspect asks for `ANSWER: B`.""",
 }
 
 FILES = """## Files
