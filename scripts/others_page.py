@@ -28,6 +28,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     part: str
     n: int
     points: float
+    unscored: int = 0
 
 
 class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,14 +76,21 @@ def _table(benchmark: str, results: list[Stored]) -> list[str]:
             if score.benchmark == benchmark:
                 column = (own.harness, score.metric)
                 columns[column] = None
-                cell = f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,})"
-                cells.setdefault((score.answers, score.part), {})[column] = cell
+                cells.setdefault((score.answers, score.part), {})[column] = _cell(score)
     head = " | ".join(f"{harness}, `{metric}`" for harness, metric in columns)
     lines = [f"| answers | part | {head} |", f"|---|---|{'---:|' * len(columns)}"]
     for (answers, part), own_cells in cells.items():
         values = " | ".join(own_cells.get(column, "") for column in columns)
         lines.append(f"| {answers} | {part} | {values} |")
     return lines
+
+
+def _cell(score: Score) -> str:
+    """Return a score with its points and items, or the items that have none."""
+    without = f"; {score.unscored:,} without a score" if score.unscored else ""
+    if not score.n:
+        return f"none{without}"
+    return f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,}{without})"
 
 
 def _files(results: list[Stored]) -> list[str]:
@@ -131,8 +139,14 @@ the sum of the wanted ones is what a row can reach.""",
     "mmlu_medical": """## Replies to multiple-choice questions
 
 The six medical subjects of MMLU. Each reply states the gold, but one that states another option and one that is
-empty. B stands for the letter of the gold. Each harness asks for a form of its own, and is scored here on all:
-Inspect asks for `ANSWER: B`.""",
+empty. B stands for the letter of the gold. Each harness asks for a form of its own and is scored here on all:
+lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
+(`mmlu flan_cot_zeroshot`, whose two columns are the two filters of one task), Inspect and evalscope for `ANSWER: B`.""",
+    "likelihoods": """## Tasks without a reply
+
+MedQA, MedMCQA (the single-choice part of its validation set) and PubMedQA in lm-evaluation-harness compare the
+log-likelihoods of the options and read no reply. A model that prefers no option gets the share of items whose gold
+is the first.""",
 }
 
 FILES = """## Files

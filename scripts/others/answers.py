@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".gz":
         content = gzip.decompress(content)
     return [json.loads(line) for line in content.splitlines()]
+
+
+def place_in(prompt: str) -> int:
+    """Return the place of the item in a prompt, which was written at the head of its text."""
+    (place,) = set(re.findall(r"\[item (\d+)\]", prompt))
+    return int(place)
 
 
 def verdict(is_met: bool) -> str:

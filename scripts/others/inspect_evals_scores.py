@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from answers import HEALTH_ANSWERS, HEALTHBENCH, MMLU, read_lines, replies
+from answers import HEALTH_ANSWERS, HEALTHBENCH, MMLU, place_in, read_lines, replies
 from inspect_ai import Task
 from inspect_ai import eval as run_eval
 from inspect_ai.dataset import MemoryDataset
@@ -49,12 +48,6 @@ def run(task: Task, model: Any, folder: str) -> Any:
     )
     assert log.status == "success", log.error
     return log.results
-
-
-def place_in(prompt: str) -> int:
-    """Return the place of the item in a prompt, which was written at the head of its text."""
-    (place,) = set(re.findall(r"\[item (\d+)\]", prompt))
-    return int(place)
 
 
 def score_mmlu(data: Path, folder: str) -> Iterator[Score]:

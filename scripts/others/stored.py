@@ -26,6 +26,7 @@ class Score:
     part: str
     n: int
     points: float
+    unscored: int = 0
 
 
 def store(
