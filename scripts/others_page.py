@@ -17,6 +17,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "others.md"
 RESULTS = ROOT / "scripts" / "others" / "results"
+FOOTPRINT = ROOT / "scripts" / "others" / "footprint.json"
 
 
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +42,28 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scores: tuple[Score, ...]
 
 
+class Footprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a harness installs, and the least time that its command and a whole run took."""
+
+    harness: str
+    installed: dict[str, str]
+    command: str
+    packages: int
+    mib: int
+    help_cpu_s: float
+    help_wall_s: float
+    run_cpu_s: float | None = None
+    run_wall_s: float | None = None
+
+
+class Footprints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The harnesses that were measured in one run; the first is this package."""
+
+    items: int
+    concurrency: int
+    harnesses: tuple[Footprint, ...]
+
+
 def read_results(folder: Path) -> list[Stored]:
     """Return the stored results, by name of their file."""
     return [
@@ -49,11 +72,17 @@ def read_results(folder: Path) -> list[Stored]:
     ]
 
 
-def render(results: list[Stored]) -> str:
+def read_footprints(path: Path) -> Footprints:
+    """Return what the harnesses install and use."""
+    return msgspec.json.decode(path.read_bytes(), type=Footprints)
+
+
+def render(results: list[Stored], footprints: Footprints) -> str:
     """Return the page."""
     lines = [TEXT, *_harnesses(results)]
     for benchmark, words in BENCHMARKS.items():
         lines += ["", words, "", *_table(benchmark, results)]
+    lines += ["", SPEED.format(footprints), "", *_footprints(footprints)]
     return "\n".join([*lines, "", FILES, "", *_files(results)]) + "\n"
 
 
@@ -77,11 +106,13 @@ def _table(benchmark: str, results: list[Stored]) -> list[str]:
                 column = (own.harness, score.metric)
                 columns[column] = None
                 cells.setdefault((score.answers, score.part), {})[column] = _cell(score)
-    head = " | ".join(f"{harness}, `{metric}`" for harness, metric in columns)
-    lines = [f"| answers | part | {head} |", f"|---|---|{'---:|' * len(columns)}"]
-    for (answers, part), own_cells in cells.items():
-        values = " | ".join(own_cells.get(column, "") for column in columns)
-        lines.append(f"| {answers} | {part} | {values} |")
+    has_parts = any(part != "all" for _, part in cells)
+    names = ["answers", "part"] if has_parts else ["answers"]
+    head = " | ".join([*names, *(f"{harness}, `{metric}`" for harness, metric in columns)])
+    lines = [f"| {head} |", f"|{'---|' * len(names)}{'---:|' * len(columns)}"]
+    for row, own_cells in cells.items():
+        values = " | ".join([*row[: len(names)], *(own_cells.get(c, "") for c in columns)])
+        lines.append(f"| {values} |")
     return lines
 
 
@@ -91,6 +122,26 @@ def _cell(score: Score) -> str:
     if not score.n:
         return f"none{without}"
     return f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,}{without})"
+
+
+def _footprints(footprints: Footprints) -> list[str]:
+    """Return the table of what harnesses install and use, with ratios to this package."""
+    ours = footprints.harnesses[0]
+    lines = [
+        "| installed | packages | MiB | command | CPU s | ratio | CPU s of a run | ratio | requests/s |",
+        "|---|---:|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    for own in footprints.harnesses:
+        names = ", ".join(f"`{name}` {version}" for name, version in own.installed.items())
+        cells = [names, f"{own.packages}", f"{own.mib:,}", f"`{own.command}`"]
+        cells += [f"{own.help_cpu_s:.2f}", f"{own.help_cpu_s / ours.help_cpu_s:.1f}"]
+        if own.run_cpu_s is None or own.run_wall_s is None or ours.run_cpu_s is None:
+            cells += [""] * 3
+        else:
+            cells += [f"{own.run_cpu_s:.1f}", f"{own.run_cpu_s / ours.run_cpu_s:.1f}"]
+            cells += [f"{footprints.items / own.run_wall_s:.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def _files(results: list[Stored]) -> list[str]:
@@ -120,34 +171,49 @@ BENCHMARKS = {
 
 The answer `gold` is the one that the file holds, and a scorer that can credit every item gives it 1.000. The parts
 are the categories as the file spells them. Both metrics know `dosage conversion`, as another release spells
-`dosage`, and have no case for laboratory equations.""",
+`dosage`, and have no case for laboratory equations. Of the other harnesses none has MedCalc-Bench or EHRSQL in these
+versions.""",
     "ehrsql": """## EHRSQL
 
 The answer `gold` is the query that the file holds, and no text where the question has none, as the prompts ask.
-The two releases differ in words and in 183 queries. HELM scores 950 questions without a query too; `medhelm` of the
-package index leaves them out. Neither replaces, in the answer, what the published queries leave open (the present
-time, names of limits), and no row is what most gold queries give on the published database.""",
+The two releases differ in words and in 183 queries. HELM asks 950 questions without a query too; `medhelm` of the
+package index leaves them out. HELM runs golds as published; `medhelm` puts a time for `current_time` into the gold
+and not into the answer. On the published database most golds find no row: `medhelm` then takes the empty answer for
+right, and no query, and HELM compares with the values that the file holds.""",
     "aci_bench": """## A jury without a judge
 
 Golds of ACI-Bench, rated 1 to 5 by a jury. The judges are replaced by a client that fails, or that gives each request
-the same answer.""",
+the same answer. Where no rating can be read, both give 1, the lowest of the scale.""",
     "healthbench": """## HealthBench's points for harm
 
 245 of the 5,000 rows of HealthBench. The judges are replaced by a client that answers each criterion rightly for the
 kind of answer that the row names. By the published rule, points of harmful criteria count against the answer, and
-the sum of the wanted ones is what a row can reach.""",
+the sum of the wanted ones is what a row can reach. `medhelm` of the package index adds 10 to the points of each
+harmful criterion and counts them for the answer. A reply of the judge that cannot be read leaves the row without a
+score in evalscope and is a criterion not met in Inspect; in `medhelm` each later reply counts for the criterion before
+its own. `crfm-helm` and `lm-eval` have no HealthBench in these versions.""",
     "mmlu_medical": """## Replies to multiple-choice questions
 
 The six medical subjects of MMLU. Each reply states the gold, but one that states another option and one that is
-empty. B stands for the letter of the gold. Each harness asks for a form of its own and is scored here on all:
-lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
-(`mmlu flan_cot_zeroshot`, whose two columns are the two filters of one task), Inspect and evalscope for `ANSWER: B`.""",
+empty. The forms were chosen here, and B stands for the letter of the gold. Each harness asks for a form of its own
+and is scored here on all: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the
+end of reasoning (`mmlu flan_cot_zeroshot`, whose two columns are the two filters of one task), Inspect and evalscope
+for `ANSWER: B`.""",
     "likelihoods": """## Tasks without a reply
 
 MedQA, MedMCQA (the single-choice part of its validation set) and PubMedQA in lm-evaluation-harness compare the
 log-likelihoods of the options and read no reply. A model that prefers no option gets the share of items whose gold
 is the first.""",
 }
+
+SPEED = """## Speed and footprint
+
+Measured in one run by `scripts/others/footprint.py`, the harnesses taking turns, on 2 cores with other work on the
+machine; the least of the rounds counts. Environments hold what pip installs by default, and what a harness needs to
+ask a server of the OpenAI protocol; packages are counted without pip. A run asks the {0.items:,} questions of the
+replies above once, by a command that starts Python, from a server on the same machine that answers at once, with
+{0.concurrency} requests in flight; each harness writes the files that it writes by default there. Requests/s are those
+of the whole command, start and report included. Runs of HELM and of `medhelm` of the package index were not tried."""
 
 FILES = """## Files
 
@@ -158,7 +224,7 @@ def main() -> int:
     """Write or check the page and return the exit code."""
     parser = argparse.ArgumentParser(description="Write docs/others.md.")
     parser.add_argument("--check", action="store_true", help="fail where it is out of date")
-    page = render(read_results(RESULTS))
+    page = render(read_results(RESULTS), read_footprints(FOOTPRINT))
     if not parser.parse_args().check:
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page:

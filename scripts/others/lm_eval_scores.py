@@ -52,7 +52,9 @@ class FixedModel(LM):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def run(file: str, rows: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
+def run(
+    file: str, rows: list[dict[str, Any]], folder: str, model: Any = None, settings: str = ""
+) -> list[dict[str, Any]]:
     """Return what a task of the package gives each row, once for each of its filters."""
     data = Path(folder, f"{len(list(Path(folder).iterdir()))}.jsonl")
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -64,7 +66,9 @@ def run(file: str, rows: list[dict[str, Any]], folder: str) -> list[dict[str, An
         "dataset_kwargs": {"data_files": files},
     }
     found = lm_eval.simple_evaluate(
-        model=FixedModel(),
+        model=model or FixedModel(),
+        model_args=settings,
+        apply_chat_template=bool(model),
         tasks=[ConfigurableTask(config=config)],
         num_fewshot=0,
         bootstrap_iters=0,
