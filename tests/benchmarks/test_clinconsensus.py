@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,6 +220,14 @@ def test_what_is_found_in_a_case(row: dict[str, Any], check: str, is_failure: bo
         assert len(to_instance(row).criteria) == 30
 
 
+@pytest.mark.parametrize("piece", ["很长", "x", "a@", "1", "a.", "13812345678"])
+def test_a_long_text_without_a_blank_is_checked_in_no_time(piece: str) -> None:
+    row = changed(clinical_context=piece * (200_000 // len(piece)))
+    started = time.process_time()
+    assert "long_context" in {f.check for f in case_findings(row)}
+    assert time.process_time() - started < 2
+
+
 def test_what_the_maker_checks_of_a_public_row() -> None:
     row = {name: value for name, value in ROWS[0].items() if name != "user_role"}
     found = {f.check for f in public_findings(row | {"qc_note": "x", "reference_answer": "y"})}
@@ -286,6 +296,8 @@ def test_measures_against_known_values() -> None:
     assert partial_correlation(noise + models + cases, noise) == pytest.approx(1.0)
     assert top_overlap({"a": 3, "b": 2, "c": 2, "d": 1}, {"a": 1, "b": 2, "c": 3, "d": 4}, 3) == 2
     assert top_overlap({"a": 1.0}, {"a": 1.0}, 3) is None
+    three = {"a": 3.0, "b": 2.0, "c": 1.0}  # any two orders of three share the first three
+    assert top_overlap(three, {"a": 1.0, "b": 2.0, "c": 3.0}, 3) is None
     hits = Hits(10, 30, {"a": np.array([9.0, 10, 15, 30]), "b": np.array([30.0, 30, 30, 30])})
     found = alternatives(hits)
     assert found["CACS@15"]["a"] == pytest.approx(100 * (1 + 16) / (4 * 16))
@@ -305,3 +317,40 @@ def test_a_run_with_its_table(tmp_path: Path) -> None:
     assert sorted(set(register.value)) == ["lay", "professional"]
     assert (register.difference_high > 0).all() and (register.difference_low < 0).all()
     assert {"CACS@7", "CACS@15", "Rubric Accuracy", "Pass@10"} <= set(table.measure.dropna())
+
+
+def test_scores_at_every_threshold_have_intervals(tmp_path: Path) -> None:
+    """People's answers that quote criteria, graded by the rule: what the table says of their hits."""
+    cases = [json.loads(line) for line in SAMPLES.read_text(encoding="utf-8").splitlines()]
+    answers = tmp_path / "ward.jsonl"
+    with answers.open("w", encoding="utf-8") as file:
+        for number, case in enumerate(cases):
+            said = "\n".join(c["criterion"] for c in case["rubrics"][: 3 * number + 1])
+            file.write(json.dumps({"id": case["case_id"], "answer": said}) + "\n")
+    results = medhelm.evaluate(
+        [f"human/{answers}", "baseline/empty"],
+        "clinconsensus",
+        data="sample",
+        results_dir=tmp_path / "results",
+    )
+    scores = next((tmp_path / "results").glob("runs/*/human*/*/gradings/*/scores.parquet"))
+    kept = pd.read_parquet(scores)
+    hits = kept[kept.metric == "rubric_hits"].value.to_numpy()
+    assert len(hits) == 10 and len(set(hits)) > 5 and hits.min() < 7 < 15 < hits.max()
+    table = results.table("coverage")
+    rows = table[table.model == "human/ward"]
+    at = rows[rows.level == "score"].set_index("measure")
+    assert list(at.index) == ["CACS@7", "CACS@8", "CACS@12", "CACS@15"]
+    for k in (7, 8, 12, 15):
+        row = at.loc[f"CACS@{k}"]
+        expected = 100 * np.mean([sum(s >= t for t in range(k, 31)) / (31 - k) for s in hits])
+        assert row.coverage == pytest.approx(expected) and row.k == k and row.n == 10
+        assert row.coverage_low < row.coverage < row.coverage_high
+    (own,) = rows[rows.level == "model"].to_dict("records")
+    assert own["coverage"] < at.loc["CACS@8", "coverage"]
+    assert (own["accuracy"], own["hits"]) == pytest.approx((hits.mean() / 30, hits.mean()))
+    for name in ("accuracy", "passed", "hits"):
+        assert own[f"{name}_low"] < own[name] < own[f"{name}_high"]
+    assert own["hits_third_quartile"] == np.quantile(hits, 0.75)
+    ranks = table[table.level == "threshold"].set_index("measure").k
+    assert ranks["CACS@7"] == 7 and ranks["Pass@10"] == 10

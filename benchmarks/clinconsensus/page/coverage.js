@@ -62,7 +62,8 @@
     if (!rows.length) return null;
     return [
       h("h2", { id: "sensitivity" }, "Other thresholds and scores"),
-      medhelm.dataTable(table, { columns: ["measure", { name: "correlation", heading: "rank correlation", missing: "does not vary" }, { name: "top3", missing: "fewer models" }, { name: "top5", missing: "fewer models" }], rows, head: "measure", view, key: "threshold", caption: "Ranks by other thresholds and scores, against the main score", file: fileName(benchmark, "thresholds"), unit: "score" }),
+      medhelm.dataTable(table, { columns: ["measure", { name: "correlation", heading: "rank correlation", missing: "does not vary" }, { name: "top3", missing: "no more models" }, { name: "top5", missing: "no more models" }], rows, head: "measure", view, key: "threshold", caption: "Ranks by other thresholds and scores, against the main score", file: fileName(benchmark, "thresholds"), unit: "score" }),
+      medhelm.lazyDetails("Coverage at other thresholds", () => medhelm.dataTable(table, { columns: ["measure", { name: "model", cell: (row) => modelCell(view, table, row) }, "coverage", "n"], rows: rowsOf(table, benchmark, "score"), head: "measure", view, key: "score", caption: "Coverage by model at other thresholds", file: fileName(benchmark, "other_thresholds"), unit: "row", rowClass: (row) => (table.get(row, "ranked") ? null : "apart") })),
     ];
   }
 

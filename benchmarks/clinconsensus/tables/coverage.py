@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, ends, number, text, yes
-from medhelm.tables.format.table import Layout, Part, Row, Table, make_table
+from medhelm.tables.format.table import Column, Layout, Part, Row, Table, make_table
 from medhelm.tables.slices import instance_tags
 from medhelm.tables.study.cells import Keys, Metadata
 from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
@@ -42,9 +43,14 @@ NOT_CLEARANCE = (
     "clinical use, and its threshold is not a threshold of safety."
 )
 
+
+def _share(name: str, description: str, heading: str) -> Column:
+    return number(name, description, "share", heading, (f"{name}_low", f"{name}_high"), 1, True)
+
+
 COLUMNS = (
     text("benchmark", "name of the benchmark"),
-    text("level", "model, threshold, slice or length"),
+    text("level", "model, score, threshold, slice or length"),
     text("axis", "metadata key of the slice", "axis"),
     text("value", "value of the slice; several labels of a case count each", "value"),
     text("model", "name of the model", "model"),
@@ -65,12 +71,15 @@ COLUMNS = (
         1,
     ),
     *ends("difference", "the difference", "metric"),
-    number("accuracy", "share of criteria that are met", "share", "accuracy", None, 1, True),
-    number("passed", "share of cases that reach k", "share", "pass", None, 1, True),
-    number("hits", "mean number of criteria met", "", "hits", None, 1),
-    number("hits_low", "first quartile of hits"),
+    _share("accuracy", "share of criteria that are met", "accuracy"),
+    *ends("accuracy", "the accuracy", "share"),
+    _share("passed", "share of cases that reach k", "pass"),
+    *ends("passed", "the share that reaches k", "share"),
+    number("hits", "mean number of criteria met", "", "hits", ("hits_low", "hits_high"), 1),
+    *ends("hits", "the mean number", ""),
+    number("hits_first_quartile", "first quartile of hits over cases"),
     number("hits_median", "median of hits", "", "median"),
-    number("hits_high", "third quartile of hits"),
+    number("hits_third_quartile", "third quartile of hits over cases"),
     number("reaching", "mean share of criteria met in cases that reach k", "share"),
     number(
         "invalid", "share of criteria without a valid verdict", "share", "invalid", None, 1, True
@@ -86,11 +95,17 @@ _PARTS = (
         level="model",
         title="Coverage",
         group=("benchmark",),
-        columns=("model", "n", "coverage", "accuracy", "passed", "hits", "hits_median", "invalid"),
+        columns=("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
+    ),
+    Part(
+        level="score",
+        title="Coverage at other thresholds",
+        group=("benchmark", "measure"),
+        columns=("model", "n", "coverage"),
     ),
     Part(
         level="threshold",
-        title="Other scores beside it",
+        title="Ranks by other scores",
         group=("benchmark",),
         columns=("measure", "correlation", "top3", "top5"),
     ),
@@ -122,7 +137,7 @@ def coverage(study: Study, metadata: Metadata) -> Table:
         [
             NOT_CLEARANCE,
             "Ranks of models with equal scores are parted by name in the overlaps of the first "
-            "three and five; ties of rank correlations have their mean rank.",
+            "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
             "Criteria without a valid verdict count as not met.",
             "A difference is of a slice less all other cases; its interval is made of those of both, which are "
             "of different cases (the square-and-add rule).",
@@ -189,6 +204,7 @@ def _rows(study: Study, benchmark: str, metadata: Metadata) -> Iterator[Row]:
     hits = hits_of(study, benchmark)
     yield from _models(study, benchmark, hits)
     if hits is not None:
+        yield from _other_thresholds(study, benchmark, hits)
         ranked = {m: h for m, h in hits.of.items() if m in study.ranked}
         yield from _thresholds(benchmark, Hits(hits.k, hits.n, ranked))
     yield from _slices(study, benchmark, metadata)
@@ -211,19 +227,64 @@ def _models(study: Study, benchmark: str, hits: Hits | None) -> Iterator[Row]:
             "coverage_high": own.interval.high,
             **{name: scores[model].score for name, scores in others.items()},
         }
+        for name in ("accuracy", "passed", "hits"):
+            interval = others[name][model].interval
+            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
         if hits is not None and model in hits.of:
             values = hits.of[model]
             low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
             reaching = values[values >= hits.k]
-            row |= {"k": hits.k, "hits_low": low, "hits_median": median, "hits_high": high}
+            row |= {"k": hits.k, "hits_median": median}
+            row |= {"hits_first_quartile": low, "hits_third_quartile": high}
             row["reaching"] = float(reaching.mean()) / hits.n if len(reaching) else None
         yield row
 
 
+def _other_thresholds(study: Study, benchmark: str, hits: Hits) -> Iterator[Row]:
+    """Yield the coverage of all models at the other thresholds, most at each first."""
+    panel = study.panel(benchmark, MAIN)
+    for k in hits.other_thresholds:
+        found = estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
+        for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
+            own = found[model]
+            yield {
+                "benchmark": benchmark,
+                "level": "score",
+                "measure": f"CACS@{k}",
+                "k": k,
+                "model": model,
+                "ranked": model in study.ranked,
+                "n": own.n,
+                "coverage": own.score,
+                "coverage_low": own.interval.low,
+                "coverage_high": own.interval.high,
+            }
+
+
+def _at_threshold(panel: Panel, hits: Hits, k: int) -> Panel:
+    """Return the panel with the sums that the hits of its cases give at another threshold."""
+    most = hits.n - k + 1
+    cells = {}
+    for model, own in hits.of.items():
+        scores = panel.scores(model)
+        credit = np.maximum(0.0, own - k + 1)
+        sums = {"credit": credit, "most": np.full(len(credit), float(most))}
+        changed = replace(
+            scores,
+            ids=panel.ids,
+            values=100 * credit / most,
+            sums=np.stack([sums[name] for name in scores.pooling.names], axis=-1),
+        )
+        cells[model] = replace(panel.cells[model], scores={MAIN: changed})
+    return replace(panel, cells=cells)
+
+
 def _thresholds(benchmark: str, hits: Hits) -> Iterator[Row]:
     main = {m: hits.coverage(m, hits.k) for m in hits.of}
+    of = {f"CACS@{k}": k for k in hits.other_thresholds} | {f"Pass@{hits.k}": hits.k}
     for measure, scores in alternatives(hits).items():
-        row: Row = {"benchmark": benchmark, "level": "threshold", "measure": measure, "k": hits.k}
+        row: Row = {"benchmark": benchmark, "level": "threshold", "measure": measure}
+        row["k"] = of.get(measure)
         row["correlation"] = spearman([*main.values()], [scores[m] for m in main])
         for size in (3, 5):
             shared = top_overlap(main, scores, size)

@@ -22,6 +22,11 @@ class Hits:
     of: Mapping[str, Floats]
     """By model, of each case."""
 
+    @property
+    def other_thresholds(self) -> tuple[int, ...]:
+        """Return the thresholds that are compared with k."""
+        return tuple(k for k in THRESHOLDS if k <= self.n and k != self.k)
+
     def coverage(self, model: str, k: int) -> float:
         """Return CACS@k of a model, 0 to 100."""
         credit = np.maximum(0.0, self.of[model] - k + 1)
@@ -43,11 +48,7 @@ class Hits:
 
 def alternatives(hits: Hits) -> dict[str, dict[str, float]]:
     """Return the scores of each model by other thresholds, by accuracy and by passing."""
-    found = {
-        f"CACS@{k}": {m: hits.coverage(m, k) for m in hits.of}
-        for k in THRESHOLDS
-        if k <= hits.n and k != hits.k
-    }
+    found = {f"CACS@{k}": {m: hits.coverage(m, k) for m in hits.of} for k in hits.other_thresholds}
     found["Rubric Accuracy"] = {m: hits.accuracy(m) for m in hits.of}
     found[f"Pass@{hits.k}"] = {m: hits.passed(m) for m in hits.of}
     return found
@@ -79,9 +80,10 @@ def pearson(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float |
 def top_overlap(main: Mapping[str, float], other: Mapping[str, float], size: int) -> int | None:
     """Return how many of the first `size` models are among the first by another score, too.
 
-    Ties are parted by the name, in both alike. None with fewer models than `size`.
+    Ties are parted by the name, in both alike. None where there are no more models than `size`, of
+    which any two orders share all.
     """
-    if len(main) < size:
+    if len(main) <= size:
         return None
     return len(_top(main, size) & _top(other, size))
 
