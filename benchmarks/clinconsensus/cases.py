@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from medhelm import Criterion, DataError, Instance, Row, RowFinding
+from medhelm.errors import closest
 from medhelm_benchmarks.clinconsensus.labels import (
     difficulty_of,
     labels,
+    nearest_label,
     register_of,
     specialty_of,
     theme_of,
@@ -104,12 +106,18 @@ def case_findings(row: Row) -> Iterator[RowFinding]:
         yield from _criteria_findings(criteria)
     for name in _texts(row, "task_labels"):
         if theme_of(name) is None:
-            yield RowFinding("unknown_task", f"no theme has the label {name!r}", False)
+            said = f"no theme has the label {name!r}{nearest_label('theme', name)}"
+            yield RowFinding("unknown_task", said, False)
     for name in _texts(row, "subject_labels"):
         if specialty_of(name) is None:
-            yield RowFinding("unknown_specialty", f"no specialty has the label {name!r}", False)
-    if difficulty_of(str(row.get("difficulty", ""))) is None:
-        yield RowFinding("unknown_difficulty", "the difficulty is not low, medium or high")
+            said = f"no specialty has the label {name!r}{nearest_label('specialty', name)}"
+            yield RowFinding("unknown_specialty", said, False)
+    if difficulty_of(difficulty := str(row.get("difficulty", ""))) is None:
+        said = f"the difficulty is {difficulty!r}, not low, medium or high"
+        yield RowFinding("unknown_difficulty", said)
+    if (language := row.get("language", "")) not in ("", "zh", "en"):
+        said = f"the language is {language!r}; give zh or en, or leave it out to go by the text"
+        yield RowFinding("unknown_language", said)
     text = f"{row.get('clinical_context', '')}\n{row.get('user_request', '')}"
     for what, pattern in _CONTACTS.items():
         if pattern.search(text):
@@ -158,7 +166,7 @@ def read_case(row: Row) -> Case:
     try:
         case = msgspec.convert(dict(row), Case)
     except msgspec.ValidationError as e:
-        raise DataError(f"not a case: {str(e).replace('`', '')}") from None
+        raise DataError(f"not a case: {_fault(str(e))}") from None
     failures = [f for f in case_findings(row) if f.is_failure]
     if failures:
         raise DataError(f"{failures[0].check}: {failures[0].text}")
@@ -168,6 +176,19 @@ def read_case(row: Row) -> Case:
     if twice := [n for n in names if names.count(n) > 1]:
         raise DataError(f"the criterion id {twice[0]!r} stands twice")
     return case
+
+
+def _fault(said: str) -> str:
+    """Return a fault of form without its marks; of a field that no case has, with the nearest one."""
+    if found := re.search(r"unknown field `(.*?)`(?: - at `\$\.(\w+))?", said):
+        nested = {
+            "rubrics": CaseCriterion.__struct_fields__,
+            "expectations": Expectation.__struct_fields__,
+        }
+        known = nested.get(found[2] or "", Case.__struct_fields__)
+        near = closest(found[1], known, 1)
+        said += f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    return said.replace("`", "")
 
 
 def to_instance(row: Row) -> Instance:

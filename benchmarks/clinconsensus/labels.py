@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from medhelm.errors import closest
+
 
 class Theme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A task theme."""
@@ -70,6 +72,13 @@ def theme_of(label: str) -> str | None:
 def specialty_of(label: str) -> str | None:
     """Return the specialty of a raw label; None where the table has none."""
     return _known("specialty").get(_plain(label))
+
+
+def nearest_label(kind: str, label: str) -> str:
+    """Return ", did you mean ..." of the themes or specialties; empty where none is like the label."""
+    known = _known(kind)
+    found = closest(_plain(label), known, 1)
+    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def difficulty_of(label: str) -> str | None:

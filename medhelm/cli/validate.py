@@ -113,6 +113,8 @@ def _print_scores(facts: Facts) -> None:
     sources += [
         (f"{name} (helm)", name, facts.scores_helm) for name in facts.scores_helm.get("oracle", {})
     ]
+    if not sources:  # judges alone score it
+        return
     columns = {"answer": [*facts.scores]}
     for heading, name, scores in sources:
         values = [scores[answer][name] for answer in facts.scores]

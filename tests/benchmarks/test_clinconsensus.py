@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import medhelm
+from medhelm.cli import run_command
 from medhelm.errors import DataError
 from medhelm.grading.rubric.coverage import coverage, coverage_by_survival
 from medhelm.grading.rubric.metrics import (
@@ -200,6 +201,7 @@ def test_the_bundled_cases() -> None:
         (changed(rubrics=[*criteria(29), {"criterion_id": "r30", "criterion": " "}]), "empty_criterion", True),
         (changed(rubrics=[*criteria(29), criteria(1)[0]]), "duplicate_criterion", True),
         (changed(difficulty="extreme"), "unknown_difficulty", True),
+        (changed(language="fr"), "unknown_language", True),
         (changed(subject_labels=["Phrenology"]), "unknown_specialty", False),
         (changed(task_labels=["astrology"]), "unknown_task", False),
         (changed(clinical_context="Write to a.b@example.org"), "contact", False),
@@ -218,6 +220,38 @@ def test_what_is_found_in_a_case(row: dict[str, Any], check: str, is_failure: bo
             to_instance(row)
     else:
         assert len(to_instance(row).criteria) == 30
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"subject_labels": ["Cardiologie"]}, "no specialty has the label 'Cardiologie'; did you mean 'cardiology'?"),
+        ({"task_labels": ["patient educaton"]}, "no theme has the label 'patient educaton'; did you mean 'patient_education'?"),
+        ({"difficulty": "lwo"}, "the difficulty is 'lwo', not low, medium or high"),
+        ({"language": "cn"}, "the language is 'cn'; give zh or en, or leave it out to go by the text"),
+    ],
+)  # fmt: skip
+def test_a_finding_names_the_value_and_the_nearest(changes: dict[str, Any], said: str) -> None:
+    assert said in [f.text for f in case_findings(changed(**changes))]
+
+
+def test_a_misspelt_field_has_its_nearest() -> None:
+    row = dict(ROWS[0])
+    row["user_reqest"] = row.pop("user_request")
+    with pytest.raises(DataError, match="unknown field user_reqest; did you mean 'user_request'"):
+        to_instance(row)
+    first, *others = ROWS[0]["rubrics"]
+    wrong = {"criterion_id": "r01", "criterium": first["criterion"], "criterion": "x"}
+    with pytest.raises(DataError, match=r"criterium - at \$.rubrics.*; did you mean 'criterion'"):
+        to_instance(changed(rubrics=[wrong, *others]))
+
+
+def test_a_benchmark_of_judged_answers_prints_no_table_without_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["validate", "clinconsensus"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("clinconsensus passed") and not {"answer", "oracle"} & set(lines)
 
 
 @pytest.mark.parametrize("piece", ["很长", "x", "a@", "1", "a.", "13812345678"])
