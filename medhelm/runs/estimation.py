@@ -3,8 +3,8 @@
 Input tokens follow the rule of `tokens.estimate_tokens`. The upper bound of the output is the
 whole budget of every request. What is expected instead is the mean of the stored responses of
 the same benchmark, first of the same model, else of models that think like it or do not;
-without any it is 3 times the tokens of the gold and 5 more, and 1,000 more for a model that
-thinks before it answers, but never above the budget.
+without any it is 3 times the tokens of the gold and 5 more, 500 where criteria and no gold say what
+is right, and 1,000 more for a model that thinks before it answers, but never above the budget.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from medhelm.store.records import Plan, find_gradings, order_key, read_record
 from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_episodes
 
 _GOLD_FACTOR = 3
+_OPEN_ANSWER = 500
+"""Tokens of an answer in free text that has no gold to go by: a page, which judges are then shown."""
 _OVERHEAD = 5
 
 
@@ -415,6 +417,8 @@ class _Sums:
 def _expected(instance: Instance, spec: RunSpec) -> _Length:
     """Return the output tokens of one answer by the rule of the module's docstring."""
     text = _OVERHEAD + _GOLD_FACTOR * estimate_tokens(", ".join(instance.references))
+    if instance.criteria and not instance.references:
+        text = _OPEN_ANSWER
     thinking = THINKING if spec.model.reasoning else 0
     return _Length(min(spec.max_output_tokens, text + thinking), min(spec.max_output_tokens, text))
 

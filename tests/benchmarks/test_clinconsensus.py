@@ -388,3 +388,15 @@ def test_scores_at_every_threshold_have_intervals(tmp_path: Path) -> None:
     assert own["hits_third_quartile"] == np.quantile(hits, 0.75)
     ranks = table[table.level == "threshold"].set_index("measure").k
     assert ranks["CACS@7"] == 7 and ranks["Pass@10"] == 10
+
+
+def test_an_answer_without_a_gold_is_expected_to_be_a_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Three times no gold and five tokens is no answer, nor what a judge is then sent thirty times."""
+    words = ["model=openai/gpt-4o", "benchmark=clinconsensus", "data=sample"]
+    assert run_command(["estimate", *words, "jury=criteria_2026_11", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    assert found["output_tokens_expected"] == 10 * 500
+    (judge,) = found["judges"]
+    assert judge["calls"] == 300 and judge["input_tokens_expected"] > 300 * 1000
