@@ -173,6 +173,13 @@ def read_case(row: Row) -> Case:
     if not case.user_request.strip():
         raise DataError("the user's request is empty")
     names = [c.criterion_id for c in case.rubrics]
+    for number, name in enumerate(names, 1):
+        # Verdicts are stored as c01, c02, ... by place: experts' c02 is to be no other criterion.
+        if re.fullmatch(r"c\d\d", name) and name != f"c{number:02}":
+            raise DataError(
+                f"criterion {number} has the id {name!r}, by which medhelm calls another one: sort the "
+                "criteria by id, or give them other ids, as r01"
+            )
     if twice := [n for n in names if names.count(n) > 1]:
         raise DataError(f"the criterion id {twice[0]!r} stands twice")
     return case

@@ -400,3 +400,12 @@ def test_an_answer_without_a_gold_is_expected_to_be_a_page(
     assert found["output_tokens_expected"] == 10 * 500
     (judge,) = found["judges"]
     assert judge["calls"] == 300 and judge["input_tokens_expected"] > 300 * 1000
+
+
+def test_no_id_is_that_of_another_criterion_in_stored_verdicts() -> None:
+    """Stored verdicts call criteria c01, c02, ... by place, and experts' files may name them so."""
+    ordered = [c | {"criterion_id": f"c{n:02}"} for n, c in enumerate(ROWS[0]["rubrics"], 1)]
+    found = to_instance(changed(rubrics=ordered))
+    assert [c.name for c in found.criteria] == [c["criterion_id"] for c in ordered]
+    with pytest.raises(DataError, match="criterion 1 has the id 'c30', by which"):
+        to_instance(changed(rubrics=ordered[::-1]))
