@@ -54,9 +54,13 @@ def lint(row: Mapping[str, Any], expected: int = CRITERIA) -> Iterator[LintFindi
         yield LintFinding(case, "", "count", said)
     expectations = _ids(row.get("expectations"), "expectation_id")
     seen: dict[str, str] = {}
+    names: dict[str, int] = {}
     for number, item in enumerate(criteria, 1):
         own = item if isinstance(item, dict) else {}
         name = str(own.get("criterion_id") or number)
+        if names.setdefault(name, number) != number:
+            said = f"criterion {number} has the id of criterion {names[name]}"
+            yield LintFinding(case, name, "duplicate", said)
         text = own.get("criterion")
         if not isinstance(text, str) or not text.strip():
             yield LintFinding(case, name, "empty", "there is no text")

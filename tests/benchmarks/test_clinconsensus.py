@@ -409,3 +409,17 @@ def test_no_id_is_that_of_another_criterion_in_stored_verdicts() -> None:
     assert [c.name for c in found.criteria] == [c["criterion_id"] for c in ordered]
     with pytest.raises(DataError, match="criterion 1 has the id 'c30', by which"):
         to_instance(changed(rubrics=ordered[::-1]))
+
+
+def test_lint_finds_an_id_twice_and_refuses_a_file_of_no_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    rows = [dict(c) for c in ROWS[0]["rubrics"]]
+    rows[7]["criterion_id"] = rows[3]["criterion_id"]
+    path.write_text(json.dumps(changed(rubrics=rows)), encoding="utf-8")
+    assert run_command(["rubric", "lint", str(path)]) == 1
+    assert "duplicate: criterion 8 has the id of criterion 4" in capsys.readouterr().out
+    path.write_text("\n", encoding="utf-8")
+    assert run_command(["rubric", "lint", str(path)]) != 0
+    assert "holds no case" in capsys.readouterr().err

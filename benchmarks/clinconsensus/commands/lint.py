@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.file.is_file():
         raise DataError(f"{args.file}: there is no such file")
     rows = [row for _, row in read_file(args.file)]
+    if not rows:
+        raise DataError(f"{args.file}: holds no case; one JSON object a line is needed")
     found = [finding for row in rows for finding in lint(row, args.criteria)]
     counts = Counter(finding.rule for finding in found)
     if args.format == "json":
