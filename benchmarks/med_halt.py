@@ -14,6 +14,9 @@ from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, 
 NONE = "None of the above"
 SENSELESS = "The question makes no sense"
 PARTS = ("proposal_right", "proposal_wrong", "none_right", "senseless")
+OF_SENSELESS = 3
+"""Options shown of a senseless question. Those after them are often ways of its makers to give up,
+down to "I do not know": who chose one of those would be right, and counted as wrong."""
 _ASKS = {
     "FCT": "Is the proposed answer right?",
     "nota": "Which option is right?",
@@ -37,11 +40,18 @@ def options_of(cell: Any) -> tuple[list[str], str]:
     return [text.strip() for _, text in numbered], str(cell.get("correct answer", "")).strip()
 
 
-def to_instance(row: Row) -> Instance:
-    """Return a question in the form of its configuration."""
+def to_instance(row: Row) -> Instance | None:
+    """Return a question in the form of its configuration.
+
+    None for a senseless question whose options are all in one text.
+    """
     config = row["config"]
     options, proposed = options_of(row["options"])
     options = [text for text in options if text.casefold() != NONE.casefold()]
+    if config == "fake":
+        if len(options) == 1 and "\n" in options[0]:
+            return None
+        options = options[:OF_SENSELESS]
     if len(options) < 2:
         raise DataError("options has fewer than two texts")
     lines = [row["question"].strip()]
@@ -103,6 +113,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 overlaps=("Made of questions of med_mcqa, headqa and others.",),
             ),
             unverified=True,
+            version="2",
             mended=(
                 "Nearly all proposals are wrong, so that always no wins: right and wrong proposals "
                 "are parts of their own, and the score is the mean of the parts.",
@@ -110,6 +121,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "right answers, and the rule of a quarter is not needed once parts are balanced.",
                 "None of the above and the remark that a question makes no sense are options to "
                 "choose; the published scorer looks for phrases such as `absurd` in the reply.",
+                "Senseless questions have four options as a rule, then one that gives up in long words, "
+                "then `I do not know`: the last two say what our own last option says. The first three "
+                "are shown and ours after them. One question with all options in one text is left out.",
                 "In its parts none_right and senseless the last option is always right: read them beside "
                 "a set in which it is not.",
             ),

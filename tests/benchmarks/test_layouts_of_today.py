@@ -158,6 +158,25 @@ def test_med_halt_balances_its_proposals(tmp_path: Path) -> None:
         mapped("med_halt", {**cells, "config": "nota", "options": "[broken"})
 
 
+def test_med_halt_has_one_way_to_say_that_a_question_makes_no_sense() -> None:
+    texts = [
+        "Mars",
+        "Venus",
+        "Saturn",
+        "Jupiter",
+        "To give up is all that is left",
+        "I do not know",
+    ]
+    row = {"config": "fake", "id": "1", "question": "Which planet cures gout?"}
+    instance = mapped("med_halt", row | {"options": str(dict(enumerate(texts)))})
+    assert instance.choices == ("Mars", "Venus", "Saturn", "The question makes no sense")
+    assert instance.references == ("D",)
+    in_one = str({"0": "1. Mars\n2. Venus\n3. I do not know."})
+    assert load("med_halt").to_instance(row | {"options": in_one}) is None
+    with pytest.raises(DataError, match="fewer than two"):
+        mapped("med_halt", row | {"options": str({"0": "Mars"})})
+
+
 def test_m_arc() -> None:
     row = {"question_id": "ID001", "question": "What now?", "answer": "E", "src": "emergency"}
     row |= {"options": '["a", "b", "c", "d", "More must be known"]', "cot_content": ""}
