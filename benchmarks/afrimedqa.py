@@ -3,40 +3,72 @@
 Olatunji et al., 2024, arXiv 2411.15640. Its licence forbids commercial use.
 """
 
+import re
+from collections.abc import Mapping
 from string import ascii_uppercase
 
 from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
 
 LETTERS = ascii_uppercase[:5]
-EMPTY = ("", "n/a", "na", "none", "nan", "null")
-"""The cells without an option in the columns D and E of a question with fewer."""
+EMPTY = ("n/a", "na", "none", "nan", "null")
+"""The words for an empty cell at the end of the options."""
+_LABEL = re.compile(r"([A-Ea-e])\s?[.)][\s\u200b]*(?=[^\s\u200b])")
+_GENUS = re.compile(r"[A-E]\.\s?[a-z]")
+_DOT = re.compile(r"^\.\s*(?=[^\s\d])")
 
 
 def to_instance(row: Row) -> Instance | None:
     """Return a question; None for the three rows whose right option has no text.
 
+    An empty cell may come before the options: those after it move up, and the key with them.
     Columns of a results file beside these (a model's prompt and answer) and the rationale stay out.
     """
-    texts = [row[letter].strip() for letter in LETTERS]
-    while len(texts) > 2 and texts[-1].casefold() in EMPTY:
-        texts.pop()
     letter = row["answer"].strip()
     if len(letter) != 1 or letter not in LETTERS:
         raise DataError("answer is not one of A to E")
-    if letter not in LETTERS[: len(texts)] or not texts[LETTERS.index(letter)]:
+    texts = clean({key: row[key].strip() for key in LETTERS})
+    options = [(key, text) for key, text in texts.items() if text]
+    while len(options) > 2 and options[-1][1].casefold() in EMPTY:
+        options.pop()
+    keys = [key for key, _ in options]
+    if letter not in keys:
         return None
     return Instance(
         id=row["sample_id"],
         question=row["question"].strip(),
-        choices=tuple(texts),
-        references=(letter,),
-        metadata={"options": str(len(texts))},
+        choices=tuple(text for _, text in options),
+        references=(LETTERS[keys.index(letter)],),
+        metadata={"options": str(len(options))},
     )
+
+
+def clean(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the labels that some carry in their text, and leading dots.
+
+    `E. coli` alone has no label. Where two options begin with the letter of their column, each
+    such beginning is one.
+    """
+    own = [
+        key
+        for key, text in options.items()
+        if (found := _LABEL.match(text)) and found[1].upper() == key
+    ]
+    if len(own) == 1 and _GENUS.match(options[own[0]]):
+        own = []
+    labelled = options if len(own) > 1 else own
+    return {
+        key: _DOT.sub(
+            "", _LABEL.sub("", text, count=1) if key in labelled and _LABEL.match(text) else text
+        )
+        for key, text in options.items()
+    }
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
+    """Return the benchmark. Its questions are in the results of each model that was asked."""
+    commit, repository = "9bb0ffc03ef41a0568c3f47223a23997922afb52", "intron-innovation/AfriMed-QA"
+    model = "Meta-Llama-3-8B"
     return [
         Benchmark(
             name="afrimedqa",
@@ -45,8 +77,18 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
-                files=(SourceFile(name="afrimedqa_expert_mcq.csv"),),
-                source="intron-innovation/AfriMed-QA on GitHub, expert multiple choice, version 2",
+                files=(
+                    SourceFile(
+                        name="afrimedqa_expert_mcq.csv",
+                        url=(
+                            f"https://raw.githubusercontent.com/{repository}/{commit}/results"
+                            f"/{model}/afrimed-qa-v2_{model}_mcq_base-prompt__no_exp_0-shot"
+                            "_score_0.4724_3910.csv"
+                        ),
+                        sha256="4e1efd37bf8a479bdff062799f2b5e1d1183ffcd62b86cf762d07190fadcf631",
+                    ),
+                ),
+                source=f"{repository} at {commit}, expert multiple choice, version 2",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",
@@ -54,25 +96,23 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "This is a question from an examination for physicians. Choose the best option."
             ),
             metrics=["exact_match"],
-            how_to_get=(
-                "The columns sample_id, question, answer and A to E of the 3,910 expert questions are "
-                "in each file NAME_3910.csv below afri_results/ of intron-innovation/AfriMed-QA on "
-                "GitHub (commit 0cc60c74513f9d6b579045c1f30b4075aea811ad); other columns are passed over.",
-                "Put one of them as afrimedqa_expert_mcq.csv into <data dir>/afrimedqa.",
-                "The licence (CC BY-NC-SA 4.0) forbids commercial use.",
-            ),
             max_output_tokens=64,
             redistributable=False,
             licence="CC BY-NC-SA 4.0: not for commercial use, never bundled or shown",
             citation="Olatunji et al. AfriMed-QA. ACL 2025. arXiv 2411.15640",
             expected_instances={"test": 3907},
             exposure=Exposure(public_since="2024-11-23"),
-            unverified=True,
+            version="2",
             mended=(
-                "Three questions whose right option is empty are left out.",
-                "60 questions have equal options, 22 of them the right one's text twice: letters are "
+                "Three questions whose right option is empty are left out, of 3,910.",
+                "The key A is the most frequent (0.233), and the longest option is right in 0.245 of "
+                "the questions: compare with both, not with chance.",
+                "59 questions have equal options, 21 of them the right one's text twice: letters are "
                 "compared.",
-                "Unused options are empty or a word for none, and are not shown.",
+                "Unused options are empty or a word for none, and are not shown. In eight questions the "
+                "first one is empty: the others move up, and the key with them.",
+                "In one question of eight, options begin with a letter of their own (`b) Measles`), "
+                "some with a dot: both are cut off, since a reader of replies takes them for a choice.",
                 "The file holds a model's prompt and answer, and a rationale: none of them is read.",
             ),
         )

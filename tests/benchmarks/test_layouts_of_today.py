@@ -1,4 +1,4 @@
-"""Sets whose files we do not have: literal rows and files in the published layout."""
+"""Sets whose files the tests do not have: literal rows and files in the published layout."""
 
 import csv
 import json
@@ -200,6 +200,16 @@ def test_afrimedqa_reads_no_rationale_and_leaves_out_an_empty_gold() -> None:
     )
     assert "Because" not in prompt(load("afrimedqa"), instance)
     assert load("afrimedqa").to_instance(row | {"answer": "E"}) is None
+    moved = mapped("afrimedqa", row | {"A": " ", "E": "w", "answer": "E"})
+    assert (moved.choices, moved.references) == (("y", "y", "z", "w"), ("D",))
+    assert load("afrimedqa").to_instance(row | dict.fromkeys("ABCDE", "")) is None
+    labelled = zip(
+        "ABCDE", ("a.Gout", "b)\tLupus", ". Sepsis", "D.\u200b5 mg", "c. Mumps"), strict=True
+    )
+    found = mapped("afrimedqa", row | dict(labelled)).choices
+    assert found == ("Gout", "Lupus", "Sepsis", "5 mg", "Mumps")
+    species = {"A": "E. coli", "B": ".5 mg", "C": "C. difficile", "D": "E.coli", "E": "S. aureus"}
+    assert mapped("afrimedqa", row | species).choices == tuple(species.values())
     with pytest.raises(DataError, match="A to E"):
         mapped("afrimedqa", row | {"answer": "F"})
     assert not load("afrimedqa").redistributable
