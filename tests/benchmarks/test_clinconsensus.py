@@ -349,6 +349,7 @@ def test_a_run_with_its_table(tmp_path: Path) -> None:
     assert models.loc["baseline/empty", ["coverage", "accuracy", "hits"]].tolist() == [0, 0, 0]
     register = table[(table.level == "slice") & (table.axis == "register")]
     assert sorted(set(register.value)) == ["lay", "professional"]
+    assert 0 < models.loc["baseline/empty", "hits_high"] < 30  # not of a thousand criteria
     assert (register.difference_high > 0).all() and (register.difference_low < 0).all()
     assert {"CACS@7", "CACS@15", "Rubric Accuracy", "Pass@10"} <= set(table.measure.dropna())
 

@@ -227,7 +227,7 @@ def _models(study: Study, benchmark: str, hits: Hits | None) -> Iterator[Row]:
             "coverage_high": own.interval.high,
             **{name: scores[model].score for name, scores in others.items()},
         }
-        for name in ("accuracy", "passed", "hits"):
+        for name in ("accuracy", "passed"):
             interval = others[name][model].interval
             row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
         if hits is not None and model in hits.of:
@@ -235,6 +235,10 @@ def _models(study: Study, benchmark: str, hits: Hits | None) -> Iterator[Row]:
             low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
             reaching = values[values >= hits.k]
             row |= {"k": hits.k, "hits_median": median}
+            # N times those of the accuracy: the metric itself does not know N, and so has no upper bound.
+            share = others["accuracy"][model].interval
+            row["hits_low"] = None if share.low is None else hits.n * share.low
+            row["hits_high"] = None if share.high is None else hits.n * share.high
             row |= {"hits_first_quartile": low, "hits_third_quartile": high}
             row["reaching"] = float(reaching.mean()) / hits.n if len(reaching) else None
         yield row
