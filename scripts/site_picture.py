@@ -9,6 +9,7 @@ samples, as the site itself says.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ SHOTS = (
 
 def main() -> None:
     """Run, build and take the pictures."""
+    argparse.ArgumentParser(description="Take the pictures of docs/images anew.").parse_args()
     from playwright.sync_api import sync_playwright
 
     browser = shutil.which("chromium") or shutil.which("chromium-browser")

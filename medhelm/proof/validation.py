@@ -257,7 +257,9 @@ def _check_counts(
         findings.add("warning", "ids", note)
     if dataset.data == "sample":
         return
-    is_own = bool(benchmark.columns)  # how many rows a user's own file has, nobody can declare
+    # How many rows a user's own file has, nobody can declare.
+    is_private = benchmark.data_class == "private" and not benchmark.expected_instances
+    is_own = bool(benchmark.columns) or is_private
     if dataset.split not in benchmark.expected_instances and not is_own:
         findings.add(
             "warning", "declared", f"expected_instances says nothing of split {dataset.split!r}"

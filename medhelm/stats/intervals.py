@@ -253,7 +253,8 @@ def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return min(low, rate), max(high, rate)  # at 0 and 1 the ends are the rate, but for rounding
 
 
 def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, str]:
