@@ -63,7 +63,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("draft_responses", "handle_questions", "triage_messages"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(name="healthbench_245.jsonl.gz", splits=("part_245",)),
+                    SourceFile(
+                        name="healthbench_245.jsonl.gz",
+                        sha256="0febc8f013eb5d91e3b7e31bbbb0284ae6aa5fbd8cab68b81d63fa252837c0b0",
+                        hashed_unpacked=True,
+                        splits=("part_245",),
+                    ),
                     *(
                         SourceFile(name=name, url=f"{hub}/{name}", sha256=sha256, splits=(split,))
                         for split, (name, sha256) in parts.items()

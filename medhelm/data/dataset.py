@@ -29,6 +29,7 @@ from medhelm.data.sources import (
     hub_files,
     load_hub,
     of_split,
+    source_sha256,
 )
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
 from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
@@ -270,7 +271,7 @@ def _open_files(
     paths = [check_file(benchmark, source, root) for source in sources]
     digest = hashlib.sha256(f"{split}\n".encode())
     for source, path in zip(sources, paths, strict=True):
-        digest.update(f"{file_sha256(path)}  {source.name}\n".encode())
+        digest.update(f"{source_sha256(source, path)}  {source.name}\n".encode())
     if dataset.read is not None:
         own = dataset.read
 

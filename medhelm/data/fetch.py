@@ -32,6 +32,7 @@ from medhelm.data.sources import (
     is_there,
     load_hub,
     record_path,
+    source_sha256,
 )
 from medhelm.data.web import web_opener
 from medhelm.errors import DataError, PluginError
@@ -190,7 +191,7 @@ def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Re
 def _status(source: SourceFile, path: Path) -> FileStatus:
     if not is_there(source, path):
         return FileStatus(name=source.name, path=path, status="missing", expected=source.sha256)
-    found, expected = hash_file(path), expected_sha256(source, path)
+    found, expected = source_sha256(source, path, now=True), expected_sha256(source, path)
     status: Literal["ok", "mismatch", "unpinned"] = "ok" if source.sha256 else "unpinned"
     if expected and found != expected:
         status = "mismatch"

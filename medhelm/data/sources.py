@@ -8,10 +8,12 @@ paths.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
 import shlex
+import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -46,17 +48,42 @@ def is_there(source: SourceFile, path: Path) -> bool:
     return path.is_dir() if source.folder else path.is_file()
 
 
+def source_sha256(source: SourceFile, path: Path, *, now: bool = False) -> str:
+    """Return the sha256 of a source: of its bytes, or of what a gzip file holds (`now`: read again).
+
+    What is no whole gzip file has the hash of its bytes' hash, which is never the pinned one.
+    """
+    if source.hashed_unpacked:
+        try:
+            return _hash_unpacked(path) if now else _hashed(path, _state(path), _hash_unpacked)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            return hashlib.sha256(hash_file(path).encode()).hexdigest()
+    return hash_file(path) if now else file_sha256(path)
+
+
+def _hash_unpacked(path: Path) -> str:
+    digest = hashlib.sha256()
+    with gzip.open(path) as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
 def file_sha256(path: Path) -> str:
     """Return the sha256 of a file or folder. An unchanged file is read once per process."""
     if path.is_dir():
         return _hash_folder(path, file_sha256)
+    return _hashed(path, _state(path), hash_file)
+
+
+def _state(path: Path) -> tuple[int, int]:
     stat = path.stat()
-    return _hashed(path, stat.st_size, stat.st_mtime_ns)
+    return stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(maxsize=8192)
-def _hashed(path: Path, size: int, mtime_ns: int) -> str:
-    return hash_file(path)
+def _hashed(path: Path, state: tuple[int, int], hash_one: Callable[[Path], str]) -> str:
+    return hash_one(path)
 
 
 def hash_file(path: Path) -> str:
@@ -114,7 +141,7 @@ def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
         fixes += filter(None, [first_step(benchmark)])
         raise DataError(f"{benchmark.name}: {path} is missing; {'; '.join(fixes)}")
     try:
-        expected, found = expected_sha256(source, path), file_sha256(path)
+        expected, found = expected_sha256(source, path), source_sha256(source, path)
     except OSError as e:
         raise DataError(f"{benchmark.name}: cannot read {path}: {why(e)}") from None
     if expected and found != expected:

@@ -122,6 +122,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     folder: str = ""
     """Path inside the zip archive at `url`, below its one top folder, of the files that make the
     folder `name`; its hash is that of their listing. Empty: `name` is a file."""
+    hashed_unpacked: bool = False
+    """The file is gzipped, and its hash is that of what it holds, however it was compressed."""
     max_bytes: int = 256 << 20
     """The most that is fetched from `url`, and unpacked of its archive; more is an error."""
     splits: tuple[str, ...] = ()

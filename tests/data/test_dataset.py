@@ -1,4 +1,5 @@
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -560,3 +561,26 @@ def test_instances_survive_being_written(tmp_path: Path) -> None:
     dataset = jsonl(tmp_path, {"context": "a\u2028b\t\x01"})
     (instance,) = dataset.instances()
     assert msgspec.json.decode(msgspec.json.encode(instance), type=Instance) == instance
+
+
+def test_a_gzipped_source_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    """However it was compressed; another content, and a file cut short, are refused."""
+    content = b'{"prompt": "How do I sleep?"}\n' * 400
+    source = SourceFile(
+        name="rows.jsonl.gz", sha256=hashlib.sha256(content).hexdigest(), hashed_unpacked=True
+    )
+    packed = benchmark(source.name)
+    packed = replace(packed, dataset=FileDataset(files=(source,)))
+    found = set()
+    for level in (1, 9):
+        put(tmp_path, source.name, gzip.compress(content, level, mtime=level))
+        assert verify(packed, tmp_path)[0].status == "ok"
+        found.add(open_dataset(packed, "full", root=tmp_path).sha256)
+    assert len(found) == 1
+    whole = gzip.compress(content)
+    damaged = whole[:40] + bytes([whole[40] ^ 255]) + whole[41:]
+    for wrong in (gzip.compress(content + b"{}\n"), whole[:-9], damaged, content):
+        put(tmp_path, source.name, wrong)
+        assert verify(packed, tmp_path)[0].status == "mismatch"
+        with pytest.raises(DataError, match="; put the right file there"):
+            open_dataset(packed, "full", root=tmp_path)
