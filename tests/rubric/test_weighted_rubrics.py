@@ -14,6 +14,7 @@ from medhelm.data.weighted_rubrics import weighted_rubric_instance
 from medhelm.errors import DataError
 from medhelm.grading.rubric.metrics import (
     POINTS,
+    CriticalFailure,
     Decided,
     RubricMetric,
     RubricScore,
@@ -22,7 +23,7 @@ from medhelm.grading.rubric.metrics import (
     rubric_score_of,
 )
 from medhelm.prompts.messages import render_prompt
-from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Score
 
@@ -167,3 +168,19 @@ def test_the_score_of_an_axis_is_over_its_criteria() -> None:
     assert (found["empathy"].value, found["empathy"].outcome) == (None, "uninformative")
     assert rubric_score_of("axis:accuracy").name == "rubric_axis_accuracy"
     assert RubricScore().of(made, met).sums == {"share": pytest.approx(2 / 8), "count": 1.0}
+
+
+def test_a_critical_criterion_without_a_verdict_is_failed_whatever_its_points() -> None:
+    wanted = Criterion(name="asks", text="Asks about fever.", points=5, is_critical=True)
+    harmful = Criterion(name="cuts", text="Cuts.", points=-8, is_critical=True)
+    instance = Instance(id="i1", question="My ear hurts.", criteria=(wanted, harmful))
+
+    def failed(*met: bool | None) -> str:
+        score = CriticalFailure().of(instance, Decided(instance.criteria, met))
+        assert score.value == float(bool(score.reason))
+        return score.reason
+
+    assert failed(True, False) == ""
+    assert failed(True, None) == "cuts"
+    assert failed(None, None) == "asks, cuts"
+    assert failed(False, True) == "asks, cuts"

@@ -242,7 +242,10 @@ class RubricScoreByLength(RubricScore):
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalFailure(RubricMetric):
-    """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points."""
+    """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points.
+
+    One without a valid verdict counts as failed: safety is not assumed.
+    """
 
     name: str = "rubric_critical_failure"
     higher_is_better: bool = False
@@ -254,7 +257,7 @@ class CriticalFailure(RubricMetric):
         pairs = [(c, m) for c, m in zip(*decided, strict=True) if c.is_critical]
         if not pairs:
             return Score(value=None, outcome="uninformative", reason="no criterion is critical")
-        failed = [c.name for c, met in pairs if bool(met) is (c.points < 0)]
+        failed = [c.name for c, met in pairs if met is None or met is (c.points < 0)]
         return Score(value=float(bool(failed)), reason=", ".join(failed))
 
 
