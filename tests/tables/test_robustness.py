@@ -232,7 +232,9 @@ def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     ]
     assert run_command(argv) == 0
     assert "Multiple choice in other forms" in capsys.readouterr().out
-    rows = load_results(tmp_path / "results").typed("robustness", Settings(draws=100)).rows
+    found = load_results(tmp_path / "results").typed("robustness", Settings(draws=100))
+    assert any("who always takes it scores 1" in note for note in found.notes)
+    rows = found.rows
     oracle = [row for row in rows if row["model"] == "baseline/oracle"]
     assert [row["score"] for row in oracle] == [1.0] * 5
     assert {row["flipped"] for row in oracle[1:]} == {0.0}

@@ -89,6 +89,7 @@ def robustness(asked: TableRequest) -> Table:
             *notes.common(study),
             "An answer flips where it chooses another option, not another letter; `none of these` is "
             "the option whose place it has. Only pairs of answers that were both read are counted.",
+            *([ALWAYS_RIGHT] if any(row["variant"] == "none_of_these" for row in rows) else []),
             *([] if rows else [NO_VARIANT]),
         ],
         notes.settings(study),
@@ -97,6 +98,10 @@ def robustness(asked: TableRequest) -> Table:
     )
 
 
+ALWAYS_RIGHT = (
+    "In `none_of_these` that option is the right one of every question: who always takes it scores 1, "
+    "so that a rise says nothing of knowledge."
+)
 NO_VARIANT = "No run asked questions in another form; `medhelm run ... variants=all` does."
 
 
