@@ -95,9 +95,15 @@ class Asked:
     """Matches other names of a risk that is asked for in percent."""
 
     def in_percent(self, text: str) -> Asked:
-        """Return what is asked for; of a risk, where a text counts no points, only its percentage."""
+        """Return what is asked for; of a risk only its percentage, unless points are what a text ends with."""
         own = self.glossary.quantities.get(self.quantity)
-        if own is None or not own.share or self.share or _POINTS.search(text):
+        if own is None or not own.share or self.share:
+            return self
+        concluded = (
+            rf"\b(?:so|therefore|thus|hence|the\spatient|final\w*)\b[^.\n%]{{0,120}}(?:{own.share}|{own.names})"
+            r"[^.\n%\d]{0,40}\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)"
+        )
+        if _POINTS.search(text) and not re.search(concluded, plain(text)[-600:], re.IGNORECASE):
             return self
         share = late(rf"\b(?:{own.share})\b", re.IGNORECASE)
         return replace(self, units=frozenset("%"), share=share)

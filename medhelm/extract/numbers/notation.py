@@ -100,6 +100,13 @@ _ROUNDED_COMMA = late(
 _EITHER_COMMA = late(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
 """A comma that may also divide thousands."""
 _THOUSANDS = late(r"(?<=\d)\.(?=\d{3}(?!\d))")
+_BESIDE_HAN = late(r"(?<=[\u3400-\u9fff])(?=-?\d)|(?<=\d)(?=[\u3400-\u9fff])")
+"""Between a number and a Chinese character, which count as letters of one word otherwise."""
+_SCORE_OF = late(
+    r"\b(?:score|puntuaci[\u00f3o]n|pontua[\u00e7c][\u00e3a]o|escore|punteggio)((?:\s(?:de\s)?[\w-]{2,14}){0,2}?)\s(?:de|di|von)\s(?=\d)",
+    re.IGNORECASE,
+)
+"""`un score CURB-65 de 5`, and its like in other languages."""
 _KOREAN_TOTAL = late("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
 _COMMA = late(r"(?<=\d),(?=\d)")
 _BODY_SURFACE = late(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
@@ -118,6 +125,7 @@ def plain(text: str) -> str:
         text = text.replace("\ufe0f", "")
         text = _HALF.sub(lambda m: _half(m), text).translate(_PLAIN)
         text = _POWER.sub(lambda m: "^" + m[0].translate(_LOWERED), text)
+        text = _BESIDE_HAN.sub(" ", text)
     if "\\n" in text:
         text = _ESCAPED_LINE_END.sub("\n", text)
     if "\\" in text or "{" in text:
@@ -135,6 +143,7 @@ def plain(text: str) -> str:
         text = with_points(text)
     if "\ucd1d" in text:
         text = _KOREAN_TOTAL.sub(r"total = \1 points ", text)
+    text = _SCORE_OF.sub(r"score\1 of ", text)
     text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
     if "^" in text:
         text = _EXPONENT.sub(r"^\1", text)

@@ -132,6 +132,8 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     """
     items = [s for s in results if s.key in _POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
+    if kind.is_score and stated and GENERAL_NAMES & {*stated[-1].key}:
+        stated = [s for s in stated if not _is_item(s)] or stated
     limits = _LIMITS if kind.is_known else _THRESHOLDS
     stated = [s for s in stated if not s.reason.startswith(limits) or _ENDS in s.reason] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
@@ -156,6 +158,12 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         )
     ]
     return [s for s in kept if s.value is not None] or kept
+
+
+def _is_item(s: Statement[T]) -> bool:
+    """Return whether a text gives points to a finding (`tender nodes get one point`)."""
+    is_points = str(getattr(s.value, "unit", "")).startswith("point")
+    return is_points and bool(s.key) and not (s.is_asked or GENERAL_NAMES & {*s.key})
 
 
 def _named_before(last: Statement[T], results: list[Statement[T]], kind: Kind[T]) -> T | None:

@@ -7,18 +7,17 @@ each sentence is looked through for the values that something is set equal to, b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar, cast
 
 from medhelm.extract.numbers.value_pairs import alternatives, is_rounded, same_amount
+from medhelm.extract.numbers.value_places import is_age, is_bare, is_led_to, is_put_in
 from medhelm.extract.numbers.value_types import Kind, Statement, Value
 from medhelm.extract.numbers.value_words import (
     ADDED_LINE,
     AFTER_EQUALS,
-    ALL,
     ALTERNATIVE,
     ARITHMETIC,
     ATTAINED,
@@ -26,24 +25,20 @@ from medhelm.extract.numbers.value_words import (
     CLAUSE,
     CLOSE,
     CONCLUDED,
+    CONCLUDES,
     COUNTED,
-    DAILY,
-    DENIED,
     EQUALS,
     EXPLICIT,
-    FILLER,
     FORMULA,
     GENERAL,
     GENERAL_NAMES,
     HOLDS,
-    HOURLY,
     IF,
     INDEFINITE,
     INPUT,
     INTERPRETS,
     ITEM,
     ITEM_POINTS,
-    LED,
     NAME_BEFORE,
     NAME_BEHIND,
     NAMED,
@@ -52,10 +47,8 @@ from medhelm.extract.numbers.value_words import (
     OTHER,
     OWN_SCORE,
     PART_NAME,
-    PARTICIPLES,
     PARTS,
     POINTS,
-    PUT_IN,
     REACHED,
     RELATION,
     REMARKED,
@@ -122,7 +115,7 @@ def _of_sentence(
     text: str, index: int, values: list[Value[T]], kind: Kind[T], is_line: bool
 ) -> Iterator[Statement[T]]:
     first = values[0]
-    if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
+    if len(values) == 1 and not first.is_operand and is_bare(text, first, is_line):
         yield Statement(
             first.value, first.reason, (index, first.start), 2, is_named=True, fits=first.fits
         )
@@ -139,7 +132,7 @@ def _of_sentence(
                 subject = text[start:end]
             continue
         found = _of_clause(text, start, end, inside, kind)
-        if found is None or _is_put_in(text, opening, found, first):
+        if found is None or is_put_in(text, opening, found, first):
             continue
         value, verb, name, is_computed = found
         is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)
@@ -147,19 +140,19 @@ def _of_sentence(
             continue
         is_computed |= verb not in WEAK and ARITHMETIC.search(name.lstrip(" ,;")) is not None
         is_computed |= text[0] in "=\u2248" and len(values) == 1
-        is_computed |= not kind.has_unit and _is_led_to(text, value)
+        is_computed |= not kind.has_unit and is_led_to(text, value)
         is_computed |= _is_sum(value, values, kind)
         is_inherited = not _words(name) and not EXPLICIT.search(name)
         is_last = len(text) - value.end <= 12 and text[start] == "\u2192"
-        is_led_on = value.fits and is_last and OPERATION.search(text, 0, start)
-        is_computed |= bool(is_led_on)
+        is_led_on = bool(value.fits and is_last and OPERATION.search(text, 0, start))
+        is_computed |= is_led_on
         if is_inherited and not is_led_on:
             name = subject + " " + name
         subject = name
-        lead = text[start : inside[0].start]
+        lead = "" if opening in CONCLUDES else text[start : inside[0].start]
         is_asked = _is_asked(lead if is_inherited and _words(lead) else name, kind)
-        if is_asked is False or (verb in ("she's", "he's") and not POINTS.match(text, value.end)):
-            continue  # another quantity, or the patient's age
+        if is_asked is False or is_age(text, verb, value):
+            continue
         if is_asked and verb == "of" and OF_SUBJECT.match(text):
             name = OF_SUBJECT.sub("", text[: value.start])
         offered = alternatives(text, value, values, kind)
@@ -190,12 +183,6 @@ def _is_sum(value: Value[T], values: list[Value[T]], kind: Kind[T]) -> bool:
     return len(before) >= 3 and value.value is not None and kind.is_sum(before, value.value)
 
 
-def _is_led_to(text: str, value: Value[T]) -> bool:
-    """Return whether a sign leads from a calculation to a value."""
-    is_led = LED.search(text, max(0, value.start - 4), value.start)
-    return bool(is_led and OPERATION.search(text, 0, is_led.start()))
-
-
 def _is_asked(name: str, kind: Kind[T]) -> bool | None:
     """Return whether a name is that of what was asked for. The names in a formula say nothing."""
     head, _, own = name.partition(":")
@@ -206,17 +193,6 @@ def _is_asked(name: str, kind: Kind[T]) -> bool | None:
         if is_asked or (is_asked is False and not FORMULA.search(part)):
             return is_asked
     return None
-
-
-def _is_put_in(
-    text: str, opening: str, found: tuple[Value[T], str, str, bool], first: Value[T]
-) -> bool:
-    """Return whether a value is put into a formula, denied, or a rate that is given per day too."""
-    value, verb, name, _ = found
-    if verb in WEAK and (opening in PARTICIPLES or DENIED.search(name)):
-        return True
-    is_daily = value is not first and HOURLY.match(text, first.end) and DAILY.match(text, value.end)
-    return bool(is_daily or PUT_IN.match(text, value.end))
 
 
 def _weighed(
@@ -303,18 +279,6 @@ def _own(name: str) -> str:
     """Return the part of a name that follows its introduction (`The gap less the norm: gap`)."""
     own = name.rpartition(":")[2]
     return own if NAMED.search(own) else name
-
-
-def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
-    rest = text[value.end :].strip()
-    is_short = (
-        len(rest) <= 25 and not rest.endswith(" each") and not any(c in rest for c in ":=\u2248")
-    )
-    before = text[: value.start]
-    is_only = is_line and re.fullmatch(r"\W{0,12}" + FILLER, before) is not None
-    is_concluded = SOLELY.fullmatch(before) is not None and CLOSE.fullmatch(text, value.end)
-    is_all = not before.strip(" \"'([{\u2192=") and ALL.fullmatch(text, value.end) is not None
-    return (is_short and is_only) or bool(is_concluded) or is_all
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:

@@ -143,8 +143,9 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
         for s in earlier
     )
     is_concluded = is_named or any(s.level >= 2 for s in later)
+    is_final = any(s.level == 3 and s.is_asked and s.value is not None for s in later)
     is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
-    if is_kept and not (is_new and (was_concluded or is_wrong or not is_concluded)):
+    if is_kept and (is_final or not (is_new and (was_concluded or is_wrong or not is_concluded))):
         return reading
     return Reading(None, "a result is stated and then taken back")
 

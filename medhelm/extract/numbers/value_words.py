@@ -21,6 +21,7 @@ SUBORDINATE = frozenset(
     )
     for word in line.split()
 )
+CONCLUDES = frozenset(("so", "thus", "hence", "therefore"))
 PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
 WEAK = frozenset(("of", "at", "as", "has"))
 """Words that also join what is put in to its name (`a weight of 70 kg`)."""
@@ -85,7 +86,7 @@ CONCLUDED = late(
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|all told|in all|together|combined|tally)\b"
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b"
-    r"|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
+    r"|\b(?:donc|por (?:lo )?tanto|portanto|quindi|somit|daher|deshalb)\b|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
     re.IGNORECASE,
 )
 NAMED = late(
@@ -225,7 +226,7 @@ CLOSE = late(
     r"(?:\s(?:out )?of \d{1,3})?[\s.!)]{0,4}"
 )
 """All that follows such a value."""
-ALL = late(r"\s{0,2}(?:points?|%)?[\s.!)\]}\"']{1,4}")
+ALL = late(r"\s{0,2}(?:points?|%|(?:[\w-]{2,12}\s)?criteri(?:on|a))?(?:[\s.!)\]}\"']{1,4}|$)")
 """Matches what may follow a value that is all of a sentence."""
 LED = late("[=\u2248\u2192]\\s{0,2}$")
 OPERATION = late(
