@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,6 +82,10 @@ def locate(spec: ModelSpec) -> tuple[str, str | None]:
     )
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Held while files are read: the library imports its parts as it goes, which two threads cannot do at once."""
+
+
 class Weights:
     """A model, its tokenizer and its chat template."""
 
@@ -104,7 +109,8 @@ class Weights:
         if self._model is not None:
             return
         try:
-            self._load()
+            with _ONE_AT_A_TIME:
+                self._load()
         except ModelError:
             raise
         except Exception as error:  # a boundary: whatever a file or the hub makes the library raise

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -506,3 +507,20 @@ def test_a_real_model_takes_part_in_a_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert record.own.usage.unknown == 0
     (served,) = record.own.served_models
     assert "SmolLM2-135M-Instruct" in served and "chat template" in served
+
+
+def test_files_of_one_model_are_read_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, most = 0, 0
+
+    def read(self: Weights) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.02)
+        inside -= 1
+
+    monkeypatch.setattr(Weights, "_load", read)
+    with ThreadPoolExecutor(4) as threads:
+        for loaded in [threads.submit(Weights(spec_for(f"model-{n}")).load) for n in range(4)]:
+            loaded.result()
+    assert most == 1
