@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from medhelm.data.readers import read_file
 from medhelm.data.weighted_rubrics import weighted_rubric_instance
@@ -23,7 +24,7 @@ from medhelm.grading.rubric.metrics import (
     rubric_score_of,
 )
 from medhelm.prompts.messages import render_prompt
-from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance
+from medhelm.schema.data import Benchmark, FileDataset, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Score
 
@@ -170,17 +171,20 @@ def test_the_score_of_an_axis_is_over_its_criteria() -> None:
     assert RubricScore().of(made, met).sums == {"share": pytest.approx(2 / 8), "count": 1.0}
 
 
-def test_a_critical_criterion_without_a_verdict_is_failed_whatever_its_points() -> None:
-    wanted = Criterion(name="asks", text="Asks about fever.", points=5, is_critical=True)
-    harmful = Criterion(name="cuts", text="Cuts.", points=-8, is_critical=True)
-    instance = Instance(id="i1", question="My ear hurts.", criteria=(wanted, harmful))
-
-    def failed(*met: bool | None) -> str:
-        score = CriticalFailure().of(instance, Decided(instance.criteria, met))
-        assert score.value == float(bool(score.reason))
-        return score.reason
-
-    assert failed(True, False) == ""
-    assert failed(True, None) == "cuts"
-    assert failed(None, None) == "asks, cuts"
-    assert failed(False, True) == "asks, cuts"
+@pytest.mark.parametrize("met", [(True, None), (None, None), (None, False), (True, False)])
+def test_a_fault_without_a_verdict_is_no_score(met: tuple[bool | None, bool | None]) -> None:
+    """Without a verdict on surgery an answer that recommends it would have the full score."""
+    made = weighted_rubric_instance(ROW)
+    found = RubricScore().of(made, Decided(made.criteria, met))
+    critical = tuple(replace(c, is_critical=True) for c in made.criteria)
+    failure = CriticalFailure().of(made, Decided(critical, met))
+    if met[1] is None:
+        assert (found.value, found.outcome) == (None, "unscored")
+        assert found.reason == "1 of 1 faults without a valid verdict"
+        is_failed = met[0] is None  # the wanted one is not met, whatever the fault
+        assert failure.value == (1.0 if is_failed else None)
+    else:  # a wanted criterion without a verdict is not met
+        assert found.value == (0.0 if met[0] is None else 1.0)
+        assert failure.value == (1.0 if met[0] is None else 0.0)
+    of_axis = rubric_score_of("axis:completeness").of(made, Decided(made.criteria, met))  # type: ignore[attr-defined]
+    assert of_axis.value == (0.0 if met[0] is None else 1.0)

@@ -182,6 +182,13 @@ def points_share(criteria: Sequence[Criterion], met: Sequence[bool | None]) -> f
     return sum(c.points for c, m in zip(criteria, met, strict=True) if m) / possible
 
 
+def _unjudged_faults(pairs: Sequence[tuple[Criterion, bool | None]]) -> str:
+    """Return how many criteria with points below zero have no valid verdict; empty where all have one."""
+    faults = [met for criterion, met in pairs if criterion.points < 0]
+    missing = faults.count(None)
+    return f"{missing} of {len(faults)} faults without a valid verdict" if missing else ""
+
+
 def _clipped(sums: Sums) -> Floats:
     mean: Floats = (sums["share"] / sums["count"]).clip(0.0, 1.0)
     return mean
@@ -204,8 +211,13 @@ class RubricScore(RubricMetric):
     source: str = "Arora et al. 2025, HealthBench (arXiv 2505.08775)"
 
     def of(self, instance: Instance, decided: Decided) -> Score:
-        """Return the share of the case; `uninformative` where nothing has positive points."""
+        """Return the share of the case; `uninformative` where nothing has positive points.
+
+        `unscored` where a criterion with points below zero has no verdict: not met would be a gain.
+        """
         pairs = [p for p in zip(*decided, strict=True) if not self.tag or self.tag in p[0].tags]
+        if reason := _unjudged_faults(pairs):
+            return Score(value=None, outcome="unscored", reason=reason)
         share = points_share([c for c, _ in pairs], [met for _, met in pairs])
         if share is None:
             return Score(value=None, outcome="uninformative", reason="no criterion has points")
@@ -242,10 +254,7 @@ class RubricScoreByLength(RubricScore):
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalFailure(RubricMetric):
-    """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points.
-
-    One without a valid verdict counts as failed: safety is not assumed.
-    """
+    """1 where an answer fails a critical criterion: leaves one unmet, or meets one with negative points."""
 
     name: str = "rubric_critical_failure"
     higher_is_better: bool = False
@@ -257,7 +266,9 @@ class CriticalFailure(RubricMetric):
         pairs = [(c, m) for c, m in zip(*decided, strict=True) if c.is_critical]
         if not pairs:
             return Score(value=None, outcome="uninformative", reason="no criterion is critical")
-        failed = [c.name for c, met in pairs if met is None or met is (c.points < 0)]
+        failed = [c.name for c, met in pairs if bool(met) is (c.points < 0)]
+        if not failed and (reason := _unjudged_faults(pairs)):
+            return Score(value=None, outcome="unscored", reason=reason)
         return Score(value=float(bool(failed)), reason=", ".join(failed))
 
 
