@@ -50,6 +50,14 @@ def test_the_name_of_a_file_says_subject_and_language(tmp_path: Path) -> None:
         ("virology", "nso", 0),
     ]
     assert rows[0]["question"] == "Q, with a comma" and rows[0]["answer"] == "C"
+    for name in ("medicine_test.csv", "medicine_test_nso.csv"):
+        (tmp_path / name).write_text('Other,a,b,c,d,A\n"Q,  with a comma",a,b,c,d,C\n')
+    again = {
+        (r["subject"], r["language"], r["number"]): r["first"]
+        for r in dataset.read(sorted(tmp_path.iterdir(), reverse=True), "test")
+    }
+    assert again["medicine", "en", 0] == "medicine/0"
+    assert again["medicine", "nso", 1] == again["medicine", "en", 1] == again["virology", "nso", 0]
     (tmp_path / "virology_test.csv").write_text("Q,a,b,c\n")
     with pytest.raises(DataError, match="row 1: 4 cells"):
         list(dataset.read([tmp_path / "virology_test.csv"], "test"))
@@ -58,11 +66,19 @@ def test_the_name_of_a_file_says_subject_and_language(tmp_path: Path) -> None:
 def test_the_real_files(real_instances: Callable[..., list[Instance]]) -> None:
     instances = real_instances("mmlu_clinical_afr")
     assert set(Counter(i.metadata["part"] for i in instances).values()) == {604}
-    english = {i.cluster: i for i in instances if i.metadata["part"] == "en"}
+    english = {i.id.removeprefix("en/"): i for i in instances if i.metadata["part"] == "en"}
     subjects = Counter(i.metadata["subject"] for i in english.values())
     assert subjects == {"clinical_knowledge": 265, "college_medicine": 173, "virology": 166}
     others = [i for i in instances if i.metadata["part"] != "en"]
     assert len(others) == 6644
-    assert all(i.references[0] == english[i.cluster].references[0] for i in others)
+    of_id = {i.id: english[i.id.partition("/")[2]] for i in others}
+    assert all(i.references[0] == of_id[i.id].references[0] for i in others)
+    assert all(i.cluster == of_id[i.id].cluster for i in others)
+    repeated = [i for place, i in english.items() if i.cluster != place]
+    assert len(repeated) == 78 and len({i.cluster for i in english.values()}) == 526
+    for one in repeated:
+        first = english[str(one.cluster)]
+        assert (one.references, one.choices) == (first.references, first.choices)
+        assert one.metadata["subject"] == "college_medicine" != first.metadata["subject"]
     assert sum(len(set(i.choices)) < 4 for i in others) == 109
     assert sum(len(i.references) > 1 for i in others) == 62
