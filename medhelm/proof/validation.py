@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -214,7 +214,7 @@ def _measure(
         scores_helm=_values(tallies, helm) if helm else {},
         readings=grader.trial.readings(),
     )
-    _check_values(facts, fixed, findings)
+    _check_values(facts, fixed, grader.informed, findings)
     return facts
 
 
@@ -281,9 +281,16 @@ def _check_counts(
             )
 
 
-def _check_values(facts: Facts, metrics: list[Metric], findings: Findings) -> None:
-    """Check the means: the oracle is best on every metric, an empty or constant answer is not."""
+def _check_values(
+    facts: Facts, metrics: list[Metric], informed: Collection[str], findings: Findings
+) -> None:
+    """Check the means: the oracle is best on every metric, an empty or constant answer is not.
+
+    `informed`: the metrics that have something to measure in the oracle's episodes.
+    """
     for metric in metrics:
+        if metric is not metrics[0] and metric.name not in informed:
+            continue
         best = best_value(metric)
         got = facts.scores.get("oracle", {}).get(metric.name)
         if got is None or abs(got - best) > _TOLERANCE:
@@ -333,6 +340,7 @@ class _Grader:
         self._is_open = data == "sample" or benchmark.data_class == "public"
         self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._is_open)
         self.unscored = 0
+        self.informed: set[str] = set()
         self.digest = ""
 
     def grade_all(
@@ -374,6 +382,8 @@ class _Grader:
             )
             return
         tally.add(instance, score)
+        if answer == "oracle" and score.outcome != "uninformative":
+            self.informed.add(metric.name)
         if answer == "oracle" and metric is self._main:
             self._check_oracle(metric, instance, score)
         if answer == "empty" and metric is self._main and _is_above_floor(metric, score):
