@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medhelm import Episode, Instance, Metric, Score
+from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
 from medhelm_benchmarks.encounters.grading.completion import METRICS as COMPLETION
 from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy
 from medhelm_benchmarks.encounters.matches import words
@@ -32,4 +33,9 @@ class DiagnosisNamed(Metric):
         return Score(value=float(is_right), extracted=given, reason=episode.ending)
 
 
-METRICS: tuple[Metric, ...] = (DiagnosisAccuracy(), DiagnosisNamed(), *COMPLETION)
+METRICS: tuple[Metric, ...] = (
+    DiagnosisAccuracy(),
+    DiagnosisNamed(),
+    *COMPLETION,
+    SimulationFidelity(),
+)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from medhelm.cli import run_command
 from tests.leaderboard.browsing import Opens, grid
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +32,22 @@ def address(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "site" / "index.html").as_uri()
 
 
+def assert_radar(page: Page) -> None:
+    """Check the radar by hand: of four items two are of PC, one of MK, one of PROF."""
+    figure = page.get_by_role("figure", name="Competencies", exact=True)
+    figure.scroll_into_view_if_needed()
+    figure.locator(".plot[data-drawn] .polar").wait_for()
+    traces = figure.locator(".plot").evaluate("e => e.data.map((t) => [t.name, t.theta, t.r])")
+    around = ["PC", "MK", "PROF", "PC"]
+    assert traces == [
+        ["encounter/oracle", around, [1, 1, 1, 1]],
+        ["encounter/asks_everything", around, [0.5, 0, 0, 0.5]],
+    ]
+    assert figure.locator(".plot .polar .scatterlayer .trace").count() == 2
+    low, high = figure.locator(".plot").evaluate("e => e.layout.polar.radialaxis.range")
+    assert (low, high) == (0, 1)
+
+
 def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address: str) -> None:
     reader = opens(address)
     page = reader.open("encounters")
@@ -37,6 +57,15 @@ def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address
     assert by_model["encounter/oracle"][case_mean].startswith("1.000")
     assert by_model["encounter/asks_everything"][case_mean].startswith("0.250")
     assert "script/packet" in page.locator("main").inner_text()
+    played = grid(page.get_by_role("table", name="Faults by who played"))
+    assert [row[:2] for row in played[1:]] == [
+        ["controller", "script/packet"],
+        ["patient", "script/packet"],
+    ]
+    assert {row[played[0].index("clean")] for row in played[1:]} == {"100.0 %"}
+    unmarked = grid(page.get_by_role("table", name="Scores without marked cases"))
+    assert {row[unmarked[0].index("marked")] for row in unmarked[1:]} == {"0"}
+    assert_radar(page)
     query = {"with": "encounter/asks_everything", "instance": "art0/scenario0"}
     page = reader.go("run", "stage", "encounter/oracle", **query)
     page.locator("summary").evaluate_all(

@@ -40,6 +40,7 @@ MEDSP1000 = Benchmark(
         "encounter_pooled",
         "encounter_competency_mean",
         "encounter_competency_case_mean",
+        "simulation_fidelity",
     ],
     max_output_tokens=2048,
     reasoning_output_tokens=16_384,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from medhelm_benchmarks.encounters.fidelity.faults import FaultKind, Line, Played, speakers
+from medhelm_benchmarks.encounters.fault_kinds import FaultKind, Played
+from medhelm_benchmarks.encounters.fidelity.faults import Line, speakers
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.packets import Packets
 

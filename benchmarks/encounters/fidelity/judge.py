@@ -8,7 +8,8 @@ import msgspec
 
 from medhelm import Ask, Message, ModelSpec, Request
 from medhelm.extract import visible_text
-from medhelm_benchmarks.encounters.fidelity.faults import KINDS, MEANING, Fault, FaultKind, Line
+from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, FaultKind
+from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets
 from medhelm_benchmarks.encounters.record import Encounter

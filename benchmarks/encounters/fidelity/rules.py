@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from medhelm_benchmarks.encounters.data.checks import copied_share
+from medhelm_benchmarks.encounters.fault_kinds import FaultKind
 from medhelm_benchmarks.encounters.fidelity.company import faults_of_company
-from medhelm_benchmarks.encounters.fidelity.faults import Fault, FaultKind, Line, speakers
+from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line, speakers
 from medhelm_benchmarks.encounters.matches import folded, is_asked
 from medhelm_benchmarks.encounters.packets import Packets
 

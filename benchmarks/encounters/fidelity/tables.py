@@ -9,20 +9,11 @@ from dataclasses import dataclass
 from medhelm import Column, Layout, Table, make_table
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.study.selection import GradedRun
+from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, ROLES, SHORT, Played
 from medhelm_benchmarks.encounters.fidelity.components import Cellkey, components
-from medhelm_benchmarks.encounters.fidelity.faults import KINDS, MEANING, Played, counted
+from medhelm_benchmarks.encounters.fidelity.faults import counted
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun, scores_of
 
-_ROLES: tuple[Played, ...] = ("patient", "controller")
-_SHORT = {
-    "leak": "leaks",
-    "contradiction": "contra.",
-    "invented_finding": "invented",
-    "role_break": "breaks",
-    "hint": "hints",
-    "meta_language": "meta",
-    "mixed_speech": "mixed",
-}
 FACTORS = ("case", "run", "patient", "evaluator")
 
 
@@ -42,7 +33,7 @@ class Scored:
     @property
     def cast(self) -> str:
         """Return the models of patient and surroundings."""
-        return " + ".join(self.checked.model(role) for role in _ROLES)
+        return " + ".join(self.checked.model(role) for role in ROLES)
 
 
 def scored(checked: CheckedRun) -> Scored:
@@ -55,12 +46,12 @@ def rates_table(runs: Sequence[Scored], *, is_judged: bool) -> Table:
     """Return the rates of each kind of fault by who played the role."""
     groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
     for scored_run in runs:
-        for role in _ROLES:
+        for role in ROLES:
             key = (scored_run.run.benchmark, role, scored_run.checked.model(role))
             groups[key] += scored_run.checked.encounters
     rows = [_rates(key, encounters) for key, encounters in sorted(groups.items())]
     kinds = [
-        number(k, f"lines per line of the role: {MEANING[k]}", "share", _SHORT[k], is_percent=True)
+        number(k, f"lines per line of the role: {MEANING[k]}", "share", SHORT[k], is_percent=True)
         for k in KINDS
     ]
     columns: list[Column] = [

@@ -5,9 +5,12 @@
   const { h } = medhelm;
   const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
   const CONDUCT = ["capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"];
+  const FAULTS = ["cases", "lines", "leak", "invented_finding", "role_break", "hint", "meta_language", "mixed_speech", "clean"];
+  const MARKED = ["clean", "marked", "mean", "mean_unmarked", "difference"];
   const PAIRED = ["score_one", "score_other", "difference", "p_holm", "n"];
   const WORDS = [
     ["Case mean, pooled", "Of the items of frozen rubrics: the mean over cases of each case's share, and items met over all items."],
+    ["Clean, marked", "Of patient and surroundings, not of the clinician: the share of their lines without a fault by rule, and the cases with less than 95 % of such lines."],
     ["Capped, failed", "The share of encounters that the cap of turns ended, and of those that patient, surroundings or network failed, which are in no mean."],
   ];
 
@@ -30,7 +33,7 @@
     const used = names.filter((name) => rows.some((row) => table.get(row, name) !== null));
     if (!rows.length || !used.length) return null;
     const heads = [...first.map((name) => [name, false]), ...used.map((name) => [table.column(name).heading || name.replaceAll("_", " "), true])];
-    const lines = rows.map((row) => [...first.map((name) => (name === "model" ? modelCell(view, benchmark, table.get(row, "model")) : medhelm.shown(table.get(row, "group") || "", 200))), ...used.map((name) => cell(table, row, name))]);
+    const lines = rows.map((row) => [...first.map((name) => (name === "model" ? modelCell(view, benchmark, table.get(row, "model")) : medhelm.shown(table.get(row, name) || "", 200))), ...used.map((name) => cell(table, row, name))]);
     return [h("h2", null, title), medhelm.plainTable(title, heads, lines)];
   }
 
@@ -49,8 +52,20 @@
     return medhelm.figure({ title: "Competencies", caption: "Items met over items of each competency, pooled over cases.", plot });
   }
 
+  // Of patient and surroundings: faults by who played them, and the clinicians' scores without marked cases.
+  function cast(view, table, benchmark) {
+    if (!table || !rowsOf(table, benchmark, "role").length) return null;
+    return [
+      h("h2", { id: "cast" }, "Fidelity of the cast"),
+      h("p", { class: "faint" }, "Lines of patient and surroundings with a fault by rule, which are lower bounds. A case with too few clean lines is marked."),
+      grid(view, table, benchmark, "Faults by who played", "role", FAULTS, ["role", "model"]),
+      grid(view, table, benchmark, "Scores without marked cases", "clinician", MARKED, ["model", "cast"]),
+    ];
+  }
+
   async function render(view) {
     const table = await medhelm.tableOf(view.scoring, "encounters");
+    const played = await medhelm.tableOf(view.scoring, "encounter_cast");
     const names = table ? [...new Set(table.rows.map((row) => table.get(row, "benchmark")))] : [];
     const head = [h("h1", null, "Encounters"), h("p", { class: "lead" }, "The model is the clinician of a standardized patient. What it said and did is compared with a frozen rubric, or its diagnosis with the gold.")];
     if (!names.length) return [head, medhelm.nothing("No benchmark of this site has encounters under this scoring.")];
@@ -69,6 +84,7 @@
       grid(view, table, benchmark, "By specialty", "specialty", ["case_mean", "accuracy", "n"], ["model", "group"]),
       grid(view, table, benchmark, "By length of input", "length", ["input_chars", "case_mean", "accuracy", "n"], ["model", "group"]),
       grid(view, table, benchmark, "Strategies on the same cases", "strategy", PAIRED, ["model", "group"]),
+      cast(view, played, benchmark),
       medhelm.notes(table),
     ];
   }

@@ -31,16 +31,17 @@ class EncounterLines(msgspec.Struct, frozen=True, gc=False):
 
 
 def page_data(runs: PublishedRuns) -> PageData | None:
-    """Return the table of encounters; None where nothing was an encounter."""
+    """Return the tables of encounters and of their cast; None where nothing was an encounter."""
     from medhelm import TableRequest
+    from medhelm_benchmarks.encounters.tables.cast import fidelity
     from medhelm_benchmarks.encounters.tables.encounters import ACCURACY, COMPLETION, encounters
 
     study = runs.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     if not found:
         return None
-    table = encounters(TableRequest(study=study, metadata=runs.metadata))
-    return PageData(benchmarks=found, tables=[table])
+    asked = TableRequest(study=study, metadata=runs.metadata)
+    return PageData(benchmarks=found, tables=[encounters(asked), fidelity(asked)])
 
 
 def item_lines(instance: Instance) -> tuple[ItemLine, ...] | None:

@@ -49,6 +49,7 @@ STAGE = Benchmark(
         "encounter_pooled",
         "encounter_competency_mean",
         "encounter_competency_case_mean",
+        "simulation_fidelity",
     ],
     max_output_tokens=300,
     redistributable=True,

@@ -16,10 +16,12 @@ from medhelm import Episode
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
+from medhelm_benchmarks.encounters.fault_kinds import KINDS
 from medhelm_benchmarks.encounters.fidelity.components import components
-from medhelm_benchmarks.encounters.fidelity.faults import KINDS, Fault, lines_of
+from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
 from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
 from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
+from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
@@ -161,6 +163,23 @@ def test_what_was_asked_for_later_leaked_before() -> None:
     assert [(f.kind, f.turn) for f in found] == [("leak", 1)]
 
 
+def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
+    said = patient("Mother: Since last night.", "Nurse: My script says you should give fluids.")
+    orders = says("How long has this been so?", "heart rate")
+    shows = controller("Heart rate 160 per minute.", "Heart rate 212 per minute.")
+    heard, seen = in_turn(said), in_turn(shows)
+    episode = play(CASE, in_turn(orders), patient=heard, controller=seen, turns=1)
+    score = SimulationFidelity().score(CASE, episode)
+    assert (score.value, score.outcome) == (0.5, "scored")
+    assert {name: n for name, n in score.sums.items() if n} == {
+        **{"clean": 2, "lines": 4, "patient/clean": 1, "patient/lines": 2},
+        **{"controller/clean": 1, "controller/lines": 2, "controller/invented_finding": 1},
+        **{"patient/mixed_speech": 1, "patient/meta_language": 1, "patient/hint": 1},
+    }
+    silent = SimulationFidelity().score(CASE, play(CASE, in_turn(says()), turns=1))
+    assert (silent.value, silent.outcome) == (None, "uninformative")
+
+
 def test_a_report_of_the_judge_is_checked() -> None:
     asks = says("How long has this been so?")
     episode = play(CASE, in_turn(asks), patient=in_turn(patient("Mother: For a week.")), turns=1)
@@ -250,6 +269,16 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         assert marked["encounter/oracle", "script/packet + script/packet"]["marked"] == 0
         assert {r["moved"] for r in tables["cast"]} == {0} and len(tables["cast"]) == 4
         assert tables["variance"]
+        cast = ("tables", "--table", "encounter_cast", "--results-dir", "r", "--data", "sample")
+        code, out, err = command(*cast, "--latest", "--format", "json")
+        assert code == 0, err
+        found = {(r["level"], r["role"], r["model"]): r for r in _tables(out)[0]["rows"]}
+        patient_row = found["role", "patient", "test/patient"]
+        assert (patient_row["cases"], patient_row["meta_language"]) == (3, 1.0)
+        assert patient_row["clean"] == 0.0
+        asked = found["clinician", None, "encounter/asks_everything"]
+        assert (asked["marked"], asked["cases"], asked["mean_unmarked"]) == (3, 3, None)
+        assert ("clinician", None, "encounter/oracle") not in found  # nobody was asked anything
         first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == (
             "meta_language",

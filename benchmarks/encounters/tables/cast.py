@@ -1,0 +1,139 @@
+"""The table of the cast: how true those who played patient and surroundings are to their packets.
+
+By rule alone, from the scores of `simulation_fidelity`, so that sites show it of data that are closed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from medhelm import Layout, Part, Table, TableRequest, TableSpec, make_table
+from medhelm.tables import notes
+from medhelm.tables.format.column_kinds import count, number, text, yes
+from medhelm.tables.format.table import Row
+from medhelm.tables.study.cells import Cell, MetricScores
+from medhelm.tables.study.study import Study
+from medhelm_benchmarks.encounters.fault_kinds import BY_RULE, MEANING, ROLES, SHORT
+from medhelm_benchmarks.encounters.grading.cast_fidelity import FIDELITY
+
+LEAST = 0.95
+"""An encounter with a smaller share of clean lines is marked."""
+COLUMNS = (
+    text("benchmark", "name of the benchmark"),
+    text("level", "role: who was played by whom; clinician: a model, with and without marked cases"),
+    text("role", "who is played", "role"),
+    text("model", "by which model; of a clinician: its own name", "model"),
+    text("cast", "of a clinician: who played patient and surroundings", "cast"),
+    yes("ranked", "whether the clinician is ranked"),
+    count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
+    number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
+    *(
+        number(kind, f"lines per line of the role: {MEANING[kind]}", "share", SHORT[kind], digits=1, is_percent=True)
+        for kind in BY_RULE
+    ),
+    number("clean", "lines without a fault by rule", "share", "clean", digits=1, is_percent=True),
+    count("marked", f"cases with less than {LEAST:g} clean lines", "marked"),
+    number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
+    number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
+    number("difference", "mean without them less mean", "metric", "diff.", digits=3),
+)  # fmt: skip
+_SAID = (
+    f"Of patient and surroundings, not of the clinician. A case is marked where less than {LEAST:g} of "
+    "their lines are without a fault.",
+    "By rule alone: lower bounds, and no contradictions. `medhelm qc simulation --judge MODEL` has a model "
+    "read the lines, too.",
+)
+_LAYOUT = Layout(main=("role", "model", "clean", "mean"))
+_PARTS = {
+    "role": ("Who played the roles", ("role", "model", "cases", "lines", *BY_RULE, "clean")),
+    "clinician": (
+        "Scores without marked cases",
+        ("model", "cast", "cases", "clean", "marked", "mean", "mean_unmarked", "difference"),
+    ),
+}
+
+
+def fidelity(asked: TableRequest) -> Table:
+    """Return rows of each benchmark of encounters: by who played a role, and by clinician."""
+    study = asked.study
+    found = [b for b in study.panels if FIDELITY in study.metrics(b)]
+    rows = [
+        row for b in found for rows in (_roles(study, b), _clinicians(study, b)) for row in rows
+    ]
+    own = ("benchmark",) if len(found) > 1 else ()
+    return make_table(
+        "encounter_cast",
+        "Fidelity of the cast",
+        COLUMNS,
+        rows,
+        [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])],
+        notes.settings(study),
+        parts=tuple(
+            Part(level=level, title=title, group=own, columns=names)
+            for level, (title, names) in _PARTS.items()
+        ),
+        layout=_LAYOUT,
+    )
+
+
+CAST = TableSpec(
+    name="encounter_cast",
+    help="fidelity of those who played patient and surroundings; scores without marked encounters",
+    columns=COLUMNS,
+    make=fidelity,
+)
+
+
+def _cells(study: Study, benchmark: str) -> Iterator[tuple[str, Cell, MetricScores]]:
+    """Yield (clinician, cell, fidelity) of the runs in which anybody answered."""
+    for model, cell in study.cells[benchmark].items():
+        own = cell.scores.get(FIDELITY)
+        if own is not None and len(own.ids):
+            yield model, cell, own
+
+
+def _roles(study: Study, benchmark: str) -> Iterator[Row]:
+    sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for _, cell, own in _cells(study, benchmark):
+        columns = own.pooling.by_name(own.sums)
+        for role in ROLES:
+            there = sums[role, cell.record.spec.cast[role].name]
+            there["cases"] += np.count_nonzero(columns[f"{role}/lines"])
+            for name in ("lines", "clean", *BY_RULE):
+                there[name] += columns[f"{role}/{name}"].sum()
+    for part, model in sorted(sums):
+        found = sums[part, model]
+        row: Row = {"benchmark": benchmark, "level": "role", "role": part, "model": model}
+        row |= {"cases": int(found["cases"]), "lines": found["lines"]}
+        if found["lines"]:
+            row |= {name: found[name] / found["lines"] for name in ("clean", *BY_RULE)}
+        yield row
+
+
+def _clinicians(study: Study, benchmark: str) -> Iterator[Row]:
+    metric = study.panels[benchmark].metric.name
+    for model, cell, own in sorted(_cells(study, benchmark), key=lambda one: one[0]):
+        scores = cell.scores[metric]
+        marked = own.ids[own.values < LEAST]
+        is_marked = np.isin(scores.ids, marked)
+        columns = own.pooling.by_name(own.sums)
+        cast = cell.record.spec.cast
+        row: Row = {
+            "benchmark": benchmark,
+            "level": "clinician",
+            "model": model,
+            "cast": " + ".join(cast[role].name for role in ROLES),
+            "ranked": model in study.ranked,
+            "cases": len(scores.ids),
+            "clean": float(columns["clean"].sum() / columns["lines"].sum()),
+            "marked": int(is_marked.sum()),
+        }
+        if len(scores.ids):
+            row["mean"] = float(scores.values.mean())
+        if not is_marked.all():
+            row["mean_unmarked"] = float(scores.values[~is_marked].mean())
+            row["difference"] = row["mean_unmarked"] - row["mean"]  # type: ignore[operator]
+        yield row
