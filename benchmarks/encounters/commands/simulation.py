@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     tables = {
         "simulation": lambda: rates_table(newest, is_judged=bool(args.judge)),
         "marked": lambda: marked_table(newest, args.least),
-        "cast": lambda: cast_table(newest),
+        "cast": lambda: cast_table(found),
         "variance": lambda: variance_table(found),
     }
     emit([tables[name]() for name in ([args.table] if args.table else _TABLES)], form, args.out)

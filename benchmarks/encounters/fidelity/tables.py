@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from medhelm import Column, Layout, Table, make_table
+from medhelm.schema.run import GraderTerms
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, ROLES, SHORT, Played
 from medhelm_benchmarks.encounters.fidelity.components import Cellkey, components
 from medhelm_benchmarks.encounters.fidelity.faults import counted
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun, scores_of
+from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 
 FACTORS = ("case", "run", "patient", "evaluator")
 
@@ -163,12 +168,26 @@ def cast_table(runs: Sequence[Scored]) -> Table:
     ]
     rows: list[dict[str, object]] = []
     for benchmark, group in _by_benchmark(runs):
-        rows += _ranks(benchmark, _crossed(group))
+        rows += _ranks(benchmark, _crossed(_graded_alike(group)))
     notes = [
         "Clinicians that were run with every one of several casts, on common cases. A ranking that moves "
-        "with the cast is one of the cast, too."
+        "with the cast is one of the cast, too. All by one evaluator: the one that most of these runs have."
     ]
     return make_table("cast", "Sensitivity of ranks to the cast", columns, rows, notes, {})
+
+
+def _graded_alike(runs: Sequence[Scored]) -> list[Scored]:
+    """Return the runs by the evaluator that most of them have, the newer one where two have as many."""
+    by_evaluator: dict[tuple[str, ...], list[Scored]] = defaultdict(list)
+    for run in runs:
+        key = _evaluator_of(run.run), *_rubrics_of(run.run)
+        by_evaluator[key] = [*by_evaluator.pop(key, []), run]
+    folders = [{run.run.path.parents[1] for run in own} for own in by_evaluator.values()]
+    most = max(map(len, folders), default=0)
+    alike = [
+        own for own, names in zip(by_evaluator.values(), folders, strict=True) if len(names) == most
+    ]
+    return alike[-1] if alike else []
 
 
 def _crossed(runs: Sequence[Scored]) -> list[Scored]:
@@ -223,6 +242,7 @@ def variance_table(runs: Sequence[Scored]) -> Table:
     columns = [
         text("benchmark", "name of the benchmark", "benchmark"),
         text("clinician", "the model under test", "clinician"),
+        text("others", "who plays the surroundings, and settings of the protocol", "surroundings"),
         text("factor", "what varies", "factor"),
         count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
         number("variance", "estimated variance", "metric", "variance", digits=4),
@@ -230,15 +250,16 @@ def variance_table(runs: Sequence[Scored]) -> Table:
     ]
     rows: list[dict[str, object]] = []
     for benchmark, group in _by_benchmark(runs):
-        for model in sorted({r.run.model for r in group}):
+        for model, others in sorted({(r.run.model, _others_of(r.run)) for r in group}):
             values: dict[Cellkey, float] = {}
-            for run in (r for r in group if r.run.model == model):
+            for run in (r for r in group if (r.run.model, _others_of(r.run)) == (model, others)):
                 patient, evaluator = _patient_of(run.run), _evaluator_of(run.run)
                 for (case, repeat), value in run.values.items():
                     values[case, str(repeat), patient, evaluator] = value
             for part in components(values, FACTORS):
                 row: dict[str, object] = {"benchmark": benchmark, "clinician": model}
-                row |= {"factor": part.factor, "levels": part.levels, "variance": part.variance}
+                row |= {"others": others, "factor": part.factor, "levels": part.levels}
+                row["variance"] = part.variance
                 if part.variance is not None and part.variance > 0:
                     row["sd"] = part.variance**0.5
                 rows.append(row)
@@ -256,8 +277,28 @@ def _patient_of(run: GradedRun) -> str:
     return f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
 
 
+def _others_of(run: GradedRun) -> str:
+    """Return what else decides an encounter: runs that differ in it are not pooled."""
+    spec = run.record.spec
+    settings = [f"{k}={v}" for k, v in sorted(spec.settings.items()) if k != "patient_seed"]
+    settings += [f"rubric={rubric}" for rubric in _rubrics_of(run)]
+    return ", ".join((spec.cast["controller"].name, *settings, spec.data, spec.benchmark_version))
+
+
+def _rubrics_of(run: GradedRun) -> list[str]:
+    """Return the files of rubrics in place of the cases' own."""
+    graders = run.record.grading.graders
+    return [str(terms.settings[RUBRIC]) for terms in graders if RUBRIC in terms.settings]
+
+
 def _evaluator_of(run: GradedRun) -> str:
-    return run.record.grading_hash
+    """Return who judged, and how: gradings that differ in other metrics alone are by one evaluator."""
+    terms = [(t.grader, t.version, t.jury, _without_rubric(t)) for t in run.record.grading.graders]
+    return msgspec.json.encode(terms, order="sorted").decode()
+
+
+def _without_rubric(terms: GraderTerms) -> dict[str, Any]:
+    return {name: value for name, value in terms.settings.items() if name != RUBRIC}
 
 
 def _by_benchmark(runs: Iterable[Scored]) -> Iterator[tuple[str, list[Scored]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import io
 import json
@@ -12,15 +13,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm import Episode
+from medhelm import Episode, ModelSpec, evaluate
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
+from medhelm.schema.run import JurySpec
+from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.fault_kinds import KINDS
 from medhelm_benchmarks.encounters.fidelity.components import components
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
 from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
 from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
+from medhelm_benchmarks.encounters.fidelity.stored import check_run
+from medhelm_benchmarks.encounters.fidelity.tables import Scored, cast_table, scored, variance_table
 from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
@@ -28,6 +33,7 @@ from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, sa
 from tests.server import FaultServer, serve_in_thread
 
 ROOT = Path(__file__).parents[3]
+PLUGIN = Path(__file__).parent / "stage_plugin.py"
 
 
 def faults(episode: Episode) -> list[Fault]:
@@ -317,3 +323,44 @@ def test_what_the_rules_find_is_right_and_the_docs_say_how_much_they_miss() -> N
     assert all(right >= 0.9 * said for _, _, said, right in found)
     docs = (ROOT / "docs" / "encounters.md").read_text("utf-8").splitlines()
     assert [row for row in map(script.row_of, found) if row not in docs] == []
+
+
+def test_a_grading_by_other_metrics_is_not_another_evaluator(tmp_path: Path) -> None:
+    change = msgspec.structs.replace
+    given = {"data": "sample", "results_dir": tmp_path, "plugins": [str(PLUGIN)]}
+    evaluate(["encounter/oracle", "encounter/asks_everything"], "stage", **given)  # type: ignore[arg-type]
+    runs = [scored(check_run(run)) for run in graded_runs(tmp_path)[0]]
+
+    def graded(run: Scored, name: str, cast: str = "", **more: Any) -> Scored:
+        """Return a run as another grading has it, or as with another patient."""
+        record = run.run.record
+        spec, players = record.spec, record.spec.cast
+        if cast:
+            spec = change(spec, cast={**players, "patient": change(players["patient"], name=cast)})
+        terms = tuple(change(own, **more) for own in record.grading.graders)
+        grading = change(record.grading, graders=terms)
+        record = change(record, spec=spec, grading=grading, grading_hash=name)
+        path = run.run.path.parents[2] / f"request{cast}" / "gradings" / name
+        own = dataclasses.replace(run.run, record=record, path=path)
+        checked = dataclasses.replace(run.checked, run=own)
+        return dataclasses.replace(run, checked=checked)
+
+    def evaluators(*found: Scored) -> set[object]:
+        rows = variance_table(found).rows
+        return {row["levels"] for row in rows if row["factor"] == "evaluator"}
+
+    again = [graded(run, "same") for run in runs]
+    other = [
+        graded(run, "other", jury=JurySpec(name="x", judges=(ModelSpec(name="x/judge"),)))
+        for run in runs
+    ]
+    assert evaluators(*runs, *again) == {1} and evaluators(*runs, *other) == {2}
+    # the newest grading of one cast is by another evaluator than those of the other cast
+    zero = [dataclasses.replace(run, values=dict.fromkeys(run.values, 0.0)) for run in other]
+    beside = [graded(run, "same", cast="x/patient") for run in runs]
+    rows = cast_table([*runs, *beside, *zero]).rows
+    means = {(row["clinician"], row["cast"]): row["mean"] for row in rows}
+    assert len(means) == 4
+    for cast in ("script/packet", "x/patient"):
+        assert means["encounter/oracle", f"{cast} + script/packet"] == 1.0
+        assert means["encounter/asks_everything", f"{cast} + script/packet"] == 0.25
