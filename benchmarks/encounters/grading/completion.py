@@ -101,6 +101,7 @@ def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Count
 class Completion(GradedMetric):
     """A reading of which items of a rubric are met."""
 
+    version: str = "2"
     grader: Grader = EVALUATIONS
     source: str = "Liang et al. 2026, MedSP1000"
     value: Callable[[Counted], float | None]
@@ -117,7 +118,7 @@ class Completion(GradedMetric):
             reason = f"{len(given)} of {self.quorum} needed evaluators ({why or 'none asked'})"
             return Score(value=None, outcome="unscored", reason=reason)
         items = given[0].rubric or items_of(instance)
-        verdicts = majority(given, len(items))
+        verdicts = majority(given, len(items), self.quorum)
         valid = sum(verdict.met is not None for verdict in verdicts)
         if valid < LEAST_VALID * len(items):
             reason = f"a valid verdict on {valid} of {len(items)} items"

@@ -125,17 +125,19 @@ def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int
     return said + [f"{extra} entries are no item of the list"] * bool(extra)
 
 
-def majority(given: Sequence[Verdicts], size: int) -> tuple[Verdict, ...]:
+def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Verdict, ...]:
     """Return what several evaluators say of each item: met where more than half of the valid verdicts are.
 
-    Half is not enough: only explicit evidence counts. The turns are those that any of them names.
+    Half is not enough: only explicit evidence counts. With fewer valid verdicts than `quorum` an item
+    has none. The turns are those that any of them names.
     """
     found = []
     for n in range(size):
         own = [verdicts.items[n] for verdicts in given]
         valid = [verdict for verdict in own if verdict.met is not None]
-        if not valid:
-            found.append(Verdict(fault=own[0].fault if own else "missing"))
+        if len(valid) < max(quorum, 1):
+            faults = (verdict.fault for verdict in own if verdict.met is None)
+            found.append(Verdict(fault=next(faults, "missing")))
             continue
         yes = [verdict for verdict in valid if verdict.met]
         is_met = 2 * len(yes) > len(valid)

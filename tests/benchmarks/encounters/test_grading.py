@@ -86,6 +86,9 @@ def test_of_several_evaluators_more_than_half_must_say_yes() -> None:
         True,
         False,
     ]
+    said = [Verdicts(items=(one,)) for one in (yes, void, void)]
+    assert majority(said, 1, quorum=2) == (void,)  # one of three is not enough to say so
+    assert majority([*said, said[0]], 1, quorum=2)[0].met is True
 
 
 class Fixed:
