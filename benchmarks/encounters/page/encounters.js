@@ -4,7 +4,7 @@
 (() => {
   const { h } = medhelm;
   const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
-  const CONDUCT = ["capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"];
+  const CONDUCT = ["turns", "questions", "actions", "tests_first", "turns_to_decision"];
   const FAULTS = ["cases", "lines", "leak", "invented_finding", "role_break", "hint", "meta_language", "mixed_speech", "clean"];
   const MARKED = ["clean", "marked", "mean", "mean_unmarked", "difference"];
   const PAIRED = ["score_one", "score_other", "difference", "p_holm", "n"];
@@ -77,7 +77,7 @@
       pick,
       medhelm.benchmarkNotes(benchmark),
       h("p", { class: "faint" }, "Cast: ", medhelm.shown(casts.join("; "), 500)),
-      grid(view, table, benchmark, "Completion by model", "model", READINGS, ["model"]),
+      grid(view, table, benchmark, "Completion by model", "model", [...READINGS, "capped", "failed"], ["model"]),
       grid(view, table, benchmark, "What the clinicians did", "model", CONDUCT, ["model"]),
       radar(table, benchmark),
       grid(view, table, benchmark, "By competency", "competency", ["pooled", "case_mean", "met", "items"], ["model", "group"]),

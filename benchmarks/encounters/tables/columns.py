@@ -68,7 +68,7 @@ LAYOUT = Layout(
     main=("group", "case_mean", "accuracy", "difference"), missing={"model": "all models"}
 )
 _READINGS = ("case_mean", "pooled", "competency_mean", "competency_case_mean")
-_DONE = ("capped", "failed", "turns", "questions", "actions", "tests_first", "turns_to_decision")
+_DONE = ("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision")
 
 
 def parts(has_several: bool) -> tuple[Part, ...]:
@@ -79,7 +79,7 @@ def parts(has_several: bool) -> tuple[Part, ...]:
             "model",
             "Completion",
             own,
-            ("model", *_READINGS, "accuracy", "n", "scored", "not_scored"),
+            ("model", *_READINGS, "accuracy", "capped", "n", "scored", "not_scored"),
         ),
         ("model", "What the clinicians did", own, ("model", *_DONE, "overruled", "input_chars")),
         ("model", "Items", own, ("model", "met", "items", "invalid", "no_evidence", "extra")),

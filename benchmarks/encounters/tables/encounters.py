@@ -246,7 +246,10 @@ def _specialties(own: _Encounters, models: list[str], asked: TableRequest) -> It
 
 
 def _lengths(own: _Encounters, models: list[str]) -> Iterator[Row]:
-    """Yield ten equal bins of the encounters by the input of the clinician: each model's, and all's."""
+    """Yield ten equal bins of the encounters by the input of the clinician: each model's, and all's.
+
+    Models that are not ranked, such as rules that read the rubric, are in no row over all.
+    """
     column, aggregation = next(iter(own.readings.items()))
     pairs = []
     for model in models:
@@ -254,12 +257,16 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[Row]:
         sums = scores.pooling.by_name(scores.sums)
         ended = sums["encounters"] > 0
         if ended.sum() >= BINS:
-            values = np.stack([sums[name] for name in (*aggregation.sums[:2], "input_chars")], 1)
+            length = sums["input_chars"] / np.maximum(
+                sums["encounters"], 1e-9
+            )  # of those that ended
+            values = np.stack([*(sums[name] for name in aggregation.sums[:2]), length], 1)
             pairs.append((model, values[ended], scores.clusters[ended]))
     for name, values, clusters in pairs:
         yield from _bins(own, name, column, values, clusters)
-    if len(pairs) > 1:
-        whole = [np.concatenate(parts) for parts in zip(*(p[1:] for p in pairs), strict=True)]
+    ranked = [values for model, *values in pairs if model in own.study.ranked]
+    if len(ranked) > 1:
+        whole = [np.concatenate(parts) for parts in zip(*ranked, strict=True)]
         yield from _bins(own, None, column, *whole)
 
 
