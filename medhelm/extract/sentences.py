@@ -71,6 +71,17 @@ _STATED = late(
     r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
 )
 """A finished statement whose working follows."""
+_APPOSITION = late(
+    r"^(\W*(?:(?:so|thus|therefore|hence),?\s)?(?:the|her|his|this)\s[^,=\d]{3,60}),\s(?:being|which is|that is|defined as|calculated as|taken as)"
+    r"\s[^,=]{3,120},(?=\s(?:is|are|was|equals|comes)\b)",
+    re.IGNORECASE,
+)
+"""What a quantity is, between its name and its value (`The gap, being x less 12, is 13`)."""
+_RUNNING_LIST = late(
+    r"(\b(?:running|cumulative)\s(?:total|sum|count)s?\s?[:=]\s?)(?:-?\d[\d.]{0,8},\s(?:then\s)?){2,30}(?=-?\d)",
+    re.IGNORECASE,
+)
+"""A sum that goes on, up to its end."""
 _THEN_WORKING = late(
     r"((?:=|\b(?:is|equals|works\sout\s(?:at|to)|comes\s(?:out\s)?(?:at|to)|amounts\sto))\s(?:about\s|approximately\s|roughly\s)?"
     r"[-\u2212]?\d[\d.,]*\s?[\w/^%\u00b2]{0,16}(?:\s\([^()\n]{1,30}\))?):\s(?=[A-Za-z][a-z]+\s)",
@@ -157,6 +168,7 @@ def _joint(cell: str) -> str:
 
 def _without_asides(sentence: str) -> str:
     """Return a sentence without brackets that add a remark; those of a calculation stay."""
+    sentence = _RUNNING_LIST.sub(r"\1", _APPOSITION.sub(r"\1 ", sentence))
     if "(" not in sentence and "[" not in sentence:
         return sentence
     sentence = _PERCENT_ASIDE.sub(r", i.e. \1 %", sentence)

@@ -39,6 +39,7 @@ from medhelm.extract.numbers.value_words import (
     INTERPRETS,
     ITEM,
     ITEM_POINTS,
+    LISTED,
     NAME_BEFORE,
     NAME_BEHIND,
     NAMED,
@@ -62,6 +63,7 @@ from medhelm.extract.numbers.value_words import (
     SUBORDINATE,
     TOTALLING,
     WEAK,
+    WITH_MORE,
     WORD,
     WOULD,
 )
@@ -126,7 +128,7 @@ def _of_sentence(
         opening = opener[0].lower() if opener else ""
         if opening in SUBORDINATE:
             continue
-        inside = [v for v in values if start <= v.start < end]
+        inside = [v for v in values if start <= v.start < end and not LISTED.match(text, v.end)]
         if not inside:
             if text[start:end].strip(" ,;"):
                 subject = text[start:end]
@@ -185,10 +187,10 @@ def _is_sum(value: Value[T], values: list[Value[T]], kind: Kind[T]) -> bool:
 
 def _is_asked(name: str, kind: Kind[T]) -> bool | None:
     """Return whether a name is that of what was asked for. The names in a formula say nothing."""
-    head, _, own = name.partition(":")
+    head, _, own = WITH_MORE.sub(r"\1", name).partition(":")
     if _words(own) and not ({*_words(own)} & GENERAL_NAMES or FORMULA.search(own)):
         return kind.is_asked(own)
-    for part in (head, name):
+    for part in dict.fromkeys((head, WITH_MORE.sub(r"\1", name))):
         is_asked = kind.is_asked(part)
         if is_asked or (is_asked is False and not FORMULA.search(part)):
             return is_asked

@@ -120,6 +120,14 @@ NAME_BEHIND = late(
     re.IGNORECASE,
 )
 """The name of a value that is its sentence's subject (`9.3 mg/dL is the corrected value`)."""
+LISTED = late(
+    r"(?:\s?points?)?(?:,\s(?:then\s)?-?\d[\d.]{0,8}(?![\w/%]|\s[A-Za-z%])){2}", re.IGNORECASE
+)
+"""Two further numbers behind one: a list, as of a sum that goes on (`3, 5, 7, 10`)."""
+WITH_MORE = late(
+    r"\b(total|sum|score|points|result)\s(?:with|including|incl\.?|after|plus)\s.*$", re.IGNORECASE
+)
+"""What a total holds, behind its name (`sum with age`)."""
 ADDED_LINE = late(
     r"\W*\+\s?\d|[^:=\u2192\d]{1,60}:\s?\+\s?\d{1,3}(?:\s?points?)?\s?[\u2192=]\s?\d", re.IGNORECASE
 )
