@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,18 @@ def play(prompt: str) -> str:
     return f"It is {facts[prompt.count('Question') % len(facts)]}."
 
 
+def install(folder: Path) -> Path:
+    """Return a folder of installed distributions that holds the whole package."""
+    shutil.copytree(PLUGIN.parent, folder / PLUGIN.parent.name)
+    info = folder / "medhelm_interview-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: medhelm-interview\nVersion: 0.1.0\n"
+    )
+    (info / "entry_points.txt").write_text("[medhelm]\ninterview = medhelm_interview\n")
+    return folder
+
+
 def options(server: FaultServer, folder: Path, **more: Any) -> list[str]:
     """Return the arguments of a run in which the server plays every role."""
     given = {
@@ -36,4 +49,4 @@ def options(server: FaultServer, folder: Path, **more: Any) -> list[str]:
         "plugins": f"[{PLUGIN}]",
         "results_dir": folder / "results",
     } | {k.replace("__", "."): v for k, v in more.items()}
-    return ["run", *(f"{k}={v}" for k, v in given.items())]
+    return ["run", *(f"{k}={v}" for k, v in given.items() if v is not None)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,7 +18,8 @@ from medhelm import ModelSpec, Price, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.store import records, runlog
-from tests.protocols.interview import PLUGIN, options, play
+from tests.leaderboard.casting import data_of
+from tests.protocols.interview import PLUGIN, install, options, play
 from tests.quiz import command, environment
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
@@ -105,6 +108,80 @@ def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
 def stored_all(folder: Path) -> list[Any]:
     (run,) = records.find_runs(folder)
     return [*runlog.read_episodes(run, records.read_plan(run))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["", "best_of_3"])
+def test_a_hundred_interviews_at_once_at_one_endpoint(tmp_path: Path, strategy: str) -> None:
+    with serve_in_thread(play, latency_s=0.1) as server:
+        more = {"max_concurrency": 100, "strategy": strategy, "repeats": 13}
+        results = interview(server, tmp_path, **more)
+        calls = TURNS * (2 + (3 if strategy else 1))
+        assert server.requests == 8 * 13 * calls
+        assert server.in_flight_max == 100
+    (row,) = results.typed("benchmarks").rows
+    assert (row["n"], row["score"]) == (8, 1.0)
+    assert Counter(len(e.calls) for e in stored_all(tmp_path)) == {calls: 104}
+
+
+def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path / "lib"))
+    for name in ("", ".interview", ".tables", ".page"):  # imported anew, and forgotten afterwards
+        monkeypatch.delitem(sys.modules, f"medhelm_interview{name}", raising=False)
+    results = ["--results-dir", str(tmp_path / "results")]
+
+    def out(*argv: str) -> Any:
+        capsys.readouterr()
+        assert run_command([*argv]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    (proven,) = out("validate", "interview", "--data", "sample", "--format", "json")["reports"]
+    assert proven["state"] == "passed"
+    assert proven["facts"]["scores"] == {
+        "oracle": {"facts_named": 1.0},
+        "silent": {"facts_named": 0.0},
+    }
+    with serve_in_thread(play) as server:
+        assert run_command(options(server, tmp_path, plugins=None)) == 0
+        assert server.requests == 8 * TURNS * 3
+    made = out("tables", *results, "--table", "interviews", "--format", "json")["rows"]
+    named = [
+        sum(fact in episode.text for fact in episode.instance.references)
+        / len(episode.instance.references)
+        for episode in stored(tmp_path / "results").values()
+    ]
+    row = {"benchmark": "interview", "model": "openai/under-test", "interviews": 8}
+    assert made == [row | {"named": sum(named) / 8}]
+    site = tmp_path / "site"
+    assert run_command(["leaderboard", "build", *results, "--out", str(site)]) == 0
+    assert "left out" not in capsys.readouterr().err
+    (page,) = [p for p in data_of(site, "site")["pages"] if p["name"] == "interviews"]
+    assert (page["title"], page["benchmarks"]) == ("Interviews", ["interview"])
+    assert data_of(site, "table-fixed-interviews")["rows"] == [[*made[0].values()]]
+    (answers,) = [data_of(site, path.stem) for path in (site / "data").glob("answers-*.js")]
+    spoken = [
+        [[call.role, call.response.text] for call in episode.calls if call.role != "referee"]
+        for episode in stored(tmp_path / "results").values()
+    ]
+    assert sorted(answer["turns"] for answer in answers) == sorted(spoken)
+    ended = ["interviews", {"ending": "stopped", "turns": TURNS}]
+    assert [answer["details"] for answer in answers] == [[ended]] * 8
+
+
+def test_an_oracle_that_does_not_name_every_fact_is_a_failure_of_validate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = PLUGIN.read_text()
+    assert text.count('"; ".join(instance.references)') == 1
+    plugin = tmp_path / PLUGIN.name
+    plugin.write_text(text.replace('"; ".join(instance.references)', "instance.references[0]"))
+    shutil.copytree(PLUGIN.parent / "samples", tmp_path / "samples")
+    argv = ["validate", "interview", "--data", "sample", "--format", "json", "--plugin"]
+    assert run_command([*argv, str(plugin)]) != 0
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert report["state"] == "failed"
 
 
 def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(

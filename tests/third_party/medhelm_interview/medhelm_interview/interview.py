@@ -36,7 +36,7 @@ def _asked(instance: Instance, talk: Talk) -> tuple[Message, ...]:
 def _answered(instance: Instance, talk: Talk, question: str) -> tuple[Message, ...]:
     history = [m for q, a in talk for m in (Message("user", q), Message("assistant", a))]
     return (
-        Message("system", f"[answerer] FinalAnswer from the note.\n\n{instance.context}"),
+        Message("system", f"[answerer] Answer from the note.\n\n{instance.context}"),
         *history,
         Message("user", question),
     )
@@ -136,11 +136,11 @@ async def _best_of_3(ask: Any, request: Request, step: str, attempt: int) -> Res
 class FactsNamed(Metric):
     """The share of the note's facts that the answers name."""
 
-    def score(self, instance: Instance, response: Episode) -> Score:  # type: ignore[override]
+    def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the share."""
-        said = response.text.casefold()
+        said = episode.text.casefold()
         named = [fact for fact in instance.references if fact.casefold() in said]
-        turns = response.state["turns"]
+        turns = episode.state["turns"]
         return Score(
             value=len(named) / len(instance.references),
             extracted=", ".join(named),
