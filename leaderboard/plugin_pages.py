@@ -51,7 +51,10 @@ def fault_of(page: Page, error: BaseException) -> str:
 def _plugin(page: Page) -> str:
     """Return how a plugin is named in public: its package or its file, without the folders above."""
     path = Path(page.origin)
-    return path.parent.name if path.name == "__init__.py" else path.name
+    if path.name == "__init__.py":
+        return path.parent.name
+    is_of_package = (path.parent / "__init__.py").is_file()
+    return f"{path.parent.name}/{path.name}" if is_of_package else path.name
 
 
 def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:

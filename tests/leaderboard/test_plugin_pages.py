@@ -17,11 +17,12 @@ from medhelm.cli import run_command
 from medhelm.errors import PluginError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.episode import Episode
+from medhelm.schema.page import Page
 from medhelm.store.records import instance_key
 from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import run_pages, worker_pool
 from medhelm_leaderboard.collect import Wanted
-from medhelm_leaderboard.plugin_pages import PluginDetails
+from medhelm_leaderboard.plugin_pages import PluginDetails, Unusable, fault_of
 from medhelm_leaderboard.site import Built, SiteOptions, build_site
 from tests.leaderboard.browsing import Opens, grid
 from tests.leaderboard.casting import CLOSED, data_of
@@ -319,6 +320,18 @@ def test_a_page_that_fails_is_named_in_one_line_and_the_rest_is_built(
     for path in (tmp_path / "plain" / "tables").rglob("*.csv"):
         other = tmp_path / "site" / path.relative_to(tmp_path / "plain")
         assert other.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "named"), [("own.py", "own.py"), ("p/__init__.py", "p"), ("p/page.py", "p/page.py")]
+)
+def test_a_page_is_named_by_its_package_or_file_without_the_folders_above(
+    tmp_path: Path, name: str, named: str
+) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "__init__.py").touch()
+    page = Page(name="acme", title="Acme", script=tmp_path / "a.js", origin=str(tmp_path / name))
+    assert fault_of(page, Unusable("why")) == f"left out: the plugin {named}: why"
 
 
 @pytest.mark.slow
