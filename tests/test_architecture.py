@@ -20,7 +20,7 @@ SITE = ROOT / "leaderboard"
 PLUGINS = ROOT / "benchmarks"
 PACKAGES = sorted(p.parent.name for p in PLUGINS.glob("*/__init__.py"))
 
-FLOORS = (
+LAYERS = (
     "errors",
     "schema",
     "config",
@@ -49,7 +49,7 @@ FLOORS = (
     "cli",
     "__main__",
 )
-"""From the ground up: a room imports from those before it, never from one behind it."""
+"""Folders in the order of their imports: each imports from those before it, never from one behind it."""
 
 OPEN = {
     "medhelm",
@@ -160,13 +160,13 @@ def package_files() -> list[Path]:
     return [p for name in PACKAGES for p in sorted((PLUGINS / name).rglob("*.py"))]
 
 
-def room_of(path: Path) -> str:
-    """Return the floor of a module: its folder, or itself where it lies in the front hall."""
+def layer_of(path: Path) -> str:
+    """Return the layer of a module: its folder, or itself where it lies in none."""
     if path.is_relative_to(SITE):
         return "leaderboard"
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     inner = "/".join(parts[:2])
-    return inner if len(parts) > 2 and inner in FLOORS else parts[0]
+    return inner if len(parts) > 2 and inner in LAYERS else parts[0]
 
 
 def dotted(path: Path) -> str:
@@ -175,7 +175,7 @@ def dotted(path: Path) -> str:
         return f"medhelm_{name}"
     return (
         name.replace("leaderboard", "medhelm_leaderboard", 1)
-        if room_of(path) == "leaderboard"
+        if layer_of(path) == "leaderboard"
         else name
     )
 
@@ -201,28 +201,53 @@ def imported(path: Path, *, top_only: bool = False) -> frozenset[str]:
     return frozenset(found)
 
 
-def test_every_module_is_on_a_floor_and_every_floor_has_one() -> None:
-    assert {room_of(p) for p in files()} == set(FLOORS)
+def test_every_module_is_in_a_layer_and_every_layer_has_one() -> None:
+    assert {layer_of(p) for p in files()} == set(LAYERS)
 
 
-def test_nothing_but_the_front_hall_is_flat() -> None:
+def test_five_modules_lie_in_no_folder_and_each_folder_says_in_one_line_what_belongs_there() -> (
+    None
+):
     flat = {p.stem for p in PACKAGE.glob("*.py")}
     assert flat == {"__init__", "__main__", "api", "config", "errors"}
-    assert all(
-        (PACKAGE / r / "__init__.py").read_text().startswith('"""')
-        for r in FLOORS
-        if (PACKAGE / r).is_dir()
-    )
+    for folder in folders():
+        first = (ast.get_docstring(parsed(folder / "__init__.py")) or "").partition("\n")[0]
+        assert re.fullmatch(r"\S.{20,}[.:]", first), f"{folder}: {first}"
+
+
+def folders() -> list[Path]:
+    """Return the folders of modules of core, site and packages."""
+    return sorted({path.parent for path in (*files(), *package_files())} - {PACKAGE})
+
+
+def test_the_map_in_the_docs_names_every_folder_in_its_order_and_no_module_that_is_not_there() -> (
+    None
+):
+    text = text_of("docs/design.md")
+    _, _, rest = text.partition("## Folders\n")
+    first, _, others = rest.partition("Beside the core lie")
+    rows = re.findall(r"^\| `([\w/]+)` \|", first, re.MULTILINE)
+    assert [row.removesuffix("/") for row in rows] == list(LAYERS)
+    of_core = {
+        str(p.relative_to(PACKAGE if p.is_relative_to(PACKAGE) else ROOT)) for p in folders()
+    }
+    named = {name.removesuffix("/") for name in re.findall(r"`([\w/]+/)`", first + others)}
+    assert {n for n in of_core if not n.startswith("benchmarks/")} <= named
+    assert {f"benchmarks/{name}" for name in PACKAGES} <= named
+    tables = "".join(re.findall(r"^\|.*\|$", text, re.MULTILINE))
+    for name in re.findall(r"`([a-z_]+/[\w/]*)`", tables):
+        places = [top / name for top in (PACKAGE, ROOT, *(PLUGINS / p for p in PACKAGES))]
+        assert any(p.is_dir() or p.with_suffix(".py").is_file() for p in places), name
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
     known = {dotted(p): p for p in files()}
-    own = FLOORS.index(room_of(path))
+    own = LAYERS.index(layer_of(path))
     for name in imported(path):
         if name in known:
-            target = FLOORS.index(room_of(known[name]))
-            assert target <= own, f"{path} ({FLOORS[own]}) imports {name} ({FLOORS[target]})"
+            target = LAYERS.index(layer_of(known[name]))
+            assert target <= own, f"{path} ({LAYERS[own]}) imports {name} ({LAYERS[target]})"
 
 
 def test_no_cycles_among_modules() -> None:

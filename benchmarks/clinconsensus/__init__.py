@@ -1,5 +1,4 @@
-"""ClinConsensus as a package: cases with binary criteria, how their threshold is set, tables, and a
-judge that is trained on physicians' decisions.
+"""ClinConsensus as a package: cases with binary criteria, their threshold, and a judge that is trained.
 
 Zheng et al., arXiv 2603.02097. Grading, scores and reports of binary criteria are the core's.
 """

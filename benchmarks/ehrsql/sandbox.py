@@ -1,6 +1,6 @@
 """Runs SQL that a model wrote: reads only, and within limits of time, memory and size.
 
-Each query runs in a process of its own kind (`sql_worker`) that opens the database read-only,
+Each query runs in a process of its own kind (`worker`) that opens the database read-only,
 allows nothing but SELECT, and is ended from outside where it does not come back. Whatever a
 query does, the caller gets a `QueryResult`. The time of day is fixed and random numbers are
 forbidden, so that the same query gives the same rows.

@@ -1,6 +1,6 @@
 """The process that runs untrusted SQL: one read-only database, one query at a time.
 
-Started by `sql_sandbox` as a script, without site packages, environment or credentials; it
+Started by `sandbox` as a script, without site packages, environment or credentials; it
 imports nothing of medhelm. It reads {"sql": ...} lines from stdin and writes one line of JSON
 for each. What SQLite cannot stop itself (one endless function call, a parser that outgrows its
 memory) ends with this process, never with the one that asked.

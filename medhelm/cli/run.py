@@ -1,6 +1,6 @@
 """`medhelm run`: a Hydra application whose jobs all run in this process.
 
-Jobs of launchers with processes of their own (submitit, Ray) are in `elsewhere`.
+Jobs of launchers with processes of their own (submitit, Ray) are in `other_processes`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Completion text -> the answer that it states, or None. Nothing is guessed.
 
 `marks` finds a completion's own text and what it marks as final, `choices` reads options (whose
-names `options` finds, by the words of `languages` and `polarity`), `values` numbers, dates and
-durations, `sets` labels and codes. What counts, in this order:
+names `options` finds, by the words of `languages` and `polarity`), `numbers` reads numbers, dates and
+durations, `sets` labels and codes. These count, in this order:
 
-1. What is marked as final (`Answer: B` lines, `final answer is`, a box, a JSON key). Marks of
+1. An answer that is marked as final (`Answer: B` lines, `final answer is`, a box, a JSON key). Marks of
    different options are not an answer.
 2. Statements: the first line, a line that is only a letter or a lettered option, `the answer is`,
    `I choose`, `is correct`, `Therefore, C.` If they name more than one option there is no answer.
