@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -112,7 +112,9 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
             if roles:
                 found = True
                 texts = {role: _role_text(role, path) for role, path in roles.items()}
-                yield _scenario(case.name, place.name, texts, meta.get(place.name, {}))
+                known = meta.get(place.name, {})
+                others = [p.name for p in _visible(place) if p not in roles.values()]
+                yield _scenario(case.name, place.name, texts, known, others)
     if not found:
         raise DataError(
             f"{folder}: there is no scenario; it needs <case>/<scenario>/<role>/ with the roles "
@@ -172,6 +174,11 @@ def _role_text(role: PacketRole, folder: Path) -> str:
         and p.is_file()
         and not any(part.startswith(".") for part in p.relative_to(folder).parts)
     ]
+    if not files and (unread := [p.name for p in _visible(folder)]):
+        raise DataError(
+            f"{_place(folder)}: {', '.join(map(repr, unread[:5]))} cannot be read as text; packets are "
+            f"files of {' '.join(sorted(TEXTS))}"
+        )
     parts: list[tuple[str, str]] = []
     for file in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
         try:
@@ -198,13 +205,18 @@ def _place(path: Path) -> str:
 
 
 def _scenario(
-    case: str, name: str, texts: Mapping[PacketRole, str], metadata: Mapping[str, str]
+    case: str,
+    name: str,
+    texts: Mapping[PacketRole, str],
+    metadata: Mapping[str, str],
+    others: Sequence[str] = (),
 ) -> Scenario:
-    """Return a scenario whose roles all have a text."""
+    """Return a scenario whose roles all have a text. `others`: names that fit no role."""
     for role in PACKET_ROLES:
         if role not in texts:
             raise DataError(
                 f"{case}/{name}: there is no folder or column of the {role} ({FOLDERS[role]!r})"
+                + (f"; {', '.join(map(repr, others[:5]))} fits no role" if others else "")
             )
         if not texts[role].strip():
             raise DataError(f"{case}/{name}: the packet of the {role} is empty ({FOLDERS[role]!r})")

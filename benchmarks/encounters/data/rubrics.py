@@ -66,13 +66,30 @@ def rubric_of(row: Mapping[str, Any], place: str) -> FrozenRubric:
     for name in ("case_id", "scenario", "rubric_version"):
         if not isinstance(row.get(name), str) or not row[name]:
             raise DataError(f"{place}: {name!r} is not a text")
+    for code in COMPETENCIES:
+        if code not in row:
+            raise DataError(f"{place}: there is no {code!r}; write [] where it has no item")
+    return FrozenRubric(
+        row["case_id"], row["scenario"], row["rubric_version"], items_of_row(row, place)
+    )
+
+
+def items_of_row(row: Mapping[str, Any], place: str) -> tuple[RubricItem, ...]:
+    """Return the items of a record by competency; raises DataError that names the place and the field.
+
+    Items under a name that is not a competency are refused, since they would be in no score.
+    """
+    for name, value in row.items():
+        if isinstance(value, list) and name not in COMPETENCIES:
+            known = ", ".join(COMPETENCIES)
+            raise DataError(f"{place}: {name!r} is not a competency; they are {known}")
     items: list[RubricItem] = []
     for code in COMPETENCIES:
-        texts = row.get(code)
+        texts = row.get(code, [])
         if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
             raise DataError(f"{place}: {code!r} is not a list of texts")
         items += [RubricItem(competency=code, text=text) for text in texts]
-    return FrozenRubric(row["case_id"], row["scenario"], row["rubric_version"], tuple(items))
+    return tuple(items)
 
 
 def rubric_record(rubric: FrozenRubric) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +18,11 @@ from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask
+from medhelm_benchmarks.encounters.data.rubrics import items_of_row
 from medhelm_benchmarks.encounters.grading.verdicts import Batch, Verdict, Verdicts, read_batch
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.obligations import EVALUATOR, as_prompt
 from medhelm_benchmarks.encounters.packets import (
-    COMPETENCIES,
     Deed,
     RubricItem,
     packets_of,
@@ -71,20 +72,23 @@ def read_rubrics(path: str) -> Mapping[str, tuple[RubricItem, ...]]:
 def _read_rubrics(path: str, changed: int, size: int) -> Mapping[str, tuple[RubricItem, ...]]:
     """Return the items of a file as it is; `changed` and `size` tell it from what it was."""
     found: dict[str, tuple[RubricItem, ...]] = {}
-    lines = Path(path).read_text("utf-8").splitlines()
+    lines = Path(path).read_text("utf-8-sig").split("\n")
     for number, line in enumerate(lines, start=1):
+        place = f"rubrics {path}, line {number}"
         if not line.strip():
             continue
         try:
             row = json.loads(line)
             key = f"{row['case_id']}/{row['scenario']}"
-            items = tuple(
-                RubricItem(competency=c, text=text) for c in COMPETENCIES for text in row.get(c, ())
-            )
         except (ValueError, KeyError, TypeError):
             raise DataError(
-                f"rubrics {path}, line {number}: not a JSON object with case_id, scenario and items"
+                f"{place}: not a JSON object with case_id, scenario and items"
             ) from None
+        items = items_of_row(row, place)
+        if repeated := [item.text for item, n in Counter(items).items() if n > 1]:
+            raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")
+        if key in found:
+            raise DataError(f"{place}: {key} has a rubric already; keep one of them")
         if items:
             found[key] = items
     return found

@@ -129,6 +129,7 @@ def test_files_of_a_role_are_joined_by_name_and_metadata_is_read(tmp_path: Path)
     [
         ({"sp_actor": "a"}, "no folder or column of the clinician"),
         ({**TEXTS}, "no folder or column of the evaluator"),
+        ({**TEXTS, "evaluador": "a"}, "of the evaluator .*; 'evaluador' fits no role"),
         ({**TEXTS, "evaluator": " \n"}, "packet of the evaluator is empty"),
         ({**TEXTS, "evaluator": "a", "SP": "b"}, "are both the folder of the patient"),
         ({**TEXTS, "sp_actor": "~~all~~", "evaluator": "a"}, "empty|missing"),
@@ -141,6 +142,14 @@ def test_what_is_missing_or_twice_is_named(
     with pytest.raises(DataError, match=message) as caught:
         list(read_scenarios(tmp_path))
     assert "c1/scenario1" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_role_of_other_files_names_them(tmp_path: Path) -> None:
+    write_scenario(tmp_path, **TEXTS, evaluator="a")
+    for file in (tmp_path / "c1" / "scenario1" / "sp_actor").iterdir():
+        file.rename(file.with_name("script.docx"))
+    with pytest.raises(DataError, match="scenario1/sp_actor: 'script.docx' cannot be read as text"):
+        list(read_scenarios(tmp_path))
 
 
 def test_a_folder_without_scenarios_and_a_list_that_names_another(tmp_path: Path) -> None:
@@ -199,6 +208,8 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
         ([good | {"PC": "text"}], "row 1: 'PC' is not a list of texts"),
         ([good | {"MK": [" "]}], "row 1: 'MK' is not a list of texts"),
         ([good | {"case_id": 3}], "row 1: 'case_id' is not a text"),
+        ([good | {"PCC": ["Looks"]}], "row 1: 'PCC' is not a competency; they are PC, MK"),
+        ([{k: v for k, v in good.items() if k != "SBP"}], "row 1: there is no 'SBP'; write \\[\\]"),
     ):
         path.write_text("\n".join(map(json.dumps, rows)))
         with pytest.raises(DataError, match=message):
