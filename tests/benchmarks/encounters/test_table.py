@@ -14,6 +14,7 @@ import pytest
 from medhelm import ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
+from medhelm.schema.episode import Sampling
 from medhelm_benchmarks.encounters.columns import describe, input_chars
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.players import reply
@@ -164,3 +165,26 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
     assert (row["score_one"], row["score_other"], row["difference"]) == (0.5, 1.0, -0.5)
     assert row["p_holm"] == pytest.approx(2 / 4, abs=0.03)  # both articles keep or both swap
     assert row["difference_low"] == -1.0 and row["difference_high"] == 0.0
+
+
+def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Path) -> None:
+    """In the second of two repeats the clinician is not readable: it has no length."""
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(10))
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
+
+    def in_prose_again(body: Any) -> str:
+        return "Hm." if body["seed"] == 1 else says("Hm.", eos=True)
+
+    with serve_in_thread(by_body=in_prose_again) as server:
+        warm = Sampling(temperature=0.5)  # a seed is sent where the temperature is above 0
+        spec = ModelSpec(name="lab/a", model="a", base_url=server.base_url, sampling=warm)
+        given = {"data": "full", "data_dir": tmp_path, "results_dir": tmp_path / "r"}
+        evaluate(spec, "stage", repeats=2, plugins=[PLUGIN], **given)  # type: ignore[arg-type]
+    rows = load_results(tmp_path / "r", plugins=[PLUGIN]).tables["encounters"].rows
+    (whole,) = [r for r in rows if r["level"] == "model"]
+    assert whole["not_scored"] == "10 unparsed"
+    lengths = [r["input_chars"] for r in rows if r["level"] == "length"]
+    first = play(CASE, in_turn(says("Hm.", eos=True)))
+    due = input_chars(f"{CASE.context} Number 0.", encounter_of(first))
+    assert lengths == [due] * 10 and whole["input_chars"] == due
