@@ -1367,7 +1367,7 @@ STYLES: list[tuple[str, float | None]] = [
     ("Child-Pugh: 7 points, B (7-9)", 7),
     ("The liver disease is Child-Pugh B with 7 points.", 7),
     ("Revised cardiac risk index: 1 (ischaemic heart disease). Event rate 6.0 %.", 1),
-    ("One RCRI criterion is met.", None),
+    ("One RCRI criterion is met.", 1),
     ("RCRI: one point (creatinine > 2.0).", 1),
     ("McIsaac score = Centor 3 − 1 (age ≥ 45) = 2", 2),
     ("FeverPAIN 4 (62–65 % strep): F1 P1 A1 I1 N0", 4),
