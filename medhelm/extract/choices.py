@@ -76,6 +76,8 @@ _LED = late(
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
 )
 """A letter, but not the first, which may begin a walk through all, and a whole clause of reasons."""
+_NEXT_LETTER = late(r"\W{0,9}([A-Z])[.):]\s")
+"""The letter with which the line behind a mark begins."""
 _TEXT_KEY = late(
     r"[\"'](?:\w{1,12}_)?text[\"']\s{0,3}:\s{0,3}[\"']([^\"'\n]{1,300})[\"']", re.IGNORECASE
 )
@@ -236,6 +238,10 @@ def _read_mark(options: Options, own: str, mark: Mark) -> str:
         bare = without_lead(mark.value.rstrip(CUT)).strip(CLOSERS + " ")
         if is_on_next_line or bare in options.own:
             return "" if is_on_next_line else bare
+    bare = mark.value.strip(CLOSERS + " .")
+    following = _NEXT_LETTER.match(own, mark.end)
+    if not is_on_next_line and bare in options.own and following and following[1] <= bare:
+        return bare  # a letter alone, and then the options once more
     if begins_list(options, own, mark.start):
         return UNCLEAR
     return options.read(mark.value)

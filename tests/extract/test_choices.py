@@ -307,3 +307,16 @@ def test_an_option_that_asks_is_no_question_of_the_reply(letter: str, reply: str
 @pytest.mark.parametrize("text", ["Is it A?", "B? Or A?", "Could it be natural killer cells?"])
 def test_a_question_of_the_reply_stays_one(text: str) -> None:
     assert read_choice(text, ASKING).value is None
+
+
+@pytest.mark.parametrize(
+    ("marked", "value"),
+    [("A", None), ("B", "B"), ("C", None)],
+)
+def test_marks_with_the_options_once_more_behind_each(marked: str, value: str | None) -> None:
+    """A base model (Gemma-3-270M) runs on: it marks one letter after the other, or the same again."""
+    listed = "A. Milk\nB. Ice-cream\nC. Skimmed milk\nD. Yoghurt"
+    text = f"Answer: B\n\n{listed}\n\nAnswer: {marked}\n\n{listed[:21]}"
+    choices = ("Milk", "Ice-cream", "Skimmed milk", "Yoghurt")
+    assert read_choice(text, choices, is_cut=True).value == value
+    assert read_choice(text.replace(listed[:21], listed), choices).value == value
