@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -366,6 +367,37 @@ def test_no_folder_is_crowded() -> None:
     sizes = Counter(path.parent for path in (*files(), *package_files(), PACKAGE / "__init__.py"))
     del sizes[PACKAGE / "cli"]
     assert max(sizes.values()) <= 25, sizes.most_common(1)
+
+
+def test_every_name_of_the_shipped_code_is_used_by_it() -> None:
+    """What tests alone call, or nobody, is not shipped."""
+    of_libraries = {"log_message", "on_broken_pipe"}  # called by http.server and by rich
+    tops = (PACKAGE, SITE, PLUGINS, ROOT / "metrics", ROOT / "hydra_plugins")
+    suffixes = (".py", ".js", ".toml", ".yaml")
+    texts = {
+        p: p.read_text("utf-8") for top in tops for p in top.rglob("*") if p.suffix in suffixes
+    }
+    uses = Counter(word for text in texts.values() for word in re.findall(r"\w+", text))
+    unused = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in texts
+        if path.suffix == ".py"
+        for name in defined(parsed(path))
+        if uses[name] == 1 and not name.startswith(("__", "medhelm_")) and name not in of_libraries
+    }
+    assert unused == set()
+
+
+def defined(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of functions, classes, fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def test_modules_and_functions_stay_readable() -> None:

@@ -12,18 +12,9 @@ CAPPED = "capped"
 COMPLETED = "completed"
 UNREADABLE = "clinician_unreadable"
 CLINICIAN_FAILED = "clinician_failed"
+OVERSIZE = "oversize"
 PATIENT_FAILED = "patient_failed"
 CONTROLLER_FAILED = "controller_failed"
-OVERSIZE = "oversize"
-ENDINGS = (
-    COMPLETED,
-    CAPPED,
-    UNREADABLE,
-    CLINICIAN_FAILED,
-    OVERSIZE,
-    PATIENT_FAILED,
-    CONTROLLER_FAILED,
-)
 """The endings of an encounter. The last two are failures of the simulation."""
 
 

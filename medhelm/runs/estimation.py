@@ -69,9 +69,9 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
+    """Adds the cost of each judge. It is empty where no model judges."""
     variant: str = ""
     """The form in which the questions are asked; empty: as they are."""
-    """Adds the cost of each judge. It is empty where no model judges."""
 
 
 class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):

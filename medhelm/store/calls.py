@@ -15,7 +15,7 @@ them is missing, the episode has not ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -260,8 +260,3 @@ def _shared(a: str, b: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def used_by(calls: Iterable[Call], role: str) -> list[Response]:
-    """Return the responses of one role."""
-    return [call.response for call in calls if call.role == role]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import medhelm
 from medhelm.cli import run_command
 from medhelm.errors import DataError
-from medhelm.grading.rubric.coverage import coverage, coverage_by_survival
+from medhelm.grading.rubric.coverage import coverage
 from medhelm.grading.rubric.metrics import (
     COVERAGE,
     Decided,
@@ -122,7 +122,8 @@ def _with_total(hits: list[int], total: int) -> list[int]:
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 30))
 def test_both_formulas_are_equal_and_fall_with_k(hits: list[int], k: int) -> None:
     own = coverage(hits, k, 30)
-    assert own == pytest.approx(coverage_by_survival(hits, k, 30), abs=1e-9)
+    reached = [sum(s >= t for s in hits) / len(hits) for t in range(k, 31)]
+    assert own == pytest.approx(100 / (31 - k) * sum(reached), abs=1e-9)
     assert coverage(hits, 1, 30) == pytest.approx(100 * sum(hits) / (30 * len(hits)))
     assert coverage(hits, 30, 30) == pytest.approx(100 * hits.count(30) / len(hits))
     if k < 30:

@@ -32,12 +32,6 @@ def coverage(hits: Sequence[int], k: int, n: int) -> float:
     return 100 * sum(above(s, k) for s in hits) / (len(hits) * (n - k + 1))
 
 
-def coverage_by_survival(hits: Sequence[int], k: int, n: int) -> float:
-    """Return CACS@k by the shares of cases that reach each number of hits from k on."""
-    shares = (sum(s >= t for s in hits) / len(hits) for t in range(k, n + 1))
-    return 100 / (n - k + 1) * math.fsum(shares)
-
-
 def threshold_of(instance: Instance) -> int | None:
     """Return k of a case; None where the benchmark sets no threshold.
 
@@ -59,8 +53,3 @@ def threshold_of(instance: Instance) -> int | None:
             f'threshold scales (answer_key {SCALING}="{PROPORTIONAL}")'
         )
     return max(1, math.floor(k * n / of + 0.5))
-
-
-def half_up(value: float) -> int:
-    """Return a number rounded to the nearest whole one, halves up."""
-    return math.floor(value + 0.5)
