@@ -44,6 +44,7 @@ from medhelm.store.records import (
     instance_key,
     write_struct,
 )
+from medhelm.store.replaced_tries import lost_before
 from medhelm.store.runlog import is_answered, log_bytes, read_episodes
 from medhelm.store.usage import UsageTally
 
@@ -82,6 +83,7 @@ def score_run(
         for other in folder.parent.iterdir():  # whoever calls this holds the run's lock
             remove_temporary(other)
         with AtomicFile(folder / "scores.parquet") as handle:
+            usage.add_lost(lost_before(run, plan))
             for episode, scores in _write(handle, run, plan, grading, metrics, stamp):
                 usage.add(episode)
                 for name, score in scores:
@@ -238,6 +240,11 @@ class _UsageSum:
             self._roles[role].add(call.response, is_sent=role not in self._rules)
         if not episode.calls and not self._has_calls:
             self._own.add(response, is_sent=bool(episode.messages))
+
+    def add_lost(self, answers: Mapping[str, int]) -> None:
+        """Count by role the answers that were lost in tries that others have replaced."""
+        for role, lost in answers.items():
+            self._roles[role if role in self._roles else MODEL].add_lost(lost)
 
     def parties(self) -> tuple[Party, ...]:
         """Return the sums of each role, those of the model under test first."""

@@ -282,10 +282,20 @@ def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
 
 
 def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
-    """Yield the episodes of many calls of a log that have ended, each with the key it was given."""
+    """Yield the episodes of many calls of a log that have ended, each once, with the key it was given.
+
+    One that failed has its calls in a later try of it, too. It comes last, where it has none.
+    """
+    failed: dict[int, Episode] = {}
     for key, episode in _episodes(folder / "responses.jsonl", frozenset()):
-        if key:
+        if not key:
+            continue
+        failed.pop(key, None)
+        if is_answered(episode.response):
             yield key, episode
+        else:
+            failed[key] = episode
+    yield from failed.items()
 
 
 def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:

@@ -54,6 +54,10 @@ class UsageTally:
         for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
             self._tokens[name] += getattr(usage, name) or 0
 
+    def add_lost(self, answers: int) -> None:
+        """Count answers that were lost in tries that others have replaced."""
+        self._tokens["lost"] += answers
+
     def totals(self) -> UsageTotals:
         """Return the sums."""
         return UsageTotals(**self._tokens)

@@ -16,6 +16,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import JUDGE, GraderTerms, Party
 from medhelm.store.records import grader_folder, judge_budget
+from medhelm.store.replaced_tries import replaced_tries
 from medhelm.store.runlog import is_answered, read_keyed
 from medhelm.store.usage import UsageTally
 
@@ -30,8 +31,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def read_gradings(folder: Path) -> Iterator[tuple[int, Episode]]:
     """Yield what one judge was asked and said of each answer, with the answer's `judgement_key`.
 
-    The verdicts are the episode's `state`, the judge's replies its `calls`. Of several of one answer
-    the last one counts.
+    The verdicts are the episode's `state`, the judge's replies its `calls`. Of several tries of one
+    answer it is the last one, which has what the others brought.
     """
     return read_keyed(folder)
 
@@ -96,8 +97,11 @@ class StoredVerdicts:
             tally = UsageTally(judge_budget(judge, self._terms.jury))
             for key, grading in read_gradings(folder):
                 if key in self._asked:
-                    for call in grading.calls:
+                    for call in (*grading.calls, *grading.stale):
                         tally.add(call.response)
+            for replaced in replaced_tries(folder / "responses.jsonl"):
+                if int(replaced.episode, 16) in self._asked:
+                    tally.add_lost(replaced.lost)
             ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
             found.append(
                 Party(
