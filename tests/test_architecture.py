@@ -138,6 +138,7 @@ PROSE = {
         "medhelm/grading/jury/rubrics/note_section.yaml",
         "medhelm/grading/jury/rubrics/procedure_note.yaml",
     },
+    "consultation": {"medhelm/taxonomy.yaml"},
     "headqa": {"medhelm/cli/run_help.py"},
     "medec": {"medhelm/cli/run_help.py"},
     "menu": {"medhelm/schema/data.py"},
@@ -324,8 +325,11 @@ def test_no_word_of_a_benchmark_is_in_the_core_or_the_site() -> None:
     names = {*plugins, *PACKAGES}
     for package in PACKAGES:
         module = importlib.import_module(f"medhelm_benchmarks.{package}")
-        names |= {metric.name for metric in module.medhelm_metrics()}
+        for hook in ("benchmarks", "metrics", "protocols", "strategies"):
+            brought = getattr(module, f"medhelm_{hook}", None)
+            names |= {value.name for value in brought()} if brought else set()
     assert {"headqa", "clear", "noharm_overall", "ehrsql_execution_accuracy"} <= names
+    assert {"medsp1000", "action_labels", "encounter", "specialist_panel"} <= names
     names.remove("clear")  # an English word too: only as a value
     name = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b|(?<=[\"'`=])clear(?=[\"'`\s,])")
     suffixes = (".py", ".js", ".css", ".html", ".yaml", ".toml")

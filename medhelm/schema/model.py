@@ -53,7 +53,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_attempts: int = 6
     price: Price | None = None
     strategy: str = ""
-    """Names what stands between the protocol and the model (`best_of_5`); empty: nothing."""
+    """Names the strategy by which the model answers a protocol; empty: none."""
     training_cutoff: str = ""
     """Gives the end of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
