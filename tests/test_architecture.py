@@ -85,6 +85,7 @@ OPEN = {
     "medhelm.protocols.protocol",
     "medhelm.runs.ask",
     "medhelm.runs.interrupts",
+    "medhelm.runs.logs",
     "medhelm.schema.aggregation",
     "medhelm.schema.data",
     "medhelm.schema.episode",

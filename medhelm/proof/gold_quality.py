@@ -39,6 +39,7 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.prompts.messages import render_prompt
 from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.logs import keep_synced
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
@@ -46,7 +47,6 @@ from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.store.records import judge_hash, order_key, spelt_judge_hash, write_struct
 
 FOLDER = "gold_quality"
-_SYNC_S = 0.5
 _CRITERION = "reasonable"
 _WORDS = (
     "You check the answer keys of medical benchmarks. Between the case tags stands a task just as "
@@ -207,7 +207,7 @@ class GoldReview:
             assert not is_instance_model(model)  # check_judge refuses baselines
             try:
                 async with asyncio.TaskGroup() as group:
-                    syncer = group.create_task(_keep_synced(log))
+                    syncer = group.create_task(keep_synced([log], _give_up))
                     await self._judge_all(model, log, final, ledger)
                     syncer.cancel()
             except BaseExceptionGroup as errors:
@@ -266,11 +266,8 @@ def gold_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Reques
     return msgspec.structs.replace(request, messages=(Message("system", _WORDS), fenced))
 
 
-async def _keep_synced(log: GradeLog) -> None:
-    """Sync the log within the second that a power cut may cost."""
-    while True:
-        await asyncio.sleep(_SYNC_S)
-        await asyncio.to_thread(log.sync)
+def _give_up(log: GradeLog, error: RecordError) -> None:
+    raise error
 
 
 def _first(error: BaseException) -> BaseException:

@@ -1,12 +1,17 @@
-"""Open the logs of a sweep, each in a thread."""
+"""Open logs in a thread, and sync them while calls are appended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
+from medhelm.errors import RecordError
+
 _T = TypeVar("_T")
+_L = TypeVar("_L", bound="Log")
+_SYNC_S = 0.5
 
 
 class Log(Protocol):
@@ -29,3 +34,27 @@ async def opened(log: Log, open_log: Callable[[], _T]) -> _T:
         if opening.exception() is None:
             log.close()
         raise
+
+
+async def keep_synced(logs: Iterable[_L], lost: Callable[[_L, RecordError], None]) -> None:
+    """Sync the logs well within the second that a power cut may cost, until cancelled.
+
+    `logs` may change meanwhile. `lost` is called for each that cannot be synced or found any more.
+    """
+    while True:
+        await asyncio.sleep(_SYNC_S)
+        for log in [*logs]:
+            try:
+                await asyncio.to_thread(log.sync)
+            except RecordError as e:
+                lost(log, e)
+
+
+@asynccontextmanager
+async def synced(log: Log, stop: Callable[[RecordError], None]) -> AsyncIterator[None]:
+    """Keep one log synced meanwhile; `stop` is called once it is lost."""
+    syncer = asyncio.create_task(keep_synced([log], lambda _, error: stop(error)))
+    try:
+        yield
+    finally:
+        syncer.cancel()

@@ -28,7 +28,7 @@ from medhelm.runs.ask import AHEAD, Desk, Live, Start, feed
 from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
-from medhelm.runs.logs import Log, opened
+from medhelm.runs.logs import Log, keep_synced, opened
 from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, select
 from medhelm.schema.data import Instance
@@ -47,7 +47,6 @@ from medhelm.store.records import (
 )
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
 
-_SYNC_S = 0.5
 _YIELD_EVERY = 64
 _NAMED = 5
 """The most steps of stale calls that are named."""
@@ -129,7 +128,7 @@ async def run_sweep(
     """
     sweep = Sweep(pool, Desk(ledger), progress)
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
-    syncer = asyncio.create_task(_keep_synced(sweep))
+    syncer = asyncio.create_task(keep_synced(sweep.logs, partial(_end_run, sweep)))
     with Interrupts(sweep.desk.stop, pool, progress.message, tasks):
         try:
             endings = await asyncio.gather(*tasks)
@@ -196,17 +195,12 @@ def _missing_judges(
     return found
 
 
-async def _keep_synced(sweep: Sweep) -> None:
-    """Sync every log well within the second that a power cut may cost; one that is gone ends its run."""
-    while True:
-        await asyncio.sleep(_SYNC_S)
-        for log, task in [*sweep.logs.items()]:
-            try:
-                await asyncio.to_thread(log.sync)
-            except RecordError as e:
-                if log in sweep.logs and task is not None and task not in sweep.lost:
-                    sweep.lost[task] = e
-                    task.cancel()
+def _end_run(sweep: Sweep, log: Log, error: RecordError) -> None:
+    """End the run of a log that is lost."""
+    task = sweep.logs.get(log)
+    if task is not None and task not in sweep.lost:
+        sweep.lost[task] = error
+        task.cancel()
 
 
 def _as_ours(run: Run, error: BaseException) -> MedhelmError:

@@ -26,6 +26,7 @@ from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.runs import ask
 from medhelm.runs.interrupts import Interrupts
+from medhelm.runs.logs import synced
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
 from medhelm.store.calls import OpenEpisode
@@ -86,12 +87,13 @@ async def _label_run(run: Path, answers: Sequence[Answer], labelling: Labelling)
         stored = {e.instance_id: e.state for e in read_log(log.path)}
         work = _Run(answers, labelling, ask.Desk(labelling.ledger), model, log, scan, stored)
         task = asyncio.create_task(work.everything())
-        with Interrupts(work.desk.stop, labelling.pool, labelling.say, [task]):
-            try:
-                await task
-            except asyncio.CancelledError:
-                if work.desk.stopped is None:
-                    raise
+        async with synced(log, work.desk.stop):
+            with Interrupts(work.desk.stop, labelling.pool, labelling.say, [task]):
+                try:
+                    await task
+                except asyncio.CancelledError:
+                    if work.desk.stopped is None:
+                        raise
         log.sync()
     finally:
         log.close()

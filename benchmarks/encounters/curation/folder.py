@@ -29,6 +29,7 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import identity
 from medhelm.runs import ask
 from medhelm.runs.interrupts import Interrupts
+from medhelm.runs.logs import synced
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, read_log
@@ -53,7 +54,6 @@ from medhelm_benchmarks.encounters.data.checks import Flag
 from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
 
-_SYNC_S = 0.5
 SCHEMA = "medhelm_benchmarks.encounters.curation/1"
 
 
@@ -138,15 +138,13 @@ async def curate(
         desk = ask.Desk(ledger)
         work = _Work(curation, folder, log, desk, models, scan, finished, done, begun)
         main = asyncio.create_task(_all(work, sources, found))
-        syncer = asyncio.create_task(_keep_synced(work))
         try:
-            with Interrupts(work.desk.stop, pool, say, [main]):
-                await main
+            async with synced(log, desk.stop):
+                with Interrupts(desk.stop, pool, say, [main]):
+                    await main
         except asyncio.CancelledError:
-            if work.desk.stopped is None:
+            if desk.stopped is None:
                 raise
-        finally:
-            syncer.cancel()
         log.sync()
         ends = tuple(found[p.resolve().name] for p in sources if p.resolve().name in found)
         _write_all(folder, ends)
@@ -334,13 +332,3 @@ def _responses(work: _Work) -> list[tuple[str, Response]]:
     calls = [call for episode in read_log(work.folder) for call in episode.calls]
     calls += [call for episode in work.begun.values() for call in episode.calls.values()]
     return [(names[call.role], call.response) for call in calls]
-
-
-async def _keep_synced(work: _Work) -> None:
-    """Sync the log within the second that a power cut may cost, until cancelled."""
-    while True:
-        await asyncio.sleep(_SYNC_S)
-        try:
-            await asyncio.to_thread(work.log.sync)
-        except RecordError as e:
-            work.desk.stop(e)

@@ -22,6 +22,7 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import identity
 from medhelm.runs import ask
 from medhelm.runs.interrupts import Interrupts
+from medhelm.runs.logs import synced
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import read_plan
@@ -135,12 +136,13 @@ async def _judge_run(run: CheckedRun, judging: Judging) -> None:
         stored = {(e.instance_id, e.response.repeat): e.state for e in read_log(log.path)}
         work = _RunJudging(run.run, judging, ask.Desk(judging.ledger), model, log, scan, stored)
         task = asyncio.create_task(work.everything())
-        with Interrupts(work.desk.stop, judging.pool, judging.say, [task]):
-            try:
-                await task
-            except asyncio.CancelledError:
-                if work.desk.stopped is None:
-                    raise
+        async with synced(log, work.desk.stop):
+            with Interrupts(work.desk.stop, judging.pool, judging.say, [task]):
+                try:
+                    await task
+                except asyncio.CancelledError:
+                    if work.desk.stopped is None:
+                        raise
         log.sync()
     finally:
         log.close()

@@ -8,7 +8,6 @@ its hash: it is once in the folder, not in every line.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -36,7 +35,6 @@ from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.prompts import fenced
 
 CALLS = "calls.jsonl"
-_SYNC_S = 0.5
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,15 +210,6 @@ class Caller:
         mark = f"(guideline {self._guideline.sha256})"
         before, after = message.content[:start], message.content[start + len(text) :]
         return Message(message.role, f"{before}{mark}{after}")
-
-    async def keep_synced(self) -> None:
-        """Sync the log within the second that a power cut may cost, until cancelled."""
-        while True:
-            await asyncio.sleep(_SYNC_S)
-            try:
-                await asyncio.to_thread(self._log.sync)
-            except RecordError as e:
-                self.stop(e)
 
 
 def call_key(model: Mapping[str, Any], request: Request) -> str:

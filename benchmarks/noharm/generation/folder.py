@@ -26,6 +26,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger, cost
 from medhelm.models.identity import identity
 from medhelm.runs.interrupts import Interrupts
+from medhelm.runs.logs import synced
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import is_same_model, read_plan
 from medhelm_benchmarks.noharm.generation.calls import Caller, CallLog, read_calls
@@ -94,18 +95,16 @@ async def run_series(
                 done(end)
 
         work = asyncio.create_task(make_series(series, count, caller, say_once, stored))
-        syncer = asyncio.create_task(caller.keep_synced())
         ends: list[CaseEnd] = []
         try:
-            with Interrupts(caller.stop, pool, say, [work]):
-                ends = await work
+            async with synced(log, caller.stop):
+                with Interrupts(caller.stop, pool, say, [work]):
+                    ends = await work
         except asyncio.CancelledError:
             if caller.stopped is None:
                 raise
             # what the log holds, without a request
             ends = await make_series(series, count, caller, say_once, stored)
-        finally:
-            syncer.cancel()
         log.sync()  # else what was made of a log that is gone would be all that is there
         _write(folder, ends)
     finally:

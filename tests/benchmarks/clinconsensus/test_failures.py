@@ -139,6 +139,30 @@ def test_a_model_labels_once(shell: Shell, server: FaultServer) -> None:
     assert few[TYPES[0]]["unmet"] == len(labels)
 
 
+def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_for(
+    shell: Shell, server: FaultServer, results: Path, tmp_path: Path
+) -> None:
+    known = {*results.glob("runs/*/*/*/failures/*")}
+    file = tmp_path / "labeller.yaml"
+    file.write_text(file.read_text().replace("model: x", "model: slow\nmax_concurrency: 1"))
+    before = server.requests
+
+    def deleting(prompt: str) -> str:
+        if server.requests == before + 3:
+            (log,) = {*results.glob("runs/*/*/*/failures/*")} - known
+            (log / "responses.jsonl").unlink()
+        return says(prompt)
+
+    server.answer, server.latency_s = deleting, 0.05
+    try:
+        words = ("--judge", "labeller.yaml", "--answers", "10", "--format", "json")
+        error = shell(*words, code=4)
+    finally:
+        server.answer, server.latency_s = says, 0.0
+    assert "responses.jsonl" in error and error.count("\n") == 1
+    assert server.requests - before < len(unmet())
+
+
 def test_a_sheet_goes_out_and_comes_in(shell: Shell, tmp_path: Path) -> None:
     assert "unmet criteria of 8 answers" in shell("--template", "sheet.csv", "--answers", "4")
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
