@@ -179,7 +179,7 @@ class PluginDetails:
         return self._of_instances[instance.id]
 
     def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
-        """Return who said what in an episode of many calls: as its protocol tells it, else call by call."""
+        """Return who said what in an episode of many calls: as its protocol shows it, else call by call."""
         told = self._transcript or _by_call
         return tuple(told(episode)) or UNSET
 

@@ -181,7 +181,7 @@ def read_case(row: Row) -> Case:
                 "criteria by id, or give them other ids, as r01"
             )
     if twice := [n for n in names if names.count(n) > 1]:
-        raise DataError(f"the criterion id {twice[0]!r} stands twice")
+        raise DataError(f"the criterion id {twice[0]!r} is there twice")
     return case
 
 

@@ -202,4 +202,4 @@ def check_packets(case: str, packets: Packets) -> None:
 def _refuse_repeated(case: str, kind: str, names: list[str]) -> None:
     for n, name in enumerate(names):
         if name in names[:n]:
-            raise DataError(f"case {case!r}: the {kind} {name[:80]!r} stands twice; keep one")
+            raise DataError(f"case {case!r}: the {kind} {name[:80]!r} is there twice; keep one")

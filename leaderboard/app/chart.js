@@ -18,7 +18,7 @@
   const PAPER_PX = 960;
   let isPrinting = false;
 
-  // Paper is white whatever the theme, but the page is told of printing before its styles are.
+  // Paper is white whatever the theme, but the page learns of printing before its styles are.
   function colours(more) {
     const root = document.documentElement;
     const chosen = root.getAttribute("data-theme");

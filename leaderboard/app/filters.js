@@ -1,6 +1,6 @@
 "use strict";
 
-// Filters shared by the pages over many benchmarks; what is chosen stands in the address.
+// Filters shared by the pages over many benchmarks; what is chosen is in the address.
 (() => {
   const { h } = medhelm;
   const WEIGHTS = [["", "All models"], ["open", "Open weights"], ["closed", "Closed weights"], ["none", "Baselines"]];

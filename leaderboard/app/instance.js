@@ -264,7 +264,7 @@
 
   document.addEventListener("medhelm:leave", unmark);
 
-  /** Mark where a text stands in an element, now and as it grows, without changing it. */
+  /** Mark where a text is in an element, now and as it grows, without changing it. */
   medhelm.markText = (container, query) => {
     unmark();
     if (!query || !window.CSS || !CSS.highlights) return;

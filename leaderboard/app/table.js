@@ -19,7 +19,7 @@
     return interval ? [text, " ", h("span", { class: "interval" }, interval)] : text;
   };
 
-  /** Return a line from `least` to `most` with a value and its interval on it; its text stands beside. */
+  /** Return a line from `least` to `most` with a value and its interval on it; its text is beside. */
   medhelm.whisker = (value, low, high, least = 0, most = 1) => {
     const share = (v) => Math.min(Math.max((v - least) / (most - least), 0), 1);
     const percent = (v) => `${100 * v}%`;

@@ -59,7 +59,7 @@ def compose(
         unread = set(listed(config["plugins"])) - set(plugin_files(argv))
         if unread:
             raise UsageError(
-                f"plugins={sorted(unread)} stands in a config file, but plugins are read before "
+                f"plugins={sorted(unread)} is in a config file, but plugins are read before "
                 "the configuration is: give plugins=[FILE] on the command line"
             )
     if not asked.shows:

@@ -32,7 +32,7 @@ def as_meant(override: str) -> str:
         key = f"++{key}.name" if key.count(".") == 1 and key.startswith("cast.") else f"++{key}"
     if key.endswith("sampling.stop") and _LITERAL.search(_QUOTED.sub(_single_only, value)):
         raise UsageError(
-            f"{key}: a backslash and a letter are no line break here; in double quotes they are: "
+            f"{key}: a backslash and a letter are not a line break here; in double quotes they are: "
             f"'{key}=[\"\\n\\n\"]'"
         )
     value = _QUOTED.sub(_unescaped, value)

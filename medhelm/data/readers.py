@@ -67,7 +67,7 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
             _refuse_other_separator(path, header, separator)
             named = [name for name in header if name.strip()]
             if len(set(named)) < len(named):
-                raise DataError(f"{path.name}: a column name stands twice in the header")
+                raise DataError(f"{path.name}: a column name is there twice in the header")
             # one is an index; several are what a spreadsheet leaves behind, and hold nothing
             nameless = [i for i, name in enumerate(header) if not name.strip()]
             nameless = nameless if len(nameless) > 1 else []
@@ -196,7 +196,7 @@ def _sheet_rows(path: Path) -> _Rows:
         header = [_sheet_cell(cell).strip() for cell in next(rows, ())]
         named = [name for name in header if name]
         if len(set(named)) < len(named):
-            raise DataError(f"{path.name}: a column name stands twice in the header")
+            raise DataError(f"{path.name}: a column name is there twice in the header")
         for number, cells in enumerate(rows, 1):
             texts = [_sheet_cell(cell) for cell in cells]
             if any(texts):
@@ -259,10 +259,10 @@ def _decode(data: bytes, where: str, offset: int) -> Any:
         except UnicodeDecodeError as bad:
             raise DataError(f"{where}: not UTF-8 at byte {offset + bad.start}") from None
         raise DataError(
-            f"{where}: not JSON ({' '.join(str(e).split())}); NaN and infinities are no JSON"
+            f"{where}: not JSON ({' '.join(str(e).split())}); NaN and infinities are not JSON"
         ) from None
     if (repeated := repeated_key(data)) is not None:
-        raise DataError(f"{where}: key {repeated[0][:40]!r} stands twice in one object")
+        raise DataError(f"{where}: key {repeated[0][:40]!r} is there twice in one object")
     return value
 
 

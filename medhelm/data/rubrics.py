@@ -81,7 +81,7 @@ def check_criteria(criteria: tuple[Criterion, ...], where: str) -> None:
         if not _NAME.fullmatch(name):
             raise PluginError(f"{where}: criterion {name!r}: a name is snake_case: a-z, 0-9 and _")
         if name in seen:
-            raise PluginError(f"{where}: criterion {name!r} stands twice")
+            raise PluginError(f"{where}: criterion {name!r} is there twice")
         seen.add(name)
 
 

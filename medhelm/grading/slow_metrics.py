@@ -69,10 +69,10 @@ def score_all(
         for batch in batches:
             yield from _finish(batch, metrics, {}, None)
         return
-    with _TURN, _Crew(tuple(metrics[i] for i in places), count) as crew:
+    with _TURN, _Workers(tuple(metrics[i] for i in places), count) as workers:
         waiting: deque[tuple[_Batch, Future[list[list[Score]] | None]]] = deque()
         for batch in batches:
-            waiting.append((batch, crew.ask(batch)))
+            waiting.append((batch, workers.ask(batch)))
             if len(waiting) >= _AHEAD * count:
                 done, scores = waiting.popleft()
                 yield from _finish(done, metrics, places, scores.result())
@@ -147,7 +147,7 @@ def _can_pickle(metric: Metric) -> bool:
     return True
 
 
-class _Crew:
+class _Workers:
     """Processes that hold the same metrics. Each works on one batch at a time."""
 
     def __init__(self, metrics: tuple[Metric, ...], count: int) -> None:

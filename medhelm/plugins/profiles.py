@@ -132,7 +132,7 @@ class _StrictLoader(yaml.SafeLoader):
         keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
         for place, key in enumerate(keys):
             if any(key.value == other.value for other in keys[:place]):
-                raise _WrongKey(key.value, key.start_mark.line + 1, "stands there twice")
+                raise _WrongKey(key.value, key.start_mark.line + 1, "is there twice")
             if isinstance(key, yaml.ScalarNode) and key.tag not in _KEY_TAGS:
                 why = "is not a name (decimals have a point, not a comma)"
                 raise _WrongKey(key.value, key.start_mark.line + 1, why)

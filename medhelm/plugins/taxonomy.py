@@ -44,7 +44,7 @@ class Category(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     inclusion: str
     """States why a subcategory belongs here."""
     performer: str
-    """Who does this work."""
+    """Names those who do this work."""
     subcategories: tuple[Subcategory, ...]
 
 

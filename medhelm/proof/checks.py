@@ -119,7 +119,7 @@ def prompt_fault(benchmark: Benchmark, instance: Instance, prompt: str) -> str:
             continue
         times = probe.count(marker)
         if times != 1:
-            return f"{name} stands {times} times in the prompt, expected once"
+            return f"{name} is {times} times in the prompt, expected once"
         probe = probe.replace(marker, text)
     return "" if probe == prompt else "the prompt does not show the instance's text as it is"
 

@@ -38,7 +38,7 @@ from medhelm.models.baselines import open_baseline
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.prompts.messages import render_prompt
-from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.ask import Desk, Live, Start, start_all
 from medhelm.runs.logs import keep_synced
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Request, Response
@@ -234,7 +234,7 @@ class GoldReview:
                     yield partial(one, gold)
 
         async with asyncio.TaskGroup() as group:
-            group.create_task(feed(desk, golds(), group))
+            group.create_task(start_all(desk, golds(), group))
         if desk.stopped:
             raise desk.stopped
 

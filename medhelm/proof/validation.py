@@ -172,7 +172,7 @@ def _measure(
     own = protocol.proofs
     if (
         own is None
-    ):  # what judges decide has no gold by which it, or what stands beside it, is proven
+    ):  # what judges decide has no gold by which it, or another metric beside it, is proven
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
@@ -252,7 +252,7 @@ def _check_counts(
     benchmark: Benchmark, dataset: Dataset, known: Survey, root: Path, findings: Findings
 ) -> None:
     for name in find_duplicate_ids(dataset)[:SHOWN]:
-        findings.add("failure", "ids", "the id stands more than once in the data", instance=name)
+        findings.add("failure", "ids", "the id is more than once in the data", instance=name)
     if note := copies_note(known.copies):
         findings.add("warning", "ids", note)
     if dataset.data == "sample":
@@ -434,6 +434,6 @@ class _Grader:
                 self._findings.add(
                     "warning",
                     "gold in prompt",
-                    f"a gold of {LONG_GOLD} or more words stands verbatim in the prompt",
+                    f"a gold of {LONG_GOLD} or more words is verbatim in the prompt",
                     instance=instance.id,
                 )

@@ -1,4 +1,4 @@
-"""Strategies: what stands between a protocol and the model of one role, such as the best of five.
+"""Strategies, by which the model of one role answers a protocol, such as the best of five.
 
 A strategy is above the asker: each of its inner calls is an ordinary call with a step of its own,
 found again in the log, booked, and shown with its cost. It holds no slot between them.
@@ -15,7 +15,7 @@ from medhelm.schema.episode import Request, Response
 
 
 class AskRole(TypingProtocol):
-    """Asks the one role that a strategy stands before."""
+    """Asks the one role that a strategy answers for."""
 
     def __call__(self, request: Request, *, step: str, attempt: int = 0) -> Awaitable[Response]:
         """Return the response of the role's model."""

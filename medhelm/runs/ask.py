@@ -282,7 +282,7 @@ Start = Callable[[Live], Coroutine[Any, Any, None]]
 """Begins one piece of work, which asks as what it is given."""
 
 
-async def feed(
+async def start_all(
     desk: Desk, work: AsyncIterator[Start], group: asyncio.TaskGroup, ahead: int | None = None
 ) -> None:
     """Start one piece of work after the other.

@@ -20,7 +20,7 @@ from medhelm.grading.jury import judging
 from medhelm.grading.jury.gradelog import GradeLog, judgement_key
 from medhelm.grading.jury.panel import judge_folder
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.runs.ask import Desk, Live, Start, feed
+from medhelm.runs.ask import Desk, Live, Start, start_all
 from medhelm.runs.graders import Bench, GraderJudge
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
@@ -219,7 +219,7 @@ async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
         return
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(feed(desk, queue.judgements(), group))
+            group.create_task(start_all(desk, queue.judgements(), group))
     finally:
         queue.leave()
     if isinstance(desk.failed, ModelError):

@@ -24,7 +24,7 @@ from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
-from medhelm.runs.ask import AHEAD, Desk, Live, Start, feed
+from medhelm.runs.ask import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
@@ -419,7 +419,7 @@ async def _ask_all(
             async with asyncio.TaskGroup() as group:
                 work = _episodes(run, stage, to_ask, begun, sweep)
                 ahead = AHEAD if stage.is_one_call else None
-                group.create_task(feed(desk, work, group, ahead))
+                group.create_task(start_all(desk, work, group, ahead))
         finally:
             if stage.stale:
                 sweep.progress.message(_stale_note(run, stage.stale))

@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 """One record of a data file, as its reader yields it."""
 
 DataClass = Literal["public", "gated", "private"]
-"""Who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
+"""Names those who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
 Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
 """Names another form of multiple-choice questions, by which a robustness run asks them again."""
@@ -210,7 +210,7 @@ class Items:
     texts: Callable[[Instance], Sequence[str]]
     """The items of an instance as a model is shown them."""
     golds: Callable[[Instance], Sequence[bool]]
-    """Which of them are right, in the same order."""
+    """True for those that are right, in the same order."""
     write: Callable[[Instance, Sequence[bool]], str]
     """The reply that says so of each."""
 

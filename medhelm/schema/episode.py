@@ -119,7 +119,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
     stale: tuple[Call, ...] = ()
-    """Stored calls that are no part of it any more: another request is sent in their place now, or
+    """Stored calls that are not part of it any more: another request is sent in their place now, or
     none. They were paid for."""
 
     @property

@@ -60,7 +60,7 @@ class MetricRef(
 
 
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who rates free text. Without judges: the offline graders, a stand-in."""
+    """Names those who rate free text. Without judges: the offline graders, a stand-in."""
 
     name: str
     judges: tuple[ModelSpec, ...] = ()
@@ -75,7 +75,7 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who rates, what, and by which version of the judges' prompt (or of the offline graders)."""
+    """Names those who rate, what they rate, and by which version of the judges' prompt (or of the offline graders)."""
 
     jury: JurySpec
     rubric: Rubric

@@ -138,7 +138,7 @@ class OpenEpisode:
     def ended(
         self, response: Response, ending: str, state: dict[str, Any], stale: tuple[str, ...]
     ) -> Ended:
-        """Return the last line. `stale`: calls that are no part of the episode any more."""
+        """Return the last line. `stale`: calls that are not part of the episode any more."""
         return Ended(
             episode=self.key,
             response=response,

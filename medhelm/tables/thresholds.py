@@ -49,7 +49,7 @@ def resolve(profile: Profile, known: Mapping[str, Mapping[str, MetricRef]]) -> t
         bar = Bar(own.benchmark, metrics[name], _value(own, metrics[name], f"{where}: {name}"))
         if (own.benchmark, name) in bars:
             first = 1 + list(bars).index((own.benchmark, name))
-            raise UsageError(f"{where}: {own.benchmark} x {name} stands in threshold {first} too")
+            raise UsageError(f"{where}: {own.benchmark} x {name} is in threshold {first} too")
         bars[own.benchmark, name] = bar
     return tuple(bars.values())
 

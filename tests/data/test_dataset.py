@@ -116,7 +116,7 @@ def test_the_readers_agree(tmp_path: Path) -> None:
         ("a.csv", "context\nok\nx,secret\n", "a.csv, row 2: 2 cells, the header has 1"),
         ("a.csv", "context,b\nsecret\n", "a.csv, row 1: 1 cells, the header has 2"),
         ("a.csv", 'context\nok\n"secret\n', "a.csv, row 2: not CSV"),
-        ("a.csv", "secret,secret\n1,2\n", "a.csv: a column name stands twice"),
+        ("a.csv", "secret,secret\n1,2\n", "a.csv: a column name is there twice"),
         ("a.csv", b"context\nab\xe9secret\n", "a.csv: not UTF-8 at byte 10;"),
         ("a.csv", b"context\nsecret\n\xe9", "a.csv: not UTF-8 at byte 15;"),
         ("a.jsonl", b'{"context":"a"}\n\n{"context":"\xff"}\n', "row 3: not UTF-8 at byte 29"),
@@ -127,9 +127,9 @@ def test_the_readers_agree(tmp_path: Path) -> None:
         (
             "a.jsonl",
             '{"context":"a"}\n{"context":"secret","context":"b"}\n',
-            "row 2: key 'context' stands twice in one object",
+            "row 2: key 'context' is there twice in one object",
         ),
-        ("a.json", '[{"context":"a","x":{"y":"secret","y":1}}]', "a.json: key 'y' stands twice"),
+        ("a.json", '[{"context":"a","x":{"y":"secret","y":1}}]', "a.json: key 'y' is there twice"),
         ("a.jsonl", '["secret"]\n', "row 1: holds a list, expected an object"),
         ("a.json", '{"secret": 1}', "a.json: holds an object, expected a list"),
         ("a.json", '[{"context":"a"}, null]', "a.json, row 2: holds null, expected an object"),
@@ -167,7 +167,7 @@ def test_columns_that_a_spreadsheet_left_behind_hold_nothing(tmp_path: Path) -> 
     path.write_text(",case\n0,A\n")  # an index, as many upstream files have one
     assert [row for _, row in read_csv(path)] == [{"": "0", "case": "A"}]
     path.write_text("case,case\nA,B\n")
-    with pytest.raises(DataError, match="stands twice"):
+    with pytest.raises(DataError, match="is there twice"):
         list(read_csv(path))
 
 

@@ -58,7 +58,7 @@ class Unpicklable(Where):
 
 
 def scorers() -> list[psutil.Process]:
-    """Return the processes of a crew that are still there; other tests leave other children."""
+    """Return the processes of a worker pool that are still there; other tests leave other children."""
     found = []
     for child in psutil.Process().children():
         with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):

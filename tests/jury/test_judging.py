@@ -560,7 +560,7 @@ def test_with_some_keys_of_the_default_jury_the_others_are_named(
 @pytest.mark.parametrize(
     ("who", "error", "says"),
     [
-        (lambda: jury(judge("j/a"), judge("j/a")), UsageError, "judge j/a stands twice"),
+        (lambda: jury(judge("j/a"), judge("j/a")), UsageError, "judge j/a is there twice"),
         (
             lambda: jury(judge("j/a"), msgspec.structs.replace(judge("j/a"), name="j/b")),
             UsageError,

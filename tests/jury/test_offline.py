@@ -149,7 +149,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
         ),
         (
             'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}, {name: a, text: t}]',
-            "'a' stands twice",
+            "'a' is there twice",
         ),
         (
             'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}]\nminimum: 5',

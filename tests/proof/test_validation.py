@@ -403,8 +403,8 @@ def test_seven_words_are_no_long_gold() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{context}\n\n{context}\n\n{choices}", "the context stands 2 times"),
-        ("{context}\n\n{choices}\n\n{choices}", "option A stands 2 times"),
+        ("{context}\n\n{context}\n\n{choices}", "the context is 2 times"),
+        ("{context}\n\n{choices}\n\n{choices}", "option A is 2 times"),
     ],
 )
 def test_a_part_that_a_prompt_shows_twice_is_a_failure(

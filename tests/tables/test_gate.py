@@ -812,7 +812,7 @@ WRONG = {
     "benchmark: headqa, minimum: .nan": "outside the metric's range",
     "benchmark: headqa, minimum: 0.1, maximum: 0.5": "needs either minimum or maximum",
     "benchmark: headqa": "needs either minimum or maximum",
-    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "the key 'minimum' in line 3 stands there twice",
+    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "the key 'minimum' in line 3 is there twice",
     "benchmark: headqa, minimum: 0,5": "the key '5' in line 3 is not a name (decimals have a point,",
     "benchmark: headqa, minimum: '0.5'": "threshold 1: minimum: expected",
     "benchmark: no, minimum: 0.5": "threshold 1: benchmark: expected `str`, got `bool`",

@@ -116,7 +116,7 @@ class _Run:
     async def everything(self) -> None:
         """Label the unmet criteria of all answers."""
         async with asyncio.TaskGroup() as group:
-            await ask.feed(self.desk, self._work(), group)
+            await ask.start_all(self.desk, self._work(), group)
 
     async def _work(self) -> AsyncIterator[ask.Start]:
         for answer in self.answers:

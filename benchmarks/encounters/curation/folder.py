@@ -200,7 +200,7 @@ async def _all(work: _Work, sources: Sequence[Path], found: dict[str, Ended]) ->
             yield partial(_one, work, path, found)
 
     async with asyncio.TaskGroup() as group:
-        await ask.feed(work.desk, articles(), group)
+        await ask.start_all(work.desk, articles(), group)
 
 
 async def _one(work: _Work, path: Path, found: dict[str, Ended], live: ask.Live) -> None:

@@ -64,7 +64,7 @@ def copied_share(text: str, other: str) -> float:
     """Return the share of a text's runs of `NGRAM` words that another text holds.
 
     A shorter text of at least three words counts whole or not at all, a still shorter one never: one
-    word ("aspirin") is no sign of a leak.
+    word ("aspirin") is not a sign of a leak.
     """
     words, within = folded(text).split(), f" {folded(other)} "
     if len(words) < 3:

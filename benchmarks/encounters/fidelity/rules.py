@@ -104,7 +104,7 @@ _WORDY = re.compile(r"[^\W\d_]{2,}")
 def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> Iterator[Fault]:
     """Yield the faults of all lines; of one kind at most one a line.
 
-    `clinician`: its packet. Natural changes are released by code and are no fault of who plays.
+    `clinician`: its packet. Natural changes are released by code and are not a fault of who plays.
     """
     changes = {folded(c) for state in packets.controller.states for c in state.changes}
     own = {folded(f.answer) for f in packets.patient.facts}

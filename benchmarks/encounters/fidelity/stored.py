@@ -165,7 +165,7 @@ class _RunJudging:
     async def everything(self) -> None:
         """Judge all encounters in which somebody said something."""
         async with asyncio.TaskGroup() as group:
-            await ask.feed(self.desk, self._work(), group)
+            await ask.start_all(self.desk, self._work(), group)
 
     async def _work(self) -> AsyncIterator[ask.Start]:
         for episode in _episodes(self.run):

@@ -94,7 +94,7 @@ class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who vouches for the ratings of a case, and since when."""
+    """Names those who vouch for the ratings of a case, and since when."""
 
     by: Annotated[str, _told("who validated the ratings; it is published", minLength=1)]
     date: Annotated[str, _told("day of the validation", format="date")]

@@ -91,7 +91,7 @@
     return [`medhelm, version ${medhelm.site.medhelm}.`, PAPER, ...cards.filter((card) => card.citation).map((card) => `${medhelm.plain(card.title || card.name, 300)}: ${medhelm.plain(card.citation, 2000)}`)].join("\n");
   }
 
-  // The benchmarks' own files are read after the page stands, since there may be many.
+  // The benchmarks' own files are read after the page is there, since there may be many.
   async function fill(view, keys, places) {
     const cards = [];
     try {
@@ -239,7 +239,7 @@
     ];
   }
 
-  // The address after # is the page, so that places on it are no links.
+  // The address after # is the page, so that places on it are not links.
   function jump(id) {
     const heading = document.getElementById(id);
     if (!heading) return;

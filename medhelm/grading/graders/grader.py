@@ -93,7 +93,7 @@ class Grader:
     stand_in: Callable[[Shown, Mapping[str, Any]], dict[str, Any]]
     """Makes verdicts by a rule, where no model judges."""
     is_graded: Callable[[Shown], bool] = has_answer
-    """Tells what is worth a judge's time."""
+    """Returns whether judges are asked about an answer."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings with their defaults: `grader.NAME=VALUE` on the command line."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -82,7 +82,7 @@ def _resolve(
     where = f"jury {choice.name!r}"
     names = [judge.name for judge in judges]
     if twice := [n for n in names if names.count(n) > 1]:
-        raise UsageError(f"{where}: judge {twice[0]} stands twice")
+        raise UsageError(f"{where}: judge {twice[0]} is there twice")
     for one, other in combinations(judges, 2):
         if identity(one) == identity(other):
             raise UsageError(f"{where}: {one.name} and {other.name} are the same model")

@@ -1,4 +1,4 @@
-"""Who serves models: one file for each provider of medhelm, found by its hook."""
+"""Providers, which serve models: one file for each of medhelm, found by its hook."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from medhelm.tables.clinicians.ratings import KeyItem, check_columns, items_of
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
-"""Ends the name of a file of the exchange format; before it stands the model that answered."""
+"""Ends the name of a file of the exchange format; before it comes the model that answered."""
 
 _LISTS = ("criteria", "criteria_results", "rubric_results", "rubric_judgments")
 _WORDS: Mapping[str, Verdict] = {

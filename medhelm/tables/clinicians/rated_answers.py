@@ -75,7 +75,7 @@ class Rated:
 
     @property
     def jury(self) -> JurySpec:
-        """Who gave the jury's scores: one jury for all runs."""
+        """Names those who gave the jury's scores: one jury for all runs."""
         return self.runs[0].terms.jury
 
     @property

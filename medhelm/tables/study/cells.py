@@ -278,7 +278,7 @@ class _Rows:
         floored = np.frombuffer(self._floored, np.bool_)[order]
         key, repeat = key[order], repeat[order]
         if not ((np.diff(key) != 0) | (np.diff(repeat) != 0)).all():
-            raise ValueError(f"{metric.name}: an instance and repeat stands there twice")
+            raise ValueError(f"{metric.name}: an instance and repeat is there twice")
         is_there = ~np.isnan(value)
         row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
         is_there, value, cluster = is_there[order], value[order], cluster[order]

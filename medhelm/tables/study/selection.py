@@ -59,7 +59,7 @@ class ChosenRuns:
 
 
 def is_ranked(model: ModelSpec) -> bool:
-    """Return whether a model may be ranked: whatever its name, it reads no gold and is no person."""
+    """Return whether a model may be ranked: whatever its name, it reads no gold and is not a person."""
     return is_rankable(model)
 
 

@@ -259,7 +259,7 @@ class Study:
         self._specs = specs
         rankable = tuple(m for m in self.models if is_ranked(specs[m]))
         self.rankable = rankable
-        """Models that read no gold and are no people; `ranked` are those of them that fit some benchmark."""
+        """Models that read no gold and are not people; `ranked` are those of them that fit some benchmark."""
         main = {
             b: next(iter(c.values())).record.grading.metrics[0] for b, c in by_benchmark.items()
         }
