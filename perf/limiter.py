@@ -1,4 +1,4 @@
-"""How an endpoint's limiter does with servers that refuse requests, printed as a Markdown table.
+"""Measures an endpoint's limiter with servers that refuse requests, printed as a Markdown table.
 
     python perf/limiter.py [--seeds 9] [--real]
 
@@ -35,7 +35,7 @@ from medhelm.schema.model import Model, ModelSpec
 
 ANSWER = Answer("A", "stop", Usage(), "perf", "")
 REFUSAL_S = 0.005
-"""How long a refusal takes."""
+"""Seconds that a refusal takes."""
 WARM_UP_S = 5.0
 LENGTH_S = 60.0
 
@@ -112,7 +112,7 @@ class Bucket(Server):
     rate: float = 100.0
     burst: float = 20.0
     is_whole: bool = True
-    """Whether Retry-After is in whole seconds."""
+    """True if Retry-After is in whole seconds."""
     _tokens: float = math.nan
     _at: float = 0.0
 

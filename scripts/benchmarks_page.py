@@ -36,10 +36,10 @@ _PLACE = re.compile(r"[\w./-]*<[^<>`]+>(?:[\w./<>-]*[\w>])?")
 
 
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What numbers cannot say of a benchmark."""
+    """Holds facts on a benchmark that are not numbers."""
 
     scoring: str
-    """How `fixed` and `helm` differ, and why."""
+    """The differences of `fixed` and `helm`, and their reasons."""
     mended: tuple[str, ...]
     """Known faults of data, prompt or scorer, and what is done about each."""
 

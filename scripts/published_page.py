@@ -61,7 +61,7 @@ Cells = Sequence[object]
 
 @dataclass(frozen=True)
 class Copy:
-    """What a copy of the repository holds."""
+    """The content of a copy of the repository."""
 
     scores: Sequence[Line]
     costs: Sequence[Line]
@@ -90,7 +90,7 @@ def read_copy(folder: Path) -> Copy:
 
 @dataclass(frozen=True)
 class Printed:
-    """What the paper prints (`published_tables.yaml`)."""
+    """The numbers that the paper prints (`published_tables.yaml`)."""
 
     models: Sequence[dict[str, Any]]
     benchmarks: Mapping[str, dict[str, Any]]

@@ -24,7 +24,7 @@ class Lines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether a criterion is met, and where the source shows it."""
+    """Reports whether a criterion is met, and where the source shows it."""
 
     is_met: bool
     reason: _Text
@@ -32,7 +32,7 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScenarioMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the source states of one scenario; null where it states nothing."""
+    """Holds the source's statements on one scenario; null where it has none."""
 
     scenario_id: Annotated[str, msgspec.Meta(pattern=r"^scenario[1-9][0-9]?$")]
     scenario_title: str | None
@@ -50,7 +50,7 @@ class Triage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Phase 1. Whether the article can be simulated follows from its three criteria, by rule."""
 
     documents: dict[str, str]
-    """What each document holds and is for."""
+    """Says of each document what it holds and is for."""
     encounter_task: Criterion
     counterpart: Criterion
     scene: Criterion
