@@ -76,7 +76,7 @@ _APPOSITION = late(
     r"\s[^,=]{3,120},(?=\s(?:is|are|was|equals|comes)\b)",
     re.IGNORECASE,
 )
-"""What a quantity is, between its name and its value (`The gap, being x less 12, is 13`)."""
+"""The words that explain a quantity, between its name and its value (`The gap, being x less 12, is 13`)."""
 _RUNNING_LIST = late(
     r"(\b(?:running|cumulative)\s(?:total|sum|count)s?\s?[:=]\s?)(?:-?\d[\d.]{0,8},\s(?:then\s)?){2,30}(?=-?\d)",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""How a value is placed in its sentence: alone, put into a formula, led to by a sign, an age."""
+"""The place of a value in its sentence: alone, put into a formula, led to by a sign, an age."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ LISTED = late(
 WITH_MORE = late(
     r"\b(total|sum|score|points|result)\s(?:with|including|incl\.?|after|plus)\s.*$", re.IGNORECASE
 )
-"""What a total holds, behind its name (`sum with age`)."""
+"""The parts of a total, behind its name (`sum with age`)."""
 ADDED_LINE = late(
     r"\W*\+\s?\d|[^:=\u2192\d]{1,60}:\s?\+\s?\d{1,3}(?:\s?points?)?\s?[\u2192=]\s?\d", re.IGNORECASE
 )
