@@ -31,7 +31,7 @@ def estimate_tokens(text: str | Sequence[Message]) -> int:
 
 
 def _message_tokens(text: str) -> int:
-    return _text_tokens(text) if len(text) > _SHORT else _short_tokens(text)
+    return _long_tokens(text) if len(text) > _SHORT else _short_tokens(text)
 
 
 def _text_tokens(text: str) -> int:
@@ -42,6 +42,7 @@ def _text_tokens(text: str) -> int:
 
 
 _short_tokens = lru_cache(maxsize=2048)(_text_tokens)  # of a history, which is sent again and again
+_long_tokens = lru_cache(maxsize=16)(_text_tokens)  # of a case, which many criteria share
 
 
 def request_tokens(request: Request) -> int:

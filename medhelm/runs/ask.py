@@ -72,23 +72,43 @@ class Live:
         self._is_new = True
         admission.count(1)
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count as waiting meanwhile."""
+    def __enter__(self) -> None:
+        """Count as waiting from here on."""
         if self._is_new:
             self._is_new = False
         else:
             self._admission.count(1)
-        try:
-            yield
-        finally:
-            self._admission.count(-1)
+
+    def __exit__(self, *error: object) -> None:
+        """Wait no longer."""
+        self._admission.count(-1)
 
     def end(self) -> None:
         """Count no longer, where nothing was ever asked."""
         if self._is_new:
             self._is_new = False
             self._admission.count(-1)
+
+
+class _Stoppable:
+    """Holds what waits at a desk; a class, as every request enters one."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def __enter__(self) -> None:
+        if (reason := self._desk.stopped) is not None:
+            raise Stopped(reason)
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._desk.waiting.add(task)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._desk.waiting.discard(self._task)
+        if isinstance(error, asyncio.CancelledError) and self._desk.stopped is not None:
+            self._task.uncancel()
+            raise Stopped(self._desk.stopped) from None
 
 
 class Desk:
@@ -156,24 +176,9 @@ class Desk:
                 self._given_up.add(task)
                 task.cancel()
 
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
+    def stoppable(self) -> _Stoppable:
         """Wait no longer once the work has stopped; raises Stopped."""
-        if self.stopped is not None:
-            raise Stopped(self.stopped)
-        task = asyncio.current_task()
-        assert task is not None
-        self.waiting.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            reason: MedhelmError | None = self.stopped
-            if reason is None:
-                raise
-            task.uncancel()
-            raise Stopped(reason) from None
-        finally:
-            self.waiting.discard(task)
+        return _Stoppable(self)
 
     @asynccontextmanager
     async def room(self, usd: float, tokens: int) -> AsyncIterator[None]:
@@ -219,7 +224,7 @@ class Desk:
         price = model.spec.price
         reservation: Reservation | None = None
         try:
-            with self.stoppable(), live.waiting() if live else nullcontext():
+            with self.stoppable(), live or _NOBODY:
                 reservation = await self.ledger.wait(price, tokens, limit)
                 await model.acquire(live.place if live else 0)
         except BudgetReached as e:
@@ -278,6 +283,7 @@ def find_stop(error: BaseException) -> Stopped | None:
     return None
 
 
+_NOBODY = nullcontext()
 Start = Callable[[Live], Coroutine[Any, Any, None]]
 """Begins one piece of work, which asks as what it is given."""
 

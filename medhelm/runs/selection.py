@@ -15,10 +15,6 @@ from medhelm.schema.data import MADE_BY
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import order_key
 
-_PART, _PARTS = 2_000, 15
-"""Instances are asked in the seeded order, so that a run that is stopped early holds a random
-sample. The data are read once for each part, and one part's texts are held at a time."""
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -29,8 +25,6 @@ class Selection:
     """Instances of the data, of which these are the first."""
     cut: int | None
     """Instances whose `order_key` is at most this; None: all."""
-    parts: tuple[int, ...]
-    """Ascending ends of ranges of `order_key`, each holding some thousands of instances."""
     made: Mapping[str, int]
     """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
     copies: str = ""
@@ -64,21 +58,14 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     wanted = min(spec.max_instances or available, available)
     cut = ordered[wanted - 1] if wanted < len(ordered) else None
     if dataset.change is not None:  # of those that are asked as they are, so that there are pairs
-        ordered, available = _changed(dataset, spec, ordered[wanted - 1])
-        wanted = len(ordered)
-    size = max(_PART, -(-wanted // _PARTS))
-    ends = [*range(size - 1, wanted - 1, size), wanted - 1]
-    parts = tuple(ordered[end] for end in ends)
-    return Selection(wanted, available, cut, parts, dict(made), copies_note(copies))
+        wanted, available = _changed(dataset, spec, ordered[wanted - 1])
+    return Selection(wanted, available, cut, dict(made), copies_note(copies))
 
 
-def _changed(dataset: Dataset, spec: RunSpec, last: int) -> tuple[array[int], int]:
-    """Return the sorted order keys, up to the last, of the instances that a form can be made of.
-
-    And the number of such instances in all the data.
-    """
+def _changed(dataset: Dataset, spec: RunSpec, last: int) -> tuple[int, int]:
+    """Return how many instances up to the last order key a form can be made of, and of all."""
     keys = array("Q", (order_key(spec.seed, one.id) for one in dataset.instances()))
-    found = array("Q", sorted(key for key in keys if key <= last))
+    found = sum(key <= last for key in keys)
     if not found:
         raise DataError(
             f"{spec.benchmark}: none of the {spec.max_instances} questions can be asked in the "

@@ -218,11 +218,11 @@ def test_a_wrong_key_books_no_spending(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_instances_are_asked_once_whatever_part_they_fall_into(
+def test_instances_are_asked_once_where_their_texts_wait_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_quiz(tmp_path, 95)
-    monkeypatch.setattr("medhelm.runs.selection._PART", 10)
+    monkeypatch.setattr("medhelm.runs.seeded_order._IN_MEMORY", 1_000)
     for n in (7, 50, 95):
         evaluate(tmp_path, "baseline/random", max_instances=n)
         ids = logged_ids(tmp_path)

@@ -81,6 +81,10 @@ class AdaptiveLimiter:
 
     async def acquire(self, place: int = 0) -> None:
         """Wait for a slot; the lowest place goes first."""
+        if self._is_idle() and self._pacer.wait(now := _now()) <= 0:
+            self._sending += 1
+            self._pacer.take(now)
+            return
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._new, (place, next(self._arrivals), future))
         self._wake()
@@ -170,6 +174,15 @@ class AdaptiveLimiter:
             given.set_result(None)
             self._sending += 1
             self._pacer.take(now)
+
+    def _is_idle(self) -> bool:
+        """Return whether a new request finds a slot that nobody waits for."""
+        return (
+            not self._new
+            and not self._retries
+            and self._sending < self._limit.limit
+            and len(self._backing_off) < MOST_WAITING
+        )
 
     def _is_waited_for(self) -> bool:
         """Return whether someone may get a slot; who was cancelled leaves the queue here."""
