@@ -78,7 +78,9 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
     )
     jobs = [
         Job(
-            model=ModelSpec(name=f"perf/model-{n}", model=f"m{n}", base_url="http://127.0.0.1:9/v1"),
+            model=ModelSpec(
+                name=f"perf/model-{n}", model=f"m{n}", base_url="http://127.0.0.1:9/v1"
+            ),
             benchmarks=(BenchmarkChoice(name="noharm"),),
             data_dir=str(folder / "data"),
             results_dir=str(folder / "results"),

@@ -22,7 +22,7 @@ _LONGEST = 2_000
 """Characters of a text, and five times as many at its end, of which values are compared."""
 _LINE = 1_500
 _RETRACTED = late(
-    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
     r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
     r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b"
     r"|(?<![:*)|\u2013\u2014-] )\bno,\s",
@@ -38,11 +38,12 @@ _BOTH = late(
 _CORRECTED = late(
     r"\b(?:my|the) (?:first|initial|earlier|opening|previous) (?:line|answer|value|figure|result|number|estimate|score|total) "
     r"(?:is|was) (?:wrong|incorrect|mistaken|off)\b|\bwait,? (?:that's|that is|that makes|it's)\b"
+    r"|\blet me (?:re-?\w+|double.?check)\b|(?=\b(?:corrected|revised) (?:total|sum|score|count|result|answer)\s?(?:is\b|[:=]))"
     r"|\b(?:\d[\d.]{0,9}),? (?:and )?not \d[\d.]{0,9}(?=[.,;!])",
     re.IGNORECASE,
 )
 """Words by which a text says that an earlier result is wrong, and goes on with the right one."""
-_REMARK = late(r"[\d.,-]{1,12}[^.,;()]{0,30}[.,;(]\s?[^\d\s]\S*\s.{10}", re.DOTALL)
+_REMARK = late(r"[\d.,-]{1,12}[^.,;()]{0,30}[.,;(]\s*[^\d\s]\S*\s.{10}", re.DOTALL)
 """A whole value with the beginning of a remark behind it."""
 _WORKS_ON = late(
     r"[=\u2248\u2192*\u00d7]|\b(?:step|next|now|use|using|calculat\w+|formula|equation|substitut\w+|thus|hence|therefore"
@@ -67,6 +68,8 @@ def corrected(text: str, kind: Kind[T]) -> T | None:
     ends = deque((match.end() for match in _CORRECTED.finditer(text)), maxlen=1)
     found = find_statements(text[ends[0] :], kind) if ends else []
     named = [s for s in found if (s.is_asked or s.level == 3) and not s.is_secondary]
+    if kind.is_score:
+        named += [s for s in found if s.level == 2 and GENERAL_NAMES & {*s.key}]
     if not named or any(s.is_supposed or s.is_running for s in named):
         return None
     others = [s for s in found if s.level >= 1 and not s.is_secondary]
@@ -91,14 +94,19 @@ def named_before_cut(text: str, kind: Kind[T]) -> T | None:
     body = plain(text)
     found = find_statements(body, kind)
     named = [s for s in found if s.is_asked and not s.is_secondary]
-    if not named or named[-1].is_opening or any(s.is_supposed or s.is_running for s in found):
+    if not named or named[-1].is_opening or any(s.is_supposed for s in found):
         return None
     last = named[-1]
+    if any(s.is_running and (s.value is None or s.at >= last.at) for s in found):
+        return None
     if any(s.at > last.at and s.level and not s.is_secondary for s in found):
         return None
     sentences = [sentence for sentence, _ in split_sentences(body)]
     rest = " ".join([sentences[last.at[0]][last.at[1] :], *sentences[last.at[0] + 1 :]])
-    if not _REMARK.match(rest) or _WORKS_ON.search(rest) or _RETRACTED.search(rest):
+    is_before_section = rest.endswith(".") and not body.rstrip().endswith(rest[-12:])
+    if not (_REMARK.match(rest) or is_before_section):
+        return None
+    if _WORKS_ON.search(rest) or _RETRACTED.search(rest):
         return None
     value = agreed([(s.value, s.reason) for s in named], kind).value
     before = [s for s in found if s.at < last.at and s.value is not None]
