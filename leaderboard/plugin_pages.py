@@ -70,9 +70,13 @@ def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:
 
 
 def code_hash(page: Page) -> str:
-    """Return a hash of the modules beside a page's plugin, which decide its data."""
+    """Return a hash of the modules that decide a page's data: those of its package, else beside it."""
     found = hashlib.sha256()
-    for path in sorted(Path(page.origin).parent.glob("*.py")):
+    folder = Path(page.origin).parent
+    is_package = (folder / "__init__.py").is_file()
+    while (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    for path in sorted(folder.rglob("*.py") if is_package else folder.glob("*.py")):
         with suppress(OSError):  # a folder of that name, or what only others may read
             found.update(path.read_bytes())
     return found.hexdigest()

@@ -130,7 +130,10 @@ def _plugin_pages(
 def _tables(
     loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
 ) -> dict[str, Table]:
-    """Return the tables of the site by name; those that fail are named among its problems."""
+    """Return the tables of the site by name; those of plugins that fail are named among its problems.
+
+    Raises PluginError for a metric whose aggregation fails.
+    """
     tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
     of_suite = replace(asked, study=next(iter(suites_apart(study).values())))
@@ -145,6 +148,8 @@ def _tables(
             where = f"the table {name}, scoring={scoring}"
             made.problems.append(Problem(where=where, what=_NO_METADATA))
         except PluginError as e:
+            if not spec.owner:  # a metric fails, and with it every page
+                raise
             where = f"the table {name}, scoring={scoring}"
             made.problems.append(Problem(where=where, what=str(e)))
         else:

@@ -158,6 +158,20 @@ def test_a_declaration_that_cannot_be_used_is_one_line(
     assert "'found'" in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
+def test_a_site_with_a_function_that_fails_is_refused_in_one_line(
+    graded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = FOUND.replace('s["right"] / s["due"]', 's["rihgt"] / s["due"]', 1)
+    (tmp_path / "found.py").write_text(broken)
+    words = ["leaderboard", "build", f"--out={tmp_path / 'site'}", "--latest"]
+    words += [f"--results-dir={graded / 'results'}", f"--plugin={PLUGIN}"]
+    assert run_command([*words, f"--plugin={tmp_path / 'found.py'}"]) == 2
+    error = capsys.readouterr().err
+    assert "aggregation 'found' raised KeyError 'rihgt'; its sums are: right, due" in error
+    assert "Traceback" not in error and error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("of", "told"),
     [

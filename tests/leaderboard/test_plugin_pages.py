@@ -22,7 +22,7 @@ from medhelm.store.records import instance_key
 from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import run_pages, worker_pool
 from medhelm_leaderboard.collect import Wanted
-from medhelm_leaderboard.plugin_pages import PluginDetails, Unusable, fault_of
+from medhelm_leaderboard.plugin_pages import PluginDetails, Unusable, code_hash, fault_of
 from medhelm_leaderboard.site import Built, SiteOptions, build_site
 from tests.leaderboard.browsing import Opens, grid
 from tests.leaderboard.casting import CLOSED, data_of
@@ -400,6 +400,19 @@ def test_a_page_that_cannot_be_put_on_a_site_is_refused_by_name(
     (broken,) = registry.broken
     assert broken.plugin.startswith("acme-pages") and said in broken.reason
     assert registry.pages["harm"].title == "Harm" and "acme" not in registry.pages
+
+
+def test_any_module_of_its_package_is_part_of_a_pages_code(tmp_path: Path) -> None:
+    for folder in ("p", "p/page", "p/sums"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    page = Page(name="a", title="A", script=Path("a.js"), origin=str(tmp_path / "p/page/page.py"))
+    seen = {code_hash(page)}
+    for module in ("p/page/page.py", "p/sums/own.py", "p/top.py"):
+        (tmp_path / module).write_text("x = 1")
+        seen.add(code_hash(page))
+    (tmp_path / "beside.py").write_text("x = 1")
+    assert len(seen) == 4 and code_hash(page) in seen
 
 
 @pytest.mark.slow
