@@ -30,6 +30,10 @@ _ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 """One line that says that a verdict follows, with nothing in quotes or brackets."""
+_HALF_PAIR = re.compile(
+    r"\\u[dD][89abAB][\da-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][\da-fA-F]{2})\\u[dD][c-fC-F][\da-fA-F]{2}"
+)
+"""Half of a surrogate pair as an escape, which no file can hold."""
 _REASONS = ("reason", "explanation", "justification", "rationale", "comment")
 _NOT_ONE = "the reply is not one JSON object and nothing else"
 
@@ -92,7 +96,7 @@ def _only_json(text: str) -> tuple[Any] | None:
     if fenced := _FENCED.fullmatch(body):
         body = fenced.group(1)
     try:
-        return (_DECODER.decode(body),)
+        return (_DECODER.decode(_HALF_PAIR.sub(r"\\ufffd", body)),)
     except BadReply:
         raise
     except (ValueError, RecursionError):
