@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Literal
 
 import msgspec
@@ -37,20 +38,27 @@ DIAGNOSIS = (
     "form `diagnosis: NAME`, with `eos` true; this ends the encounter, and no other reply ends it. You "
     "have at most {cap} turns."
 )
+LIMITS = (
+    "A turn has at most {actions} actions of at most {action_characters} characters each, and `speak` has "
+    "at most {speech_characters} characters. A reply beyond that is sent back to you."
+)
 MARKERS = (
     "You are the clinician in this encounter. What you are given here is all that you know of it. Find out "
     "the rest: in each turn ask the patient one thing, in one to three sentences, or order one "
     "examination or test by a line `REQUEST TEST: NAME`. When you have the diagnosis, write only the "
-    "line `DIAGNOSIS READY: NAME`; this ends the encounter. You have at most {cap} turns."
+    "line `DIAGNOSIS READY: NAME`; this ends the encounter. You have at most {cap} turns. A reply has at "
+    "most {actions} marker lines with names of at most {action_characters} characters, and at most "
+    "{speech_characters} characters of talk; beyond that it is sent back to you."
 )
 
 
 def clinician_opening(view: ClinicianView, form: Form, *, gives_diagnosis: bool) -> Message:
     """Return the clinician's first message: its rules, and what it is given."""
+    most = asdict(view.limits)
     if form == "markers":
-        rules = MARKERS.format(cap=view.cap)
+        rules = MARKERS.format(cap=view.cap, **most)
     else:
-        rules = as_prompt(CLINICIAN)
+        rules = f"{as_prompt(CLINICIAN)}\n{LIMITS.format(**most)}"
         if gives_diagnosis:
             rules = f"{rules}\n\n{DIAGNOSIS.format(cap=view.cap)}"
     shown = f"\n\n{_json({'events': list(view.opening)})}" if view.opening else ""

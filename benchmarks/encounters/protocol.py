@@ -57,6 +57,7 @@ from medhelm_benchmarks.encounters.record import (
 from medhelm_benchmarks.encounters.replies import (
     ClinicianReply,
     ControllerReply,
+    Limits,
     PatientReply,
     Unreadable,
     diagnosis_of,
@@ -122,6 +123,11 @@ class Course:
         return cap
 
     @property
+    def limits(self) -> Limits:
+        """Return the most that one turn of the clinician holds."""
+        return _limits(self.terms)
+
+    @property
     def form(self) -> Form:
         """Return how the clinician replies."""
         form: Form = self.terms.settings.get("reply", "json")
@@ -169,10 +175,17 @@ async def conduct(
     return _answer(course, CAPPED)
 
 
+def _limits(terms: Terms) -> Limits:
+    return Limits(**{name: terms.settings[name] for name in _LIMITS})
+
+
 def check_settings(terms: Terms) -> None:
     """Refuse settings that no encounter can go by; raises DataError."""
     if terms.settings["turns"] < 1 or terms.settings["retries"] < 0:
         raise DataError("protocol.turns must be 1 or more, and protocol.retries 0 or more")
+    for name in _LIMITS:
+        if terms.settings[name] < 1:
+            raise DataError(f"protocol.{name} must be 1 or more")
     if (form := terms.settings.get("reply", "json")) not in ("json", "markers"):
         raise DataError(f"protocol.reply={form} is not known; it is json or markers")
 
@@ -212,7 +225,7 @@ async def _turn(course: Course, number: int) -> bool:
 
 async def _clinician(course: Course, step: str) -> ClinicianReply:
     if course.heard is None:
-        view = ClinicianView(course.instance.context, course.opening, course.cap)
+        view = ClinicianView(course.instance.context, course.opening, course.cap, course.limits)
         now = clinician_opening(view, course.form, gives_diagnosis=course.gives_diagnosis)
     else:
         now = Message("user", answered_text(course.heard, course.form))
@@ -286,6 +299,8 @@ async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step:
                 reply, shown = read_markers(response.text)
             else:
                 reply, shown = read_reply(response.text, kind)
+            if isinstance(reply, ClinicianReply):
+                course.limits.check(reply)
             course.messages[role] = (*messages, Message("assistant", shown))
             return reply
         except Unreadable as e:
@@ -322,7 +337,7 @@ def forecast(
     turns = (2 * cap + 2) / 3
     order = Order((), (), False, begin(packets.controller.states))
     form: Form = terms.settings.get("reply", "json")
-    clinician = ClinicianView(instance.context, (), cap)
+    clinician = ClinicianView(instance.context, (), cap, _limits(terms))
     first = {
         CLINICIAN: (clinician_opening(clinician, form, gives_diagnosis=gives_diagnosis),),
         PATIENT: (
@@ -350,18 +365,21 @@ def forecast(
         )
 
 
-_SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0}
+_LIMITS = {"actions": 12, "action_characters": 200, "speech_characters": 2_000}
+"""The most of a clinician's turn. The surroundings repeat each action and assess it: in about half their budget."""
+_SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
 """Corrective retries of one reply; what is added to the run's seed in a role's requests."""
 
 ENCOUNTERS = Protocol(
     name=ENCOUNTER,
+    version="2",
     roles=(CLINICIAN, PATIENT, CONTROLLER),
     conduct=conduct,
     forecast=forecast,
     transcript=transcript,
     cast={PATIENT: SCRIPT, CONTROLLER: SCRIPT},
     settings={"turns": 12, **_SETTINGS},
-    budgets={PATIENT: 1024, CONTROLLER: 2048},
+    budgets={PATIENT: 1024, CONTROLLER: 4096},
 )
 CONSULTATIONS = replace(
     ENCOUNTERS,

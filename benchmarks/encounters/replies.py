@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -56,6 +57,28 @@ class ControllerReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state_label: str
     should_end: bool
     completion_reason: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a turn of the clinician holds, so that one reply of each other role can answer it."""
+
+    actions: int
+    action_characters: int
+    speech_characters: int
+
+    def check(self, reply: ClinicianReply) -> None:
+        """Refuse a reply beyond a limit; raises Unreadable."""
+        if len(reply.actions) > self.actions:
+            raise Unreadable(
+                f"it has {len(reply.actions)} actions; a turn has at most {self.actions}"
+            )
+        if (longest := max(map(len, reply.actions), default=0)) > self.action_characters:
+            most = self.action_characters
+            raise Unreadable(f"an action has {longest} characters; it has at most {most}")
+        if (spoken := len(reply.speak)) > self.speech_characters:
+            most = self.speech_characters
+            raise Unreadable(f"what you say has {spoken} characters; it has at most {most}")
 
 
 class Unreadable(Exception):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medhelm_benchmarks.encounters.packets import ControllerPacket, Fact, PatientPacket, State
+from medhelm_benchmarks.encounters.replies import Limits
 from medhelm_benchmarks.encounters.states import Place
 
 
@@ -39,6 +40,7 @@ class ClinicianView:
     """Natural changes of the first state."""
     cap: int
     """The most turns."""
+    limits: Limits
 
 
 @dataclass(frozen=True)

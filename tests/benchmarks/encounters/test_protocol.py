@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import pytest
 
-from medhelm import Response
+from medhelm import Protocol, Response
 from medhelm_benchmarks.encounters.packets import packets_of
-from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
+from medhelm_benchmarks.encounters.protocol import CONSULTATIONS, ENCOUNTERS
 from medhelm_benchmarks.encounters.record import encounter_of, transcript
 from tests.benchmarks.encounters.stage import CASE, TEXT_CASE, clinician, in_turn, play, says
 
@@ -214,7 +215,7 @@ def test_seeds_of_the_other_roles_can_be_set_apart_and_settings_are_checked() ->
     other = play(CASE, in_turn(says("How long?", eos=True)), patient_seed=7)
     changed = {a.role for a, b in zip(one.calls, other.calls, strict=True) if a.sent != b.sent}
     assert changed == {"patient"}
-    for wrong in ({"turns": 0}, {"retries": -1}, {"reply": "xml"}):
+    for wrong in ({"turns": 0}, {"retries": -1}, {"reply": "xml"}, {"actions": 0}):
         with pytest.raises(DataError, match=r"protocol\."):
             play(CASE, in_turn(says()), protocol=CONSULTATIONS, **wrong)
 
@@ -245,3 +246,36 @@ def test_history_is_sent_as_it_was_so_that_each_call_continues_the_last() -> Non
         for before, after in zip(calls, calls[1:], strict=False):
             assert after.messages[: len(before.messages)] == before.messages
             assert after.messages[len(before.messages)].content == before.response.text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply"),
+    [(ENCOUNTERS, "json"), (CONSULTATIONS, "json"), (CONSULTATIONS, "markers")],
+)
+def test_limits_of_a_turn_are_stated_and_held(protocol: Protocol, reply: str) -> None:
+    """At a limit a reply is taken. One beyond it goes back with the limit, and is then unreadable."""
+    most = {"actions": 3, "action_characters": 20, "speech_characters": 40}
+
+    def said(actions: int, characters: int, speech: int) -> str:
+        orders = [f"{n}{'x' * (characters - 1)}" for n in range(actions)]
+        if reply == "markers":
+            return "\n".join(["y" * speech, *(f"REQUEST TEST: {order}" for order in orders)])
+        return says("y" * speech, *orders)
+
+    form = {"reply": reply} if protocol is CONSULTATIONS else {}
+    stated = "at most 3 (actions of|marker lines with names of) at most 20 characters"
+    for asked, why in (
+        ((4, 20, 40), "it has 4 actions; a turn has at most 3"),
+        ((3, 21, 40), "an action has 21 characters; it has at most 20"),
+        ((3, 20, 41), "what you say has 41 characters; it has at most 40"),
+    ):
+        replies = in_turn(said(*asked), said(3, 20, 40))
+        episode = play(CASE, replies, protocol=protocol, turns=2, **most, **form)
+        own = [call for call in episode.calls if call.role == "clinician"]
+        assert re.search(stated, own[0].messages[0].content)
+        assert "40 characters" in own[0].messages[0].content
+        assert [(c.step, c.attempt) for c in own] == [("turn/1", 0), ("turn/1", 1), ("turn/2", 0)]
+        assert why in own[1].messages[-1].content
+        assert len(encounter_of(episode).turns[0].actions) == 3
+        beyond = play(CASE, in_turn(said(*asked)), protocol=protocol, **most, **form)
+        assert (beyond.ending, len(beyond.calls)) == ("clinician_unreadable", 3)

@@ -19,8 +19,9 @@ from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
 from tests.benchmarks.encounters.players import TURNS, reply
+from tests.benchmarks.encounters.stage import says
 from tests.quiz import command, environment
-from tests.server import Faults, FaultServer, serve_in_thread
+from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 ROOT = Path(__file__).parents[3]
@@ -37,10 +38,11 @@ def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
 
 def run(server: FaultServer, folder: Path, **more: Any) -> None:
     limit = more.pop("limit", None)
+    strategy = more.pop("strategy", "")
     judge = model(server, "judge", max_concurrency=limit)
     jury = more.pop("jury", JurySpec(name="judges", quorum=1, judges=(judge,)))
     evaluate(
-        model(server, "clinician", max_concurrency=limit),
+        model(server, "clinician", max_concurrency=limit, strategy=strategy),
         "stage",
         data="sample",
         cast={role: model(server, role, max_concurrency=limit) for role in ROLES[1:]},
@@ -227,3 +229,48 @@ def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
         in said
     )
     assert f" tokens, {usd:,.2f} USD, with judges and other roles" in said
+
+
+FLOODS = {
+    "Number 0": says("How long has she been ill?", *[f"vital signs {n}" for n in range(150)]),
+    "Number 1": says("", "vital signs " + 12_000 * "x"),
+    "Number 2": says("How long has she been ill? " * 1_000),
+}
+
+
+def cut(text: str, body: Any) -> str | Reply:
+    """Return a reply as an endpoint gives it back that holds its budget, at four characters a token."""
+    room = 4 * body["max_tokens"]
+    return text if len(text) <= room else Reply(text[:room], finish_reason="length")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "strategy", "tries", "ending"),
+    [
+        ({}, "", 3, "completed"),
+        ({"retries": 0}, "best_of_5", 6, "completed"),
+        # nothing that this server says is a vote, so that no state is ended
+        ({"retries": 0, "turns": 6}, "specialist_panel", 11, "capped"),
+    ],
+)
+def test_a_clinician_that_floods_the_others_fails_itself(
+    tmp_path: Path, chosen: dict[str, int], strategy: str, tries: int, ending: str
+) -> None:
+    """What it asks for would be cut in the controller's reply: it is sent back, then its own failure."""
+
+    def by_case(body: Any) -> str | Reply:
+        first = body["messages"][0]["content"]
+        if body["model"] != "clinician":
+            return cut(reply(body), body)
+        return next((said for case, said in FLOODS.items() if case in first), reply(body))
+
+    with serve_in_thread(by_body=by_case) as server:
+        run(server, tmp_path, protocol=chosen, strategy=strategy)
+    rows = {e.instance_id: e for e in stored(tmp_path)}
+    for name in ("art0/scenario0", "art0/scenario1", "art1/scenario0"):
+        assert (rows[name].ending, rows[name].finish) == ("clinician_unreadable", "stop")
+        assert len(rows[name].calls) == tries
+    assert rows["art1/scenario1"].ending == ending
+    result = record(tmp_path).results[0]
+    assert result.outcomes == {"scored": 1, "unparsed": 3}
+    assert result.value == pytest.approx(0.75 / 4)
