@@ -1,9 +1,8 @@
-"""ROUGE of 10,000 pairs: one process, and processes on all cores, taking turns in one run.
+"""ROUGE of 10,000 pairs: one process, and processes on all cores, one after the other.
 
     python perf/rouge.py [--pairs 10000]
 
-Both take turns at a fifth of the pairs, so that other work on the machine slows both. Starting the
-processes is in the time, five times; reading a log is not.
+Starting the processes is in the time; reading a log is not.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from medhelm.schema.score import Metric
 WORDS = [
     f"{a}{b}" for a in ("card", "neur", "ren", "derm", "hepat") for b in ("ology", "itis", "al")
 ]
-TURNS = 5
 METRICS = ("rouge_l", "rouge_1", "rouge_2")
 
 
@@ -56,15 +54,9 @@ def main() -> None:
     episodes = make_episodes(parser.parse_args().pairs)
     registry = load_registry()
     metrics = [registry.metric(name) for name in METRICS]
-    alone = spread = 0.0
-    size = -(-len(episodes) // TURNS)
-    for start in range(0, len(episodes), size):
-        turn = episodes[start : start + size]
-        seconds, expected = measure(turn, metrics, 1)
-        alone += seconds
-        seconds, values = measure(turn, metrics, None)
-        spread += seconds
-        assert values == expected
+    alone, expected = measure(episodes, metrics, 1)
+    spread, values = measure(episodes, metrics, None)
+    assert values == expected
     print(
         f"| ROUGE-1, -2 and -L of {len(episodes):,} pairs, processes against one | "
         f"{alone / spread:.2f} x as fast on {len(os.sched_getaffinity(0))} cores "
