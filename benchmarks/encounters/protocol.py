@@ -379,6 +379,7 @@ ENCOUNTERS = Protocol(
     transcript=transcript,
     cast={PATIENT: SCRIPT, CONTROLLER: SCRIPT},
     settings={"turns": 12, **_SETTINGS},
+    seeds={f"{role}_seed": role for role in (PATIENT, CONTROLLER)},
     budgets={PATIENT: 1024, CONTROLLER: 4096},
 )
 CONSULTATIONS = replace(

@@ -144,6 +144,11 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
 
 
 def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
+    if spec.send_seed == "always" and not provider.sends_seed and provider.reads_prompt:
+        yield (
+            f"send_seed=always is for providers whose requests carry a seed at temperature 0, which"
+            f" {spec.provider!r} is not; leave it out"
+        )
     if spec.json_schema and not provider.holds_schema:
         yield (
             f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"

@@ -146,8 +146,7 @@ class GoogleModel(EndpointModel[GoogleEndpoint, dict[str, Any]]):
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     """Return the body of a request; settings that are None are left to the endpoint.
 
-    A reasoning effort is a level, or a number: the tokens that the model may think. A seed is
-    sent only where sampling is random.
+    A reasoning effort is a level, or a number: the tokens that the model may think.
     """
     sampling = request.sampling
     config: dict[str, Any] = {
@@ -156,8 +155,8 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     }
     if sampling.temperature is not None:
         config["temperature"] = sampling.temperature
-        if sampling.temperature > 0 and spec.send_seed and request.seed is not None:
-            config["seed"] = request.seed
+    if (seed := spec.seed_of(request)) is not None:
+        config["seed"] = seed
     if sampling.top_p is not None:
         config["topP"] = sampling.top_p
     if sampling.stop:

@@ -80,6 +80,8 @@ class Provider:
     uses: tuple[str, ...] = DECIDING[2:]
     """Settings besides provider and model that can change what it answers. The others are neither
     recorded nor part of the request hash."""
+    sends_seed: bool = False
+    """True if its requests can carry a seed whatever the temperature is."""
     holds_schema: bool = False
     """True if it can hold answers to the JSON Schema of a request."""
     own_fields: Mapping[str, str] = field(default_factory=dict)

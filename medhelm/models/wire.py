@@ -145,8 +145,7 @@ _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 def encode_body(spec: ModelSpec, request: Request) -> bytes:
     """Return the JSON body of a request; settings that are None are left to the endpoint.
 
-    A seed is sent only where sampling is random. Raises UnicodeEncodeError for a prompt with
-    lone surrogates.
+    Raises UnicodeEncodeError for a prompt with lone surrogates.
     """
     sampling = request.sampling
     body: dict[str, Any] = {
@@ -157,8 +156,8 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
     }
     if sampling.temperature is not None:
         body["temperature"] = sampling.temperature
-        if sampling.temperature > 0 and spec.send_seed and request.seed is not None:
-            body["seed"] = request.seed
+    if (seed := spec.seed_of(request)) is not None:
+        body["seed"] = seed
     if sampling.top_p is not None:
         body["top_p"] = sampling.top_p
     if sampling.stop:

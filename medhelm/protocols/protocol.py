@@ -151,6 +151,9 @@ class Protocol:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings with their defaults: `protocol.NAME=VALUE` on the command line, part of the run's
     identity where another value is chosen."""
+    seeds: Mapping[str, str] = field(default_factory=dict)
+    """Settings that choose the seed of a role's requests -> the role. Its model is then sent one at
+    temperature 0, too."""
     budgets: Mapping[str, int] = field(default_factory=dict)
     """Output tokens of one call of the roles but the first, whose budget is the benchmark's."""
     is_one_call: bool = False
@@ -159,7 +162,9 @@ class Protocol:
     """True if requests carry a JSON Schema where the endpoint takes one."""
 
     def __post_init__(self) -> None:
-        """Refuse a role without a budget; raises ValueError."""
+        """Refuse a role without a budget and a seed that is not a setting; raises ValueError."""
+        if unknown := [name for name in self.seeds if name not in self.settings]:
+            raise ValueError(f"protocol {self.name!r}: seeds has no setting {', '.join(unknown)}")
         if lacking := [role for role in self.roles[1:] if role not in self.budgets]:
             raise ValueError(
                 f"protocol {self.name!r}: budgets lacks the output tokens of {', '.join(lacking)}"

@@ -10,6 +10,7 @@ import msgspec
 from medhelm.config import Job, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.graders.terms import graders_of
+from medhelm.models.access import check_settings
 from medhelm.models.catalogue import find_model
 from medhelm.models.providers import known_provider, known_providers
 from medhelm.plugins.registry import Registry
@@ -24,6 +25,9 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
     Raises UsageError where a role has neither, UnknownName for a model that is not known.
     """
     protocol = registry.protocol(benchmark.protocol)
+    seeds = {
+        protocol.seeds[n]: n for n in chosen_settings(job.protocol, protocol) if n in protocol.seeds
+    }
     cast = {}
     for role in protocol.roles[1:]:
         chosen = job.cast.get(role, protocol.cast.get(role, ""))
@@ -37,10 +41,29 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
             raise refuse_rule(spec, benchmark, protocol, role)
         if spec.strategy:
             registry.strategy(spec.strategy)
+        check_settings(spec)
+        if role in seeds:
+            spec = _seeded(spec, f"protocol.{seeds[role]}")
         if spec.max_output_tokens is None:
             spec = msgspec.structs.replace(spec, max_output_tokens=protocol.budgets[role])
         cast[role] = named_by_strategy(as_asked(protocol, spec))
     return cast
+
+
+def _seeded(spec: ModelSpec, setting: str) -> ModelSpec:
+    """Return a model that is sent the seed that a setting chooses; raises UsageError where none can be."""
+    provider = known_provider(spec.provider)
+    is_random = (spec.sampling.temperature or 0) > 0
+    if not spec.send_seed:
+        raise UsageError(f"{setting} has no effect: {spec.name} has send_seed: false; leave it out")
+    if provider is not None and not (
+        provider.sends_seed or (is_random and "send_seed" in provider.uses)
+    ):
+        at = "" if "send_seed" not in provider.uses else " at temperature 0"
+        raise UsageError(
+            f"{setting} has no effect: {spec.name} takes no seed{at} (provider {spec.provider!r}); leave it out"
+        )
+    return spec if is_random else msgspec.structs.replace(spec, send_seed="always")
 
 
 def can_play(model: ModelSpec, protocol: Protocol, role: str) -> bool:

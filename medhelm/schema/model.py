@@ -42,7 +42,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     system_prompt: str | None = None
     sampling: Sampling = Sampling()
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    send_seed: bool = True
+    send_seed: bool | Literal["always"] = True
+    """True: a seed is sent where sampling is random. "always": at temperature 0, too."""
     json_schema: bool = False
     """True if the endpoint holds answers to a JSON Schema that a request carries."""
     extra_body: dict[str, Any] = {}
@@ -58,6 +59,13 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Gives the end of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
     """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
+
+    def seed_of(self, request: Request) -> int | None:
+        """Return the seed that a request carries; None: it carries none."""
+        if self.send_seed == "always":
+            return request.seed or 0
+        is_random = (request.sampling.temperature or 0) > 0
+        return request.seed if self.send_seed and is_random else None
 
 
 class Model(Protocol):

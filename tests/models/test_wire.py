@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -63,10 +63,17 @@ def test_reasoning_models_get_another_limit_field_and_no_temperature() -> None:
 
 @pytest.mark.parametrize(
     ("temperature", "send_seed", "sent"),
-    [(0.0, True, False), (None, True, False), (0.7, True, True), (0.7, False, False)],
+    [
+        (0.0, True, False),
+        (None, True, False),
+        (0.7, True, True),
+        (0.7, False, False),
+        (0.0, "always", True),
+        (None, "always", True),
+    ],
 )
-def test_a_seed_goes_only_with_random_sampling(
-    temperature: float | None, send_seed: bool, sent: bool
+def test_a_seed_goes_with_random_sampling_or_where_it_is_declared(
+    temperature: float | None, send_seed: bool | Literal["always"], sent: bool
 ) -> None:
     spec = ModelSpec(name="s", model="s", send_seed=send_seed)
     assert ("seed" in body_of(spec, ask(Sampling(temperature=temperature)))) is sent

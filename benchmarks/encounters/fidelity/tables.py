@@ -266,8 +266,8 @@ def variance_table(runs: Sequence[Scored]) -> Table:
     notes = [
         "Random effects without interactions, on the cases that have every combination (mean squares). "
         "run: `repeats`, all roles seeded anew. patient: the cast's patient and "
-        "`protocol.patient_seed`. Seeds are sent where a role's temperature is above 0; at 0 both show what "
-        "the server alone varies. evaluator: gradings by different evaluators. A factor with one level "
+        "`protocol.patient_seed`. Where a role is sent no seed (temperature 0 without `send_seed: always`), "
+        "both show what the server alone varies. evaluator: gradings by different evaluators. A factor with one level "
         "has no estimate; an estimate below 0 says that it is too small to be seen."
     ]
     return make_table("variance", "Where the variance comes from", columns, rows, notes, {})

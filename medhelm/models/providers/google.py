@@ -31,6 +31,7 @@ def medhelm_providers() -> list[Provider]:
             packages={"google.genai": "google-genai"},
             extra="google",
             uses=(*SERVED, "send_seed"),
+            sends_seed=True,
             holds_schema=True,
             own_fields={
                 "model": "model.model",

@@ -49,6 +49,7 @@ def medhelm_providers() -> list[Provider]:
             key_env="OPENAI_API_KEY",
             path="/chat/completions",
             uses=(*SERVED, "send_seed", "token_limit_field"),
+            sends_seed=True,
             holds_schema=True,
             own_fields={
                 "model": "model.model",

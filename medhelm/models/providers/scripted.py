@@ -38,6 +38,7 @@ def medhelm_providers() -> list[Provider]:
                 "extra_body",
                 "context_window",
             ),
+            sends_seed=True,
             holds_schema=True,
         )
     ]

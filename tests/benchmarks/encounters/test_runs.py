@@ -274,3 +274,59 @@ def test_a_clinician_that_floods_the_others_fails_itself(
     result = record(tmp_path).results[0]
     assert result.outcomes == {"scored": 1, "unparsed": 3}
     assert result.value == pytest.approx(0.75 / 4)
+
+
+def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) -> None:
+    """The seeds that a server is sent by model; without a declaration it is sent none."""
+
+    def seeds(folder: str, **more: Any) -> dict[str, set[int | None]]:
+        found: dict[str, set[int | None]] = {}
+        with serve_in_thread(by_body=reply) as server:
+            judge = model(server, "judge", send_seed=more.pop("judged", True))
+            jury = JurySpec(name="judges", quorum=1, judges=(judge,))
+            run(server, tmp_path / folder, seed=3, jury=jury, max_instances=1, **more)
+            for body in server.bodies:
+                assert body["temperature"] == 0
+                found.setdefault(body["model"], set()).add(body.get("seed"))
+        return found
+
+    none = dict.fromkeys((*ROLES, "judge"), {None})
+    assert seeds("default") == none
+    declared = {"patient_seed": 40, "controller_seed": 500}
+    assert seeds("seeds", protocol=declared, judged="always") == none | {
+        "patient": {43},
+        "controller": {503},
+        "judge": {0},
+    }
+    (spec,) = map(records.read_plan, records.find_runs(tmp_path / "seeds"))
+    assert spec.spec.cast["patient"].send_seed == "always" and spec.spec.model.send_seed is True
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["protocol.patient_seed=1"], "protocol.patient_seed has no effect: script/packet takes no seed"),
+        (
+            ["cast.patient=anthropic/claude-opus-5-5", "cast.patient.provider=anthropic", "cast.patient.send_seed=true", "protocol.patient_seed=1"],
+            "protocol.patient_seed has no effect: anthropic/claude-opus-5-5 takes no seed",
+        ),
+        (["cast.patient=openai/x", "cast.patient.send_seed=false", "protocol.patient_seed=1"], "openai/x has send_seed: false"),
+        (["cast.patient=hf/local", "cast.patient.model=x", "protocol.patient_seed=1"], "hf/local takes no seed at temperature 0"),
+        (["cast.patient=hf/local", "cast.patient.model=x", "cast.patient.send_seed=always"], "send_seed=always is for providers"),
+        (["model=hf/local", "model.model=x", "model.send_seed=always"], "send_seed=always is for providers"),
+    ],
+)  # fmt: skip
+def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
+    given: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "x")
+    plain = ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
+    plain += ["jury=offline", *(["model=openai/x"] if "model=hf/local" not in given else [])]
+    assert run_command(["run", *plain, *given]) != 0
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
