@@ -339,7 +339,8 @@ def _render(body: Mapping[str, Any], prompt: str, reply: str | Reply) -> web.Res
 
 def _usage(prompt: str, text: str) -> dict[str, Any]:
     """Return counts of one token per four bytes."""
-    asked, said = (len(prompt.encode()) + 3) // 4 + 7, (len(text.encode()) + 3) // 4
+    asked, said = ((len(t.encode("utf-8", "replace")) + 3) // 4 for t in (prompt, text))
+    asked += 7
     return {
         "prompt_tokens": asked,
         "completion_tokens": said,

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from medhelm.data.readers import repeated_key
-from medhelm.extract import visible_text
+from medhelm.extract import visible_text, without_halves
 
 _KEY = re.compile(r'"\s*:')
 """Matches at least once for each key of a JSON text."""
@@ -96,7 +96,8 @@ def read_reply(text: str, kind: type[Reply]) -> tuple[Reply, str]:
     if not shown:
         raise Unreadable("it was empty")
     try:
-        reply = msgspec.json.decode(shown.encode("utf-8", "replace"), type=kind)
+        whole = without_halves(shown)
+        reply = msgspec.json.decode(whole.encode("utf-8", "replace"), type=kind)
     except msgspec.ValidationError as e:
         raise Unreadable(f"a field is not as asked for: {e}") from None
     except msgspec.DecodeError:

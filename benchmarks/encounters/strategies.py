@@ -25,7 +25,7 @@ from medhelm import (
     Strategy,
     Terms,
 )
-from medhelm.extract import visible_text
+from medhelm.extract import visible_text, without_halves
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Conduct
 from medhelm.schema.episode import Sampling
@@ -61,7 +61,7 @@ def _then(request: Request, *texts: str) -> Request:
 def _object(response: Response) -> dict[str, Any]:
     """Return the JSON object of a reply; empty where there is none."""
     try:
-        found = json.loads(visible_text(response.text))
+        found = json.loads(without_halves(visible_text(response.text)))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from medhelm.extract.half_characters import without_halves
 from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, all_marks, own_text, tokens, unify
 from medhelm.extract.reading import Reading
@@ -285,7 +286,7 @@ def _json_list(body: str) -> list[str] | None:
     if start < 0 or end <= start:
         return None
     try:
-        value = json.loads(body[start:end])
+        value = json.loads(without_halves(body[start:end]))
     except (ValueError, RecursionError):
         return None
     if isinstance(value, dict):

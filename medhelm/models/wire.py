@@ -329,8 +329,9 @@ def decode_answer(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T | Fai
 
 
 def _decode_leniently(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T:
-    # A completion cut inside a pair of surrogates, or a NaN among the log-probabilities.
-    parsed = json.loads(payload.decode(), parse_constant=lambda _: None)
+    # Half of a pair of surrogates, as an escape or as bytes, or a NaN among the log-probabilities.
+    text = payload.decode("utf-8", "surrogatepass")
+    parsed = json.loads(text, parse_constant=lambda _: None)
     text = json.dumps(parsed, ensure_ascii=False)
     return decoder.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 

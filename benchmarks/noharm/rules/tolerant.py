@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from medhelm.extract import without_halves
+
 _START = re.compile(r"\{|\[(?=\s{0,99}[\[{])")
 _TOKEN = re.compile(
     r'"(?P<double>(?:[^"\\\n]|\\.)*+(?:\n(?!\s{0,99}["\'}\]])(?:[^"\\\n]|\\.)*+){0,5})"'
@@ -138,7 +140,7 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     try:
-        found = json.loads(f'"{text}"', strict=False)
+        found = json.loads(without_halves(f'"{text}"'), strict=False)
     except ValueError:
         return text
     return found if isinstance(found, str) else text

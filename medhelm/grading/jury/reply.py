@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from medhelm.extract import visible_text
+from medhelm.extract import visible_text, without_halves
 from medhelm.schema.data import Criterion
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
@@ -30,10 +30,6 @@ _ANNOUNCED = re.compile(
     re.IGNORECASE,
 )
 """One line that says that a verdict follows, with nothing in quotes or brackets."""
-_HALF_PAIR = re.compile(
-    r"\\u[dD][89abAB][\da-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][\da-fA-F]{2})\\u[dD][c-fC-F][\da-fA-F]{2}"
-)
-"""Half of a surrogate pair as an escape, which no file can hold."""
 _REASONS = ("reason", "explanation", "justification", "rationale", "comment")
 _NOT_ONE = "the reply is not one JSON object and nothing else"
 
@@ -96,7 +92,7 @@ def _only_json(text: str) -> tuple[Any] | None:
     if fenced := _FENCED.fullmatch(body):
         body = fenced.group(1)
     try:
-        return (_DECODER.decode(_HALF_PAIR.sub(r"\\ufffd", body)),)
+        return (_DECODER.decode(without_halves(body)),)
     except BadReply:
         raise
     except (ValueError, RecursionError):

@@ -130,3 +130,8 @@ def test_words_that_look_like_keys_do_not_make_a_reply_unreadable() -> None:
     said = {"speak": ['I said "speak": "no" twice, "speak": "no".'], "actors_present": {"A": ""}}
     reply, _ = read_reply(json.dumps(said), PatientReply)
     assert reply.speak == said["speak"]
+
+
+def test_half_a_character_in_a_reply_is_replaced() -> None:
+    reply, shown = read_reply(GOOD.replace("Hello", "Hel\\ud800lo"), ClinicianReply)
+    assert reply.speak == "Hel\ufffdlo." and "\\ud800" in shown
