@@ -1677,6 +1677,19 @@ CUT: list[tuple[str, float | None]] = [
 
 DATES: list[tuple[str, str | None]] = [
     (
+        "She should expect to deliver around 08/30/2007, with term beginning at 08/09/2007 (37 weeks).",
+        "08/30/2007",
+    ),
+    (
+        "The date of conception is 09/06/2019. The fertile window would have opened about five days "
+        "before, around 09/01/2019.",
+        "09/06/2019",
+    ),
+    (
+        "The window for the scan ends on 09/30/2019; the date of conception is 07/06/2019.",
+        "07/06/2019",
+    ),
+    (
         "03/09/2021 + 14 days = 03/23/2021\n\nConception: 03/23/2021. The baby would be due on 12/14/2021.",
         "03/23/2021",
     ),
@@ -1739,6 +1752,10 @@ DATES: list[tuple[str, str | None]] = [
 ]
 
 DURATIONS: list[tuple[str, tuple[int, int] | None]] = [
+    ("204 days have passed, and 204 = 29 x 7 + 1 -> (29, 1)", (29, 1)),
+    ("She is now 29 weeks pregnant plus one day.", (29, 1)),
+    ("The patient is 12 weeks and three days along.", (12, 3)),
+    ("The point (3, 4) is not a duration; the age is 12 weeks 3 days.", (12, 3)),
     ("GA 36+5.", (36, 5)),
     ("Estimated gestational age: 36+5", (36, 5)),
     ("She is 36+5 weeks pregnant; term is reached at 37+0.", None),

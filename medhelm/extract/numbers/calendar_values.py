@@ -35,21 +35,29 @@ _DATE = late(
     r"|\b(?P<nm>[A-Za-z]{3,9})\.?\s{1,2}(?P<nd>\d{1,2})(?:st|nd|rd|th)?,?\s{1,2}(?P<ny>\d{4})\b"
 )
 _WEEKS_DAYS = late(
-    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w|semaines?|SA|semanas?|settimane|wochen|SSW)(?![a-z])[\s,&+\"']{0,5}(?:(?:and|et|und|y|e)\s{1,3})?[\"']?"
-    r"(?P<d>\d{1,3})\s{0,3}(?:days?|d|jours?|j|d[ií]as?|giorni|tage?)(?![a-z])"
+    r"(?<![\d.])(?P<w>\d{1,3})\s{0,3}(?:weeks?|wks?|w|semaines?|SA|semanas?|settimane|wochen|SSW)(?![a-z])(?:\s(?:pregnant|gestation))?"
+    r"[\s,&+\"']{0,5}(?:(?:and|plus|et|und|y|e)\s{1,3})?[\"']?"
+    r"(?P<d>\d{1,3}|one|two|three|four|five|six)\s{0,3}(?:days?|d|jours?|j|d[ií]as?|giorni|tage?)(?![a-z])"
     r"|(?<![\d.])(?P<fw>\d{1,2})\s{0,2}(?:\+\s{0,2}|\s)(?P<fd>[0-6])/7\s{0,3}(?:weeks?|wks?|w)\b"
     r"|(?<![\d.])(?P<pw>\d{1,2})\s{0,2}\+\s{0,2}(?P<pd>[0-6])\s{0,3}(?:weeks?|wks?|w)\b"
     r"|(?<![\w.+*/\u00d7-])(?<![+*/\u00d7-]\s)(?P<bw>[1-4]\d|[4-9])\+(?P<bd>[0-6])"
-    r"(?!\d|\.\d|/|\s{0,2}(?:[-+*/=\u2248\u00d7\u2192]|days?\b))",
+    r"(?!\d|\.\d|/|\s{0,2}(?:[-+*/=\u2248\u00d7\u2192]|days?\b))"
+    r"|(?:(?<=[\u2192=:]\s)|(?<=\bis\s))\((?P<qw>[1-4]?\d),\s{0,3}(?P<qd>[0-6])\)",
     re.IGNORECASE,
 )
 _ONLY_WEEKS = late(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
 _PAIR = late(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
-
-
+_DAYS_IN_WORDS = ("", "one", "two", "three", "four", "five", "six")
 _ADDED = late(r"\s?[-+\u2212]\s?\(?\d")
 
 _COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE)
+
+_BOUNDARY = late(
+    r"\b(?:full.term|term|window|trimester|viability)\b(?:\s\w+){0,3}?\s(?:begin|open|start|end|clos|reach)\w*"
+    r"(?:[\s,]+[\w-]+){0,7}?[\s,]+$",
+    re.IGNORECASE,
+)
+"""What begins or ends at a date, which is not what is asked for."""
 
 
 def _find_dates(text: str) -> list[Value[datetime.date]]:
@@ -58,8 +66,9 @@ def _find_dates(text: str) -> list[Value[datetime.date]]:
         if not _names_month(match):
             continue
         date, reason = _to_date(match)
-        before = text[max(0, match.start() - 20) : match.start()]
-        is_operand = bool(_ADDED.match(text, match.end()) or _COUNTED_FROM.search(before))
+        before = text[max(0, match.start() - 90) : match.start()]
+        is_operand = any(pattern.search(before) for pattern in (_COUNTED_FROM, _BOUNDARY))
+        is_operand |= _ADDED.match(text, match.end()) is not None
         found.append(_bounded(Value(match.start(), match.end(), date, reason, is_operand), text))
     return found
 
@@ -91,6 +100,10 @@ def _to_date(match: re.Match[str]) -> tuple[datetime.date | None, str]:
         return None, "a date that does not exist"
 
 
+def _whole(number: str) -> int:
+    return int(number) if number.isdigit() else _DAYS_IN_WORDS.index(number.lower())
+
+
 def _find_durations(text: str) -> list[Value[tuple[int, int]]]:
     whole = _ONLY_WEEKS.fullmatch(text) or _PAIR.fullmatch(text)
     if whole:
@@ -98,7 +111,7 @@ def _find_durations(text: str) -> list[Value[tuple[int, int]]]:
         return [Value(whole.start(1), whole.end(), pair)]
     found = []
     for match in islice(_WEEKS_DAYS.finditer(text), _MOST):
-        weeks, days = (int(group) for group in match.groups() if group is not None)
+        weeks, days = (_whole(group) for group in match.groups() if group is not None)
         found.append(_bounded(Value(match.start(), match.end(), (weeks, days)), text))
     return found
 
