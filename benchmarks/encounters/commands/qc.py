@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from medhelm_benchmarks.encounters.data.cases import (
     Census,
     count_rubrics,
     row_of,
+    unread_text,
 )
 from medhelm_benchmarks.encounters.data.checks import Flag, item_flags, leak_flags, length_flags
 from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
@@ -49,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
         items[scenario.id] = (scenario.case, own)
         flags += _flags(scenario, own)
     census = count_rubrics((case, name, own) for name, (case, own) in items.items())
+    for scenario in scenarios:
+        for name in scenario.unread:
+            print(f"medhelm: {unread_text(scenario.id, name)}", file=sys.stderr)
     if args.flags:
         lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in flags)
         Path(args.flags).write_bytes(lines)
@@ -67,6 +72,7 @@ def _items(scenario: Scenario, rubrics: dict[str, FrozenRubric]) -> tuple[Rubric
 
 def _flags(scenario: Scenario, items: tuple[RubricItem, ...]) -> list[Flag]:
     return [
+        *(Flag(scenario=scenario.id, kind="file_not_read", where=name) for name in scenario.unread),
         *length_flags(scenario.id, scenario.texts),
         *leak_flags(scenario.id, scenario.texts["clinician"], items),
         *item_flags(scenario.id, items, scenario.texts["evaluator"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm import DataError, Instance, Row
+from medhelm import DataError, Instance, Row, RowFinding
 from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
 from medhelm_benchmarks.encounters.data.rubrics import (
     FrozenRubric,
@@ -72,7 +72,19 @@ def row_of(scenario: Scenario, rubric: FrozenRubric | None) -> dict[str, Any]:
         "clinician": scenario.texts["clinician"],
         "packets": msgspec.to_builtins(packets),
         "metadata": dict(scenario.metadata),
+        "unread": list(scenario.unread),
     }
+
+
+def row_findings(row: Row) -> Iterator[RowFinding]:
+    """Yield the files of a case that no role is shown."""
+    for name in row.get("unread", ()):
+        yield RowFinding("file_not_read", unread_text(row["case"], name), is_failure=False)
+
+
+def unread_text(scenario: str, name: str) -> str:
+    """Return what there is to say of a file that is not a text."""
+    return f"{scenario}/{name} is not read; save what it holds as Markdown, or move it away"
 
 
 def to_instance(row: Row) -> Instance | None:

@@ -27,6 +27,7 @@ FlagKind = Literal[
     "rubric_too_short",
     "rubric_too_long",
     "source_changed",
+    "file_not_read",
 ]
 
 NGRAM = 5

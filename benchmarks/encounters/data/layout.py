@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from medhelm import DataError, Row
 from medhelm.data.readers import read_file
+from medhelm.errors import closest
 from medhelm.files.durable import why
 
 PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
@@ -69,6 +70,7 @@ def plain_name(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
+_ALL_NAMES = tuple(name for names in _NAMES.values() for name in names)
 _ROLE_OF = {plain_name(name): role for role, names in _NAMES.items() for name in names}
 
 
@@ -80,6 +82,8 @@ class Scenario:
     name: str
     texts: Mapping[PacketRole, str]
     metadata: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    """Files in the folders of its roles that are not texts, as `role/name`: nobody is shown them."""
 
     @property
     def id(self) -> str:
@@ -95,8 +99,8 @@ def without_struck(text: str) -> str:
 def read_scenarios(folder: Path) -> Iterator[Scenario]:
     """Yield the scenarios of a folder of cases, or of the tables in it, in the order of their names.
 
-    Raises DataError with the place for a role that is missing, empty or there twice, and where there
-    is no scenario at all. No message holds text of a packet.
+    Raises DataError with the place for a role that is missing, empty or there twice, for folders of texts
+    none of which is of a role, and where there is no scenario at all. No message holds text of a packet.
     """
     tables = [p for p in _visible(folder) if p.suffix in _TABLES and p.is_file()]
     folders = [p for p in _visible(folder) if p.is_dir()]
@@ -114,7 +118,15 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
                 texts = {role: _role_text(role, path) for role, path in roles.items()}
                 known = meta.get(place.name, {})
                 others = [p.name for p in _visible(place) if p not in roles.values()]
-                yield _scenario(case.name, place.name, texts, known, others)
+                unread = [
+                    f"{path.name}/{file.relative_to(path).as_posix()}"
+                    for path in roles.values()
+                    for file in _files(path)
+                    if not _is_text(file)
+                ]
+                yield _scenario(case.name, place.name, texts, known, others, unread)
+            elif place.is_dir():
+                _refuse_other_names(place)
     if not found:
         raise DataError(
             f"{folder}: there is no scenario; it needs <case>/<scenario>/<role>/ with the roles "
@@ -165,22 +177,59 @@ def _role_folders(scenario: Path) -> dict[PacketRole, Path]:
     return found
 
 
-def _role_text(role: PacketRole, folder: Path) -> str:
-    """Return the files of a role, joined under their names."""
-    files = [
+def _refuse_other_names(place: Path) -> None:
+    """Refuse a folder in a case that holds packets under names that are not of a role; raises DataError.
+
+    A folder without texts (pictures of the source) is not one of packets.
+    """
+    if plain_name(place.name) in _ROLE_OF and any(map(_is_text, _files(place))):
+        raise DataError(
+            f"{place.parent.name}/{place.name}: the folder of a role lies in that of a case; put it into "
+            f"{place.parent.name}/<scenario>/{place.name}"
+        )
+    inner = _visible(place)
+    names = [p.name for p in inner if p.is_dir() and any(map(_is_text, _files(p)))]
+    names += [p.name for p in inner if _is_text(p) and plain_name(p.stem) in _ROLE_OF]
+    if names:
+        raise DataError(
+            f"{place.parent.name}/{place.name}: there is no folder of a role; {_unfit(names)}; the folders of "
+            f"roles are {', '.join(FOLDERS.values())}"
+        )
+
+
+def _unfit(names: Sequence[str]) -> str:
+    """Return names that fit no role, each with the nearest that does."""
+    near = [(name, closest(Path(name).stem, _ALL_NAMES, 1)) for name in names[:5]]
+    shown = [
+        f"{name!r}" + (f" (rename it to {found[0]!r}?)" if found else "") for name, found in near
+    ]
+    return f"{', '.join(shown)} {'fits' if len(names) == 1 else 'fit'} no role"
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder at any depth, in the order of their names, without hidden ones."""
+    found = [
         p
         for p in folder.rglob("*")
-        if p.suffix.lower() in TEXTS
-        and p.is_file()
-        and not any(part.startswith(".") for part in p.relative_to(folder).parts)
+        if p.is_file() and not any(part.startswith(".") for part in p.relative_to(folder).parts)
     ]
+    return sorted(found, key=lambda p: p.relative_to(folder).as_posix())
+
+
+def _is_text(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() in TEXTS
+
+
+def _role_text(role: PacketRole, folder: Path) -> str:
+    """Return the files of a role, joined under their names."""
+    files = [path for path in _files(folder) if _is_text(path)]
     if not files and (unread := [p.name for p in _visible(folder)]):
         raise DataError(
             f"{_place(folder)}: {', '.join(map(repr, unread[:5]))} cannot be read as text; packets are "
             f"files of {' '.join(sorted(TEXTS))}"
         )
     parts: list[tuple[str, str]] = []
-    for file in sorted(files, key=lambda p: p.relative_to(folder).as_posix()):
+    for file in files:
         try:
             text = file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as e:
@@ -210,17 +259,18 @@ def _scenario(
     texts: Mapping[PacketRole, str],
     metadata: Mapping[str, str],
     others: Sequence[str] = (),
+    unread: Sequence[str] = (),
 ) -> Scenario:
     """Return a scenario whose roles all have a text. `others`: names that fit no role."""
     for role in PACKET_ROLES:
         if role not in texts:
             raise DataError(
                 f"{case}/{name}: there is no folder or column of the {role} ({FOLDERS[role]!r})"
-                + (f"; {', '.join(map(repr, others[:5]))} fits no role" if others else "")
+                + (f"; {_unfit(others)}" if others else "")
             )
         if not texts[role].strip():
             raise DataError(f"{case}/{name}: the packet of the {role} is empty ({FOLDERS[role]!r})")
-    return Scenario(case, name, texts, metadata)
+    return Scenario(case, name, texts, metadata, tuple(unread))
 
 
 def _of_row(row: Row, place: str) -> Scenario:

@@ -8,7 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from medhelm import Benchmark, FileDataset, SourceFile
-from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS, SUBSET, read_rows, to_instance
+from medhelm_benchmarks.encounters.data.cases import (
+    CASES,
+    RUBRICS,
+    SUBSET,
+    read_rows,
+    row_findings,
+    to_instance,
+)
 from medhelm_benchmarks.encounters.protocol import ENCOUNTER
 
 _COMMIT = "2806984cb331d6fedc2c0555e3c1c4a54171c77a"
@@ -32,6 +39,7 @@ MEDSP1000 = Benchmark(
         source=f"MAGIC-AI4Med/MedSP1000 at {_COMMIT}; packets: hub data set byrLLCC/MedSP1000",
     ),
     to_instance=to_instance,
+    row_findings=row_findings,
     protocol=ENCOUNTER,
     prompt="plain",
     answer="text",

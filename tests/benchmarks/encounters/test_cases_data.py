@@ -129,7 +129,10 @@ def test_files_of_a_role_are_joined_by_name_and_metadata_is_read(tmp_path: Path)
     [
         ({"sp_actor": "a"}, "no folder or column of the clinician"),
         ({**TEXTS}, "no folder or column of the evaluator"),
-        ({**TEXTS, "evaluador": "a"}, "of the evaluator .*; 'evaluador' fits no role"),
+        (
+            {**TEXTS, "evaluador": "a"},
+            r"of the evaluator .*; 'evaluador' \(rename it to 'evaluator'\?\) fits no role",
+        ),
         ({**TEXTS, "evaluator": " \n"}, "packet of the evaluator is empty"),
         ({**TEXTS, "evaluator": "a", "SP": "b"}, "are both the folder of the patient"),
         ({**TEXTS, "sp_actor": "~~all~~", "evaluator": "a"}, "empty|missing"),
@@ -142,6 +145,56 @@ def test_what_is_missing_or_twice_is_named(
     with pytest.raises(DataError, match=message) as caught:
         list(read_scenarios(tmp_path))
     assert "c1/scenario1" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            ["c1/scenario2/examine/a.md", "c1/scenario2/sp_acter/a.md", "c1/scenario2/doc/a.md"],
+            r"c1/scenario2: there is no folder of a role; 'doc', 'examine' \(rename it to 'examinee'\?\), "
+            r"'sp_acter' \(rename it to 'sp_actor'\?\) fit no role; the folders of roles are examinee, sp_",
+        ),
+        (
+            ["c1/scenario2/Examinee.md"],
+            r"c1/scenario2: there is no folder of a role; 'Examinee.md' \(rename it to 'examinee'\?\) fits no",
+        ),
+        (
+            ["c2/sp_actor/a.md"],
+            r"c2/sp_actor: the folder of a role lies in that of a case; put it into c2/<scenario>/sp_actor",
+        ),
+    ],
+)
+def test_a_scenario_of_unknown_names_is_not_passed_over(
+    tmp_path: Path, files: list[str], message: str
+) -> None:
+    write_scenario(tmp_path)
+    picture = tmp_path / "c1" / "figures" / "ecg" / "one.png"
+    for path in (picture, *(tmp_path / name for name in files)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_scenarios(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_a_text_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_scenario(tmp_path / "medsp1000" / "cases")
+    role = tmp_path / "medsp1000" / "cases" / "c1" / "scenario1" / "sp_actor"
+    (role / "script.docx").write_bytes(b"PK")
+    (role / ".hidden.pdf").write_bytes(b"%PDF")
+    (tmp_path / "medsp1000" / "rubrics.jsonl").write_text("")
+    said = "c1/scenario1/sp_actor/script.docx is not read; save what it holds as Markdown, or move it away"
+    assert run_command(["qc", "encounters", str(tmp_path / "medsp1000")]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"medhelm: {said}\n" and "flag file_not_read: 1" in out
+    assert (
+        run_command(["validate", "medsp1000", "--data", "full", "--data-dir", str(tmp_path)]) != 3
+    )
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert f"file_not_read: row 1: {said}" in shown
 
 
 def test_a_role_of_other_files_names_them(tmp_path: Path) -> None:
