@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from medhelm.errors import RecordError, UnknownName, UsageError
+import numpy as np
+
+from medhelm.errors import PluginError, RecordError, UnknownName, UsageError
 from medhelm.schema.data import DataClass
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
@@ -28,6 +30,7 @@ from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.study.selection import Data, GradedRun, choose_runs
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
+from medhelm_leaderboard.plugin_pages import public_name
 
 _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
@@ -199,9 +202,32 @@ def _choose(
 def _read(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
     try:
         cell = read_cell(run, read_scores(run, COLUMNS), aggregations)
+        if fault := _fault(cell, aggregations):
+            problems.append(Problem(where=run.folder, what=f"left out: {fault}"))
+            return None
         scores = {publish.metric_name(name): own for name, own in cell.scores.items()}
         return Cell(publish.named(run), scores)
     except RecordError:
         what = _DAMAGED.format("its scores.parquet cannot be read")
         problems.append(Problem(where=run.folder, what=what))
         return None
+
+
+def _fault(cell: Cell, aggregations: Aggregations) -> str:
+    """Return why a metric of a run has no value by its plugin's aggregation; empty where all have one.
+
+    The function is tried as tables use it: on the sums of the run, and on those of several draws.
+    """
+    for metric in cell.record.grading.metrics:
+        own = cell.scores[metric.name]
+        if not len(own.sums):
+            continue
+        total = own.sums.sum(axis=0)
+        try:
+            for sums in (total, np.stack([total, total])):
+                own.pooling(sums)
+            own.pooling.extremes(own.sums, metric.minimum, metric.maximum)
+        except PluginError as e:
+            plugin = public_name(aggregations.origin(metric))
+            return f"metric {metric.name!r} of the plugin {plugin}: {e}"
+    return ""

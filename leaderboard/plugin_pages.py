@@ -49,8 +49,11 @@ def fault_of(page: Page, error: BaseException) -> str:
 
 
 def _plugin(page: Page) -> str:
+    return public_name(Path(page.origin))
+
+
+def public_name(path: Path) -> str:
     """Return how a plugin is named in public: its package or its file, without the folders above."""
-    path = Path(page.origin)
     if path.name == "__init__.py":
         return path.parent.name
     is_of_package = (path.parent / "__init__.py").is_file()
@@ -70,15 +73,23 @@ def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:
 
 
 def code_hash(page: Page) -> str:
-    """Return a hash of the modules that decide a page's data: those of its package, else beside it."""
-    found = hashlib.sha256()
+    """Return a hash of the files that decide a page's data: those of its package, with all folders in it.
+
+    Of a plugin that is a single file they are the modules beside it.
+    """
     folder = Path(page.origin).parent
     is_package = (folder / "__init__.py").is_file()
     while (folder.parent / "__init__.py").is_file():
         folder = folder.parent
-    for path in sorted(folder.rglob("*.py") if is_package else folder.glob("*.py")):
-        with suppress(OSError):  # a folder of that name, or what only others may read
-            found.update(path.read_bytes())
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*") if is_package else folder.glob("*.py")):
+        if "__pycache__" in path.parts or not path.is_file():
+            continue
+        with suppress(OSError):  # what only others may read
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.update(
+                f"{path.relative_to(folder).as_posix()} {content}\n".encode("utf-8", "replace")
+            )
     return found.hexdigest()
 
 

@@ -32,6 +32,9 @@ from medhelm_leaderboard.views import write_views
 
 _NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
+_NEEDED = ("benchmarks", "overall")
+"""Tables of which the site's other pages are made."""
+
 
 @dataclass(frozen=True)
 class _Rendered:
@@ -130,9 +133,9 @@ def _plugin_pages(
 def _tables(
     loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
 ) -> dict[str, Table]:
-    """Return the tables of the site by name; those of plugins that fail are named among its problems.
+    """Return the tables of the site by name; those that fail are named among its problems.
 
-    Raises PluginError for a metric whose aggregation fails.
+    Raises PluginError where one fails that other pages are made of.
     """
     tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
@@ -148,7 +151,7 @@ def _tables(
             where = f"the table {name}, scoring={scoring}"
             made.problems.append(Problem(where=where, what=_NO_METADATA))
         except PluginError as e:
-            if not spec.owner:  # a metric fails, and with it every page
+            if name in _NEEDED:
                 raise
             where = f"the table {name}, scoring={scoring}"
             made.problems.append(Problem(where=where, what=str(e)))

@@ -110,10 +110,16 @@ class Pooling:
         self, sums: Floats, minimum: float, maximum: float
     ) -> tuple[Floats, Floats] | None:
         """Return the sums (k,) of the worst and of the best cluster that there can be, as large as
-        the largest of `sums` (C, k); None where one instance has no bound."""
+        the largest of `sums` (C, k); None where one instance has no bound.
+
+        Raises PluginError where the aggregation's function fails.
+        """
         if self.aggregation.extremes is None:
             return None
-        low, high = self.aggregation.extremes(self.by_name(sums), minimum, maximum)
+        try:
+            low, high = self.aggregation.extremes(self.by_name(sums), minimum, maximum)
+        except Exception as e:  # the boundary to plugins
+            raise self._fault(f"has extremes that raised {type(e).__name__}") from None
         try:
             ends = [np.array([float(end[name]) for name in self.names]) for end in (low, high)]
         except KeyError as e:

@@ -426,3 +426,28 @@ def test_another_page_or_another_code_of_it_renews_the_site(results: Path, tmp_p
     texts = b"".join(p.read_bytes() for p in (site / "data").glob("answers-*"))
     assert b'["acme",2]' in texts and b'["acme",1]' not in texts
     assert build(results, site).removed and not (site / "app/pages/acme.js").exists()
+
+
+def test_every_file_of_a_package_counts_in_the_hash_of_its_page(tmp_path: Path) -> None:
+    """Of a package those in its folders, too; of a single file only the modules beside it."""
+    package = tmp_path / "acme"
+    (package / "tables" / "deep").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    page = Page(
+        name="acme", title="Acme", script=tmp_path / "a.js", origin=str(package / "__init__.py")
+    )
+    single = Page(
+        name="one", title="One", script=tmp_path / "a.js", origin=str(tmp_path / "one.py")
+    )
+    seen, alone = {code_hash(page)}, code_hash(single)
+    for n, name in enumerate(("tables/one.py", "tables/deep/two.py", "tables/deep/rules.yaml")):
+        for text in ("a", "b"):
+            (package / name).write_text(text)
+            seen.add(code_hash(page))
+        assert len(seen) == 1 + 2 * (n + 1)
+    (package / "tables" / "one.py").rename(package / "tables" / "other.py")
+    seen.add(code_hash(page))
+    assert len(seen) == 8 and code_hash(single) == alone
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__" / "one.pyc").write_text("x")
+    assert code_hash(page) in seen

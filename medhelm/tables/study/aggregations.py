@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from pathlib import Path
 
 from medhelm.errors import RecordError, closest
 from medhelm.plugins.registry import Registry, load_registry
@@ -44,6 +46,12 @@ class Aggregations:
         if fault := self.fault(metric):
             raise RecordError(f"a record {fault}")
         return _CORE.get(metric.aggregation) or self._of_plugins[metric.aggregation]
+
+    def origin(self, metric: MetricRef) -> Path:
+        """Return the file of the class of a metric whose aggregation a plugin brings."""
+        registry = self._registry or load_registry()
+        own = (m for m in registry.metrics.values() if m.aggregation.name == metric.aggregation)
+        return Path(inspect.getfile(type(next(own))))
 
 
 def _near(name: str, known: Collection[str]) -> str:
