@@ -57,7 +57,7 @@ _BOUNDARY = late(
     r"(?:[\s,]+[\w-]+){0,7}?[\s,]+$",
     re.IGNORECASE,
 )
-"""What begins or ends at a date, which is not what is asked for."""
+"""The beginning or the end of something at a date, which is not what is asked for."""
 
 
 def _find_dates(text: str) -> list[Value[datetime.date]]:
