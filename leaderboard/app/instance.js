@@ -118,9 +118,26 @@
 
   // Answers -------------------------------------------------------------------------------------
 
+  const VERDICTS = new Map([[1, ["plain", "met"]], [0, ["warn", "not met"]]]);
+
+  function verdict(reply, place, isAlone) {
+    const [kind, word] = VERDICTS.get(reply.ratings[place]) || ["", "no valid verdict"];
+    const said = reply.reasons[place] ? [" ", h("span", { class: "faint" }, medhelm.shown(reply.reasons[place], 2000))] : null;
+    return h("p", null, h("span", { class: `badge ${kind}` }, word), isAlone ? null : [" ", medhelm.name(reply.judge)], said);
+  }
+
+  /** Return each criterion of an instance with the judges' verdicts on it; null where there is none. */
+  function verdicts(found, item) {
+    const heard = found.filter((reply) => reply.ratings);
+    if (!item || !item.criteria.length || !heard.length) return null;
+    return part("Verdicts", h("ul", { class: "verdicts" }, item.criteria.map(([name, text], place) => h("li", null,
+      h("p", null, h("strong", null, medhelm.name(name)), " ", medhelm.shown(text, 4000)),
+      heard.map((reply) => verdict(reply, place, heard.length === 1))))));
+  }
+
   function ratings(reply, item, card) {
-    if (!reply.ratings) return null;
-    const names = (item && item.criteria.length ? item.criteria : card.rubric).map(([name]) => name);
+    if (!reply.ratings || (item && item.criteria.length)) return null;
+    const names = card.rubric.map(([name]) => name);
     return h("ul", { class: reply.reasons.length ? "ratings reasoned" : "ratings" }, reply.ratings.map((value, place) => h("li", null, medhelm.name(names[place] || `criterion ${place + 1}`), " ", h("strong", null, value === null ? "no valid verdict" : medhelm.count(value)), reply.reasons[place] ? [" ", h("span", { class: "faint" }, medhelm.shown(reply.reasons[place], 2000))] : null)));
   }
 
@@ -140,7 +157,11 @@
 
   function judges(side, item, card, seek) {
     const { judges: found } = side.answer;
-    return found.length ? part("Judges", h("ul", { class: "judges" }, found.map((reply) => judgeItem(reply, item, card, seek)))) : null;
+    if (!found.length) return null;
+    return [
+      part("Judges", h("ul", { class: "judges" }, found.map((reply) => judgeItem(reply, item, card, seek)))),
+      verdicts(found, item),
+    ];
   }
 
   function tokens(answer) {

@@ -28,6 +28,7 @@ from tests.server import serve_in_thread
 
 MODELS = ("baseline/lead", "baseline/random", "baseline/empty")
 OPTIONS = SiteOptions(settings=Settings(draws=DRAWS))
+SAMPLES = Path(__file__).parents[2] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"
 CALL = ("fidelity", "--stored", "clinconsensus", "--data", "sample")
 
 
@@ -160,6 +161,40 @@ def test_the_page_has_the_scores_and_above_them_the_judge(
     for cells in shown:
         assert cells[1] == spelled(table, own[cells[0]], "coverage")
     assert "not clearance for clinical use" in page.locator("main").inner_text()
+
+
+@pytest.mark.browser
+def test_a_case_shows_each_criterion_with_its_verdict_and_explanation(
+    opens: Opens, graded: Path, tmp_path: Path
+) -> None:
+    world = make(lambda _: graded, tmp_path, OPTIONS)
+    page = opens(world).open("coverage")
+    page.get_by_role("table", name="Coverage by model").get_by_role(
+        "link", name="baseline/lead"
+    ).click()
+    page.get_by_role("link", name="clin-en-02").click()
+    (log,) = graded.glob("runs/clinconsensus/baseline__lead/*/responses.jsonl")
+    (answer,) = [
+        line["response"]["text"]
+        for line in map(json.loads, log.read_text().splitlines())
+        if line["instance"]["id"] == "clin-en-02"
+    ]
+    (case,) = [
+        row
+        for row in map(json.loads, SAMPLES.read_text().splitlines())
+        if row["case_id"] == "clin-en-02"
+    ]
+    shown = page.locator(".verdicts > li")
+    shown.first.wait_for()
+    assert shown.count() == len(case["rubrics"]) == 30
+    words = set()
+    for line, criterion in zip(shown.all_inner_texts(), case["rubrics"], strict=True):
+        met = zlib.crc32((criterion["criterion"] + answer).encode()) % 3 > 0
+        words.add("met" if met else "not met")
+        first, second = (part for part in line.splitlines() if part.strip())
+        assert first.endswith(criterion["criterion"])
+        assert second.split(" So it is.") == ["met" if met else "not met", ""]
+    assert len(words) == 2
 
 
 _ORDER = ("Agreement of the judge", "Coverage by model", "Cases below the threshold")
