@@ -11,7 +11,8 @@
   const WORDS = [
     ["Case mean, pooled", "Of the items of frozen rubrics: the mean over cases of each case's share, and items met over all items."],
     ["Clean, marked", "Of patient and surroundings, not of the clinician: the share of their lines without a fault by rule, and the cases with less than 95 % of such lines."],
-    ["Capped, failed", "The share of encounters that the cap of turns ended, and of those that patient, surroundings or network failed, which are in no mean."],
+    ["Capped, turns", "Of the encounters that were completed or capped and have a score, on the cases that every ranked model has: the share that the cap of turns ended, and the mean number of turns. What else the clinicians did is over the same encounters."],
+    ["Failed", "The share of all encounters asked for that patient, surroundings or network failed. They are in no mean."],
   ];
 
   function rowsOf(table, benchmark, level) {

@@ -18,6 +18,7 @@ def _share(name: str, description: str, heading: str = "") -> Column:
     return number(name, description, "share", heading, digits=1, is_percent=True)
 
 
+ENDED = "encounters that were completed or capped and have a score, of the cases of n"
 COLUMNS: tuple[Column, ...] = (
     text("benchmark", "name of the benchmark"),
     text(
@@ -48,20 +49,20 @@ COLUMNS: tuple[Column, ...] = (
     number("score_other", "that of the second, on the same cases", "share", "the second"),
     *_score("difference", "the first less the second", "difference"),
     number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
-    number("input_chars", "mean length of what the clinician has before it in its last turn", "characters", "input", digits=0),
+    number("input_chars", f"mean length of what the clinician has before it in its last turn, over {ENDED}", "characters", "input", digits=0),
     count("attempted", "encounters asked for", "asked"),
     count("scored", "encounters with a score", "scored", of="attempted"),
     text("not_scored", "encounters without one, by outcome", "not scored"),
-    _share("capped", "encounters that the cap of turns ended / encounters that ended", "capped"),
-    _share("failed", "encounters that patient, surroundings or network failed / asked", "failed"),
-    number("turns", "mean turns of an encounter", "", "turns", digits=1),
-    number("questions", "mean questions asked", "", "questions", digits=1),
-    number("actions", "mean actions ordered", "", "actions", digits=1),
-    number("unsupported", "mean actions that the case holds nothing for"),
-    _share("tests_first", "encounters in which a test was ordered before the first question"),
-    number("turns_to_decision", "mean turn of the first treatment or disposition, where there is one"),
-    number("corrections", "corrective retries of the clinician in an encounter"),
-    number("overruled", "claims of the controller that were overruled, in an encounter"),
+    _share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
+    _share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
+    number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
+    number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
+    number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
+    number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
+    _share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
+    number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
+    number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
+    number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
 )  # fmt: skip
 
 LAYOUT = Layout(

@@ -24,7 +24,7 @@ from medhelm.tables.study.cells import Cell, Keys
 from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
-from medhelm_benchmarks.encounters.tables.columns import COLUMNS, LAYOUT, parts
+from medhelm_benchmarks.encounters.tables.columns import COLUMNS, ENDED, LAYOUT, parts
 from medhelm_benchmarks.encounters.tables.strategies import paired_strategies
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
@@ -42,7 +42,9 @@ _SAID = (
     "case mean: each case counts once (equation 2 of the paper, and its figures). pooled: each item "
     "counts once (its headline). mean of competencies: of the pooled shares (its table 1).",
     "An encounter that patient, surroundings or network failed is in no mean; one that the clinician "
-    "failed counts as nothing met. The share of encounters that the cap ended is beside every score.",
+    "failed counts as nothing met.",
+    f"capped is a share, turns and what else the clinicians did are means, of {ENDED}. failed is a share of "
+    "all encounters asked for.",
     f"Intervals are of {DRAWS:,} bootstrap draws over source articles.",
 )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from medhelm import ModelSpec, evaluate
+from medhelm import ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
@@ -206,6 +206,20 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     result = record(tmp_path).results[0]
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
+    # turns and capped are of the two that ended, failed is of the four that were asked for
+    table = load_results(tmp_path, plugins=[str(PLUGIN)]).tables["encounters"]
+    (row,) = (row for row in table.rows if row["level"] == "model")
+    assert [row[name] for name in ("n", "attempted", "turns", "capped", "failed")] == [
+        3,
+        4,
+        6,
+        0,
+        0.25,
+    ]
+    said = {column.name: column.description for column in table.columns}
+    for name in ("turns", "capped"):
+        assert "encounters that were completed or capped and have a score" in said[name]
+    assert "/ encounters asked for" in said["failed"]
 
 
 def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
