@@ -163,7 +163,13 @@ def _print(end: CurationEnd, models: Sequence[ModelSpec], ledger: Ledger, total:
     for kind, n in sorted(flags.items()):
         print(f"flag {kind}: {n}")
     print_rows(_costs(end.responses, models), numbers=("requests", "tokens in", "out", "USD"))
-    print(f"tokens of this command: {ledger.spent_tokens:,}")
+    lost = sum(response.lost for _, response in end.responses)
+    most = (
+        "; an answer that was lost on its way counts with the most that it may have had"
+        if lost
+        else ""
+    )
+    print(f"tokens of this command: {ledger.spent_tokens:,}{most}")
     if scenarios["made"]:
         print(f"cases: {end.folder / CASES}")
         print("No clinician has validated them. Look at flags.jsonl and the changes.diff of each.")

@@ -51,7 +51,7 @@ from medhelm_benchmarks.encounters.curation.sources import (
 )
 from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS
 from medhelm_benchmarks.encounters.data.checks import Flag
-from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES
+from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES, SOURCE
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
 
 SCHEMA = "medhelm_benchmarks.encounters.curation/1"
@@ -273,7 +273,7 @@ def _write_article(cases: Path, article: Article, end: ArticleEnd) -> None:
     folder = cases / end.case
     for document in article.documents:
         text = "\n".join(document.lines) + "\n"
-        _write(folder / "source" / document.copy_name, text.encode())
+        _write(folder / SOURCE / document.copy_name, text.encode())
     if end.triage is not None:
         _write(folder / "phase1.json", msgspec.json.format(msgspec.json.encode(end.triage)))
     for scenario in end.scenarios:

@@ -31,6 +31,8 @@ TEXTS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", 
 """Files that are read; others in a role's folder are not."""
 META_FILE = "phase1_scenarios_meta.json"
 """In a case's folder: what its source says of each scenario."""
+SOURCE = "source"
+"""In a case's folder: the documents that it was made of. They are no packets, whatever their names are."""
 META_FIELDS = (
     "specialty",
     "department",
@@ -125,7 +127,7 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
                     if not _is_text(file)
                 ]
                 yield _scenario(case.name, place.name, texts, known, others, unread)
-            elif place.is_dir():
+            elif place.is_dir() and place.name != SOURCE:
                 _refuse_other_names(place)
     if not found:
         raise DataError(

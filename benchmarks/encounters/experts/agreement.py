@@ -54,8 +54,12 @@ def read_unit_ratings(paths: Sequence[Path], units: Units) -> RatedUnits:
             if value is None or value not in _SCALE:
                 raise DataError(f"{where}: the rating is not a whole number from 1 to 5")
             key = (unit, aspect, rater)
-            if found.setdefault(key, float(value)) != value:
-                raise DataError(f"{where}: {rater} rates this aspect of this unit twice")
+            if key in found:
+                raise DataError(
+                    f"{where}: {rater} rates this aspect of this unit twice; give each file once, named as "
+                    "its rater"
+                )
+            found[key] = float(value)
     order = {rater: n for n, rater in enumerate(raters)}
     ratings = np.full((len(names), len(aspects), len(order)), np.nan)
     for (unit, aspect, rater), rating in found.items():
@@ -77,7 +81,9 @@ def units_table(rated: RatedUnits, units: Units) -> Table:
     flat = rated.ratings.reshape(-1, len(rated.raters))
     columns = [
         text("aspect", "the aspect that is rated", "aspect"),
-        count("units", "units with a rating", "rated"),
+        count(
+            "units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"
+        ),
         count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
         number("mean", "mean of all ratings, 1 to 5", "", "mean"),
         number("high", "ratings of 4 or 5", "share", "4 or 5", is_percent=True),
@@ -91,6 +97,8 @@ def units_table(rated: RatedUnits, units: Units) -> Table:
         f"Raters: {', '.join(rated.raters)}. Agreement near the top of a scale is high by chance; alpha "
         "takes chance out, and has no value where all ratings are equal."
     )
+    if not any(row["pairs"] for row in rows):
+        notes.append("No unit is rated by two raters: agreement needs the files of both.")
     title = (
         "Ratings of constructed cases" if units.kind == "construction" else "Ratings of encounters"
     )

@@ -142,6 +142,10 @@ def items_table(paths: Sequence[Path], judged: Sequence[Judged]) -> Table:
     known = {j.unit.name: j for j in judged}
     said: dict[str, dict[tuple[str, int], bool]] = {}
     for path in paths:
+        if path.stem in said:
+            raise DataError(
+                f"{path}: another file is of the rater {path.stem!r}, too; give each file once, named as its rater"
+            )
         said[path.stem] = _ticked(path, known)
     for one in judged:
         for jury, verdicts in one.by_jury.items():

@@ -15,7 +15,7 @@ from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.data.cases import CASES
-from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, read_scenarios
+from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, rubric_of, ticks_of
 from medhelm_benchmarks.encounters.packets import Packets, RubricItem, packets_of
 from medhelm_benchmarks.encounters.record import encounter_of, transcript, turn_lines
@@ -104,7 +104,7 @@ def read_units(folder: Path) -> Units:
 
 def _cases(folder: Path) -> Iterator[Unit]:
     for scenario in read_scenarios(folder):
-        source = folder / scenario.case / "source"
+        source = folder / scenario.case / SOURCE
         parts = [(f"Packet of the {role}", scenario.texts[role]) for role in PACKET_ROLES]
         if source.is_dir():
             files = sorted(p for p in source.iterdir() if p.is_file())

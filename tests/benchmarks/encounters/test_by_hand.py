@@ -129,6 +129,10 @@ def test_how_far_raters_and_evaluators_agree(
     assert (pair["agree"], pair["kappa"]) == (0.75, 0.0)
     by_rule = rows["anna", "jury=offline"]  # the oracle meets all four items
     assert (by_rule["items"], by_rule["agree"]) == (16, 0.75)
+    Path("later").mkdir()
+    Path("later/anna.csv").write_bytes(Path("anna.csv").read_bytes())
+    assert run_command([*line, "later/anna.csv"]) == 3
+    assert "later/anna.csv: another file is of the rater 'anna', too" in capsys.readouterr().err
     for wrong, said in (
         ({"met": "perhaps"}, "anna.csv, row 1: met is 'perhaps'; it is yes or no, or empty"),
         ({"met": "yes", "turns": "two"}, "anna.csv, row 1: turns are numbers"),

@@ -169,8 +169,12 @@ def test_a_scenario_of_unknown_names_is_not_passed_over(
     tmp_path: Path, files: list[str], message: str
 ) -> None:
     write_scenario(tmp_path)
-    picture = tmp_path / "c1" / "figures" / "ecg" / "one.png"
-    for path in (picture, *(tmp_path / name for name in files)):
+    (scenario,) = read_scenarios(tmp_path)
+    others = ("figures/ecg/one.png", "source/evaluator.md", "source/appendix/notes.md")
+    for path in (
+        *(tmp_path / "c1" / name for name in others),
+        *(tmp_path / name for name in files),
+    ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
     with pytest.raises(DataError, match=message) as caught:

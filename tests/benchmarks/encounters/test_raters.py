@@ -52,6 +52,10 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert whole["within_one"] == pytest.approx(6 / 7)
     assert whole["difference"] == pytest.approx(4 / 7)
     assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
+    assert run_command([*args, "anna.csv"]) == 0
+    assert "No unit is rated by two raters" in capsys.readouterr().out
+    assert run_command([*args, "anna.csv", "anna.csv"]) == 3
+    assert "anna.csv, row 1: anna rates this aspect of this unit twice" in capsys.readouterr().err
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
 
