@@ -150,7 +150,7 @@ RATERS = Provider(
     spec_of=spec_of,
     is_local=True,
     is_ranked=False,
-    model_of=lambda spec: PROVIDER,
+    model_of=lambda spec: Path(spec.model).stem,
     uses=("extra_body",),
 )
-"""The sheets that people have filled in; the content of a sheet decides, not its name or place."""
+"""The sheets that people have filled in. Rater and content decide, not the place: two raters may agree in all."""

@@ -110,6 +110,9 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
     assert log.read_bytes() == before
     capsys.readouterr()
     fill("anna.csv", sheet, lambda unit, item, row: yes(row))
+    Path("carl.csv").write_bytes(Path("anna.csv").read_bytes())
+    run(*by_hand("anna.csv", "carl.csv"))  # two who agree in all are two raters
+    assert {v for v, _ in scores("rater/anna", "rater/carl").values()} == {1.0}
     run(*by_hand("anna.csv"))  # a corrected sheet is another judge
     newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
     assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
