@@ -326,6 +326,8 @@ def _failed(role: str, response: Response) -> Ended:
 
 _TURN_TOKENS = 160
 """Tokens that a turn is expected to add to what each role is sent."""
+_REPLY_TOKENS = {CLINICIAN: 80, PATIENT: 60, CONTROLLER: 250}
+"""Tokens that a reply is expected to have. The controller repeats and assesses what is ordered."""
 
 
 def forecast(
@@ -362,6 +364,7 @@ def forecast(
             calls_limit=cap * tries,
             input_tokens=turns * base + grown,
             input_tokens_limit=tries * most,
+            output_tokens=turns * _REPLY_TOKENS[role],
         )
 
 

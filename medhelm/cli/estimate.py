@@ -190,7 +190,7 @@ def _judge_numbers(judges: Sequence[JudgeEstimate]) -> list[str]:
 
 _BASIS = {
     "rule": "by rule, 3 x the tokens of the gold + 5, or 500 for an answer that criteria grade without a gold, "
-    "and 1,000 for a model that thinks"
+    "or of several turns what the protocol expects of each reply, and 1,000 for a model that thinks"
 }
 
 

@@ -110,7 +110,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """Over all expected calls."""
     input_tokens_limit: int
     output_tokens: float | None = None
-    """None: by what is stored of earlier runs, or by the rule for one answer."""
+    """Over all expected calls, where nothing is stored of earlier runs and without what a model thinks;
+    None: by the rule for one answer."""
     cached_tokens: float = 0
     """Part of `input_tokens` that a provider's cache may hold: it began an earlier call, too."""
 

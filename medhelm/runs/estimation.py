@@ -308,9 +308,12 @@ class _Role:
             return
         self.tokens_in += max(0.0, times * forecast.input_tokens - held.input_tokens)
         self.tokens_in_limit += max(0, times * forecast.input_tokens_limit - held.input_tokens)
-        one = self._seen.tokens if self._seen else rule
-        if forecast.output_tokens is not None:
+        one = rule
+        if self._seen:
+            one = self._seen.tokens
+        elif forecast.output_tokens is not None:
             one = forecast.output_tokens / forecast.calls if forecast.calls else 0.0
+            one += THINKING if self._spec.reasoning else 0
         self.tokens_out += min(calls * one, calls_limit * self._budget)
         self.limit += calls_limit * self._budget
 

@@ -344,3 +344,18 @@ def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
     assert run_command(["run", *plain, *given]) != 0
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert said in line
+
+
+def test_an_estimate_foretells_the_replies_of_each_role(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 encounters of (2 x 12 + 2) / 3 turns; the patient thinks 1,000 tokens a reply besides."""
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    given = ["model=openai/a", "cast.patient=openai/b", "cast.controller=openai/c", "data=sample"]
+    given += ["cast.patient.reasoning=true", "benchmark=stage", f"plugins=[{PLUGIN}]"]
+    assert run_command(["estimate", *given, f"results_dir={tmp_path}", "--format", "json"]) == 0
+    (own,) = json.loads(capsys.readouterr().out)["runs"]
+    calls = 4 * 26 / 3
+    assert own["output_tokens_expected"] == round(calls * 80)
+    said = {role["role"]: role["output_tokens_expected"] for role in own["cast"]}
+    assert said == {"patient": round(calls * 1_060), "controller": round(calls * 250)}
