@@ -241,6 +241,31 @@ def test_verdicts_go_out_in_the_exchange_format(
         assert met == judged(results, MODELS[0], int(row["case_id"][4:]))
 
 
+def test_experts_with_ids_of_their_own_are_read_by_the_file_of_cases(
+    shell: Shell, results: Path, tmp_path: Path
+) -> None:
+    rows, cases = [], []
+    for n in range(6):
+        texts = [f"{word} is named on day {n}" for word in WORDS]
+        named = [{"criterion_id": f"r0{i}", "criterion": t} for i, t in enumerate(texts, 1)]
+        asked = {"case_id": f"ward{n}", "criteria": named, "user_request": f"What now, on day {n}?"}
+        asked["clinical_context"] = f"ward {n}: the patient sleeps badly. " + "It is late. " * n
+        cases.append(asked)
+        met = judged(results, MODELS[0], n)
+        said = [{"criterion_id": f"r0{i}", "criteria_met": bool(m)} for i, m in enumerate(met, 1)]
+        rows.append({"model": MODELS[0], "case_id": f"ward{n}", "criteria": said})
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    call = ("fidelity", "--stored", "ward", "--experts", "a=a.jsonl", "--model", MODELS[0])
+    error = shell(*call, code=3)
+    assert "its case has no criterion 'r01', it has c0 to c3; write the text" in error
+    assert error.count("\n") == 1 and "--cases FILE" in error
+    out = shell(*call, "--cases", "cases.jsonl", "--format", "json", "--table", "fidelity")
+    row, _ = json.loads(out)["rows"]
+    assert (row["decisions"], row["answers"], row["invalid"]) == (24, 6, 6)
+    assert (row["mf1"], row["positive_reference"]) == (1.0, 0.75)
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         type=Path,
         metavar="FILE",
-        help="CSV or JSON lines with `case_id`, `hits` and `graded_by`, one physician's answer a row",
+        help="CSV or JSON lines with `case_id`, `hits` and `graded_by`, one physician's answer a row; `graded_by` is "
+        "`physicians`, others than those who answered: what a judge graded sets no threshold",
     )
     parser.add_argument("--criteria", type=int, default=30, metavar="N", help="criteria of a case")
     add_format(parser)

@@ -217,7 +217,11 @@ def _criterion_text(name: str, case: CaseCriteria | None, where: str) -> str:
     if not name:
         raise DataError(f"{where}: a decision names no criterion")
     if case is not None and name not in case.criteria:
-        raise DataError(f"{where}: its case has no criterion {name[:40]!r}")
+        first, *_, last = (*case.criteria, *case.criteria)
+        raise DataError(
+            f"{where}: its case has no criterion {name[:40]!r}, it has {first} to {last}; write the text "
+            "as `criterion`, or give --cases FILE with the ids that the file uses"
+        )
     return name if case is None else case.criteria[name]
 
 
