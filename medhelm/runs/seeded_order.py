@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
@@ -47,17 +48,16 @@ class SeededOrder:
                 keys = episode_keys(instance, spec.repeats)
                 if left := [repeat for repeat, key in enumerate(keys) if key not in answered]:
                     self._places.append(place)
-                    self._keep(encode((instance, left)), folder)
+                    text = encode((instance, left))
+                    self._starts.append(self._starts[-1] + len(text))
+                    with _writing(folder):
+                        self._texts.write(text)
+            with _writing(folder):
+                self._texts.flush()
         except BaseException:
-            self.close()
+            with suppress(OSError):  # what is still to be written
+                self.close()
             raise
-
-    def _keep(self, text: bytes, folder: Path) -> None:
-        try:
-            self._texts.write(text)
-        except OSError as e:
-            raise RecordError(f"cannot write texts that wait to {folder}: {why(e)}") from None
-        self._starts.append(self._starts[-1] + len(text))
 
     def __iter__(self) -> Iterator[tuple[Instance, int]]:
         """Yield each instance with the repeat that is asked."""
@@ -71,3 +71,11 @@ class SeededOrder:
     def close(self) -> None:
         """Forget the texts."""
         self._texts.close()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise RecordError(f"cannot write texts that wait to {folder}: {why(e)}") from None

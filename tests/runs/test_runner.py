@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,22 @@ def test_a_disk_error_while_grading_is_named_and_keeps_the_answers(
     assert len(logged_ids(tmp_path)) == 20
     table = evaluate(tmp_path, "baseline/oracle").table("benchmarks")
     assert table["score"].tolist() == [1.0]
+
+
+def test_a_disk_that_cannot_hold_the_waiting_texts_is_named_and_nothing_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_quiz(tmp_path, 400)
+    monkeypatch.setattr("medhelm.runs.seeded_order._IN_MEMORY", 1_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
+        with pytest.raises(RecordError, match="cannot write texts that wait to .*quiz.*: "):
+            evaluate(tmp_path, "baseline/oracle")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert logged_ids(tmp_path) == []
+    assert len(evaluate(tmp_path, "baseline/oracle").table("benchmarks")) == 1
 
 
 @pytest.mark.slow
