@@ -100,8 +100,9 @@ class Asked:
         if own is None or not own.share or self.share:
             return self
         concluded = (
-            rf"\b(?:so|therefore|thus|hence|the\spatient|final\w*)\b[^.\n%]{{0,120}}(?:{own.share}|{own.names})"
-            r"[^.\n%\d]{0,40}\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)"
+            rf"\b(?:so|therefore|thus|hence|the\spatient|final\w*|his|her|estimated)\b[^.\n%]{{0,120}}"
+            rf"(?:{own.share}|{own.names})(?:(?:10|ten)[- ]years?|[^.\n%\d]){{0,60}}"
+            r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)"
         )
         if _POINTS.search(text) and not re.search(concluded, plain(text)[-600:], re.IGNORECASE):
             return self

@@ -140,7 +140,7 @@ RUNNING = late(
 SECONDARY = late(
     r"\b(?:risk|mortality|probability|likelihood|survival|chance|odds|prevalence|incidence|"
     r"sensitivity|specificity|death|dos(?:e|es|age|ing)|infusion|goal|confidence|error|difference|tolerance|class|stage|category|"
-    r"percentile|rate of|percent of|example|previously|prior|would have)\b",
+    r"percentile|rate of|percent of|example|previously|prior|would have|chart(?:ed| lists?| shows?)?|directly measured)\b",
     re.IGNORECASE,
 )
 RISK_SCORE = late(r"\brisk score\W*$", re.IGNORECASE)
