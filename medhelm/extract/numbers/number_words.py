@@ -21,7 +21,11 @@ _POINT = late(
     rf"\b(?P<whole>{_WHOLE})\spoint\s(?P<digits>(?:{_DIGIT})(?:[\s-](?:{_DIGIT})){{0,5}})\b",
     re.IGNORECASE,
 )
-_BESIDE = late(rf"\b{_WHOLE}\s\((?=\d{{1,3}}(?:\.\d+)?\))", re.IGNORECASE)
+_BESIDE = late(
+    rf"\b(?P<minus>(?:minus|negative)\s)?(?P<whole>{_WHOLE})(?P<half>\sand\sa\shalf)?"
+    r"(?P<points>\spoints?)?\s\((?P<digits>[-\u2212]?\d{1,3}(?:\.\d+)?)\)",
+    re.IGNORECASE,
+)
 """A number in words before its digits in brackets."""
 _PARTS = {"half": ".5", "quarter": ".25", "third": ".333"}
 _PART = late(
@@ -36,8 +40,16 @@ def in_digits(text: str) -> str:
     if "point" in text:
         text = _POINT.sub(lambda m: _decimal(m), text)
     if "(" in text:
-        text = _BESIDE.sub("(", text)
+        text = _BESIDE.sub(_beside, text)
     return _PART.sub(lambda m: f"{m['lead']}0{_PARTS[m['part'].lower()]}", text)
+
+
+def _beside(match: re.Match[str]) -> str:
+    """Return the digits of a number that is also written in words, all of it if they differ."""
+    said = _whole(match["whole"]) + (0.5 if match["half"] else 0)
+    digits = match["digits"].replace("\u2212", "-")
+    is_same = float(digits) == (-said if match["minus"] else said)
+    return f"{digits}{match['points'] or ''}" if is_same else match[0]
 
 
 def _decimal(match: re.Match[str]) -> str:

@@ -265,6 +265,8 @@ def merge(a: Number, b: Number) -> Number | None:
         return a if a.decimals >= b.decimals else b
     if (a.unit == "%") != (b.unit == "%"):
         share, percent = (b, a) if a.unit == "%" else (a, b)
+        if not share.unit and abs(share.value) > 1:
+            return merge(replace(share, unit="%"), percent)
         scaled = Number(share.value * 100, share.decimals - 2, "%")
         is_rounded = _rounds(scaled, percent) or _rounds(percent, scaled)
         is_same = not share.unit and math.isclose(scaled.value, percent.value, rel_tol=1e-9)

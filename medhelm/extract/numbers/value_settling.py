@@ -260,6 +260,11 @@ def _is_unclear(s: Statement[T], last: Statement[T], kind: Kind[T], value: T) ->
     return bool(is_later and differs and not is_given)
 
 
+def is_magnitude(s: Statement[T], value: T, kind: Kind[T]) -> bool:
+    """Return whether a mention is a negative result without its sign (`6 L of excess`)."""
+    return s.level == 0 and s.value is not None and kind.show(value) == f"-{kind.show(s.value)}"
+
+
 def _is_later_in_unit(s: Statement[T], last: Statement[T], kind: Kind[T], value: T) -> bool:
     """Return whether something else is stated later in the unit that was asked for."""
     return (
@@ -269,6 +274,7 @@ def _is_later_in_unit(s: Statement[T], last: Statement[T], kind: Kind[T], value:
         and not (s.is_secondary or s.is_supposed)
         and s.value is not None
         and kind.merge(s.value, value) is None
+        and not (last.value is not None and is_magnitude(s, last.value, kind))
     )
 
 

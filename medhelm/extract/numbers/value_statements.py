@@ -29,6 +29,7 @@ from medhelm.extract.numbers.value_words import (
     COUNTED,
     EQUALS,
     EXPLICIT,
+    FOR_RESULT,
     FORMULA,
     GENERAL,
     GENERAL_NAMES,
@@ -51,6 +52,7 @@ from medhelm.extract.numbers.value_words import (
     PARTS,
     POINTS,
     REACHED,
+    RECEIVES,
     RELATION,
     REMARKED,
     RISK_SCORE,
@@ -92,9 +94,7 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
         first = i if first is None else first
         stated = list(_of_sentence(sentence, i, values, kind, is_line))
         if not stated and TOTALLING.match(sentence):
-            total = values[0] if len(values) == 1 else Value(values[0].start, 0, None)
-            reason = total.reason or "a total that cannot be read"
-            stated = [Statement(total.value, reason, (i, total.start), 2, is_named=True)]
+            stated = [_of_total(values, i)]
         found += stated
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
     named = {s.key for s in found if s.is_computed and s.key}
@@ -111,6 +111,15 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
         )
         for s in found
     )
+
+
+def _of_total(values: list[Value[T]], index: int) -> Statement[T]:
+    """Return what a sentence that adds up states where no word joins its value to a name."""
+    total, at = values[0], (index, values[0].start)
+    if len(values) > 1 or total.value is None or total.is_operand:
+        reason = total.reason if len(values) == 1 else ""
+        return Statement(None, reason or "a total that cannot be read", at, 2, is_named=True)
+    return Statement(total.value, "", at, 2, key=("total",), is_named=True, fits=total.fits)
 
 
 def _of_sentence(
@@ -212,6 +221,7 @@ def _weighed(
     is_explicit |= verb.startswith(("report", "quote")) and not _words(name)
     is_item = IF.search(before) or ITEM.match(text, value.end)
     is_attained = ATTAINED.fullmatch(verb) is not None and not is_item
+    is_attained |= bool(RECEIVES.match(text) and POINTS.match(text, value.end))
     is_last = all(v.is_operand for v in values if v.start > value.start)
     is_summed = TOTALLING.match(text) is not None and (is_last or verb not in WEAK)
     is_total = is_summed or COUNTED.match(text, value.end) is not None
@@ -222,9 +232,10 @@ def _weighed(
     is_led = value.is_alone and not before.strip(" ,;\u2192") and not is_item
     least = 2 if is_total or is_led_to else 1 if is_attained or is_led else 0
     is_percent_beside = is_inherited and value.unit == "%" != first.unit and value is not first
+    is_result = FOR_RESULT.search(text, 0, value.start) is not None and bool(kind.is_asked(name))
     is_secondary = (
         _is_secondary(text, value, name, is_computed or is_share)
-        or (verb in WEAK and INPUT.search(name) is not None)
+        or (verb in WEAK and INPUT.search(name) is not None and not is_result)
         or (is_percent_beside and not is_computed)
     )
     return Statement(
@@ -340,7 +351,7 @@ def _related(
             named += " score"
         if verb in WEAK and (reached := REACHED.search(named)):
             return value, reached[0], named[reached.end() :], False
-        return value, verb, named, False
+        return value, verb, named + " due date" * (kind.is_known and verb == "due"), False
     is_of_asked = "/" in text[value.start : value.end] and kind.is_asked(text[value.end :][:25])
     if is_of_asked or COUNTED.match(text, value.end):
         return value, "total", "total", False

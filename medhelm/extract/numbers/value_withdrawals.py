@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ _LONGEST = 2_000
 """Characters of a text, and five times as many at its end, of which values are compared."""
 _LINE = 1_500
 _RETRACTED = late(
-    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|weigh\w*|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
     r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
     r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b"
     r"|(?<![:*)|\u2013\u2014-] )\bno,\s",
@@ -30,6 +31,8 @@ _RETRACTED = late(
 )
 
 
+_UNDER_IF = late(r"(?:^|[.!?\n]\s{0,3})if\b[^.!?\n]*$", re.IGNORECASE)
+"""The beginning of a sentence with a condition, up to the words that it is the condition of."""
 _BOTH = late(
     r"(?<![\w.])(\d[\d.]{0,9})\s\([^\W\d][^()\d\n]{2,40}\)\s?(?:/|or|and|versus|vs\.?)\s"
     r"(\d[\d.]{0,9})\s\([^\W\d]"
@@ -68,11 +71,12 @@ def corrected(text: str, kind: Kind[T]) -> T | None:
     ends = deque((match.end() for match in _CORRECTED.finditer(text)), maxlen=1)
     found = find_statements(text[ends[0] :], kind) if ends else []
     named = [s for s in found if (s.is_asked or s.level == 3) and not s.is_secondary]
-    if kind.is_score:
-        named += [s for s in found if s.level == 2 and GENERAL_NAMES & {*s.key}]
+    named += [
+        s for s in found if s.level == 2 and (s.fits or kind.is_score) and GENERAL_NAMES & {*s.key}
+    ]
     if not named or any(s.is_supposed or s.is_running for s in named):
         return None
-    others = [s for s in found if s.level >= 1 and not s.is_secondary]
+    others = [s for s in found if (s.level >= 2 or s.fits) and not s.is_secondary]
     return agreed([(s.value, s.reason) for s in (*named, *others)], kind).value
 
 
@@ -80,6 +84,7 @@ def repeated(text: str, kind: Kind[T]) -> T | None:
     """Return what the whole lines of a cut text call by the asked name again and again."""
     found = find_statements(plain(text.rpartition("\n")[0]), kind)
     named = [s for s in found if s.is_asked and not (s.is_secondary or s.is_supposed)]
+    named = [s for s in named if s.value is not None or not s.is_computed]
     is_enough = len(named) > 2 or (len(named) == 2 and named[0].is_opening)
     if not is_enough or not any(s.fits for s in named) or any(s.is_running for s in named):
         return None
@@ -129,7 +134,7 @@ def takes_back(value: str, kind: Kind[T]) -> bool:
 
 def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
     """Return the reading, unless the text takes it back or concludes it after another one."""
-    ends = deque((match.end() for match in _RETRACTED.finditer(text)), maxlen=1)
+    ends = deque(_retractions(text), maxlen=1)
     value = reading.value
     if value is not None and _TO_DO.search(text[-300:]):
         return Reading(None, "a step is announced whose result is not stated")
@@ -156,6 +161,14 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     if is_kept and (is_final or not (is_new and (was_concluded or is_wrong or not is_concluded))):
         return reading
     return Reading(None, "a result is stated and then taken back")
+
+
+def _retractions(text: str) -> Iterator[int]:
+    """Return where words that take a result back end; what could be under an `if` takes nothing back."""
+    for match in _RETRACTED.finditer(text):
+        is_possible = match[0][:5].lower().startswith(("could", "might", "may"))
+        if not (is_possible and _UNDER_IF.search(text, max(0, match.start() - 200), match.start())):
+            yield match.end()
 
 
 def _is_one_of_two(value: T, text: str, kind: Kind[T]) -> bool:

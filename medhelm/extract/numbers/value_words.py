@@ -50,7 +50,7 @@ RELATION = late(
     r"rounds?(?: up| down)? to|rounded(?: up| down)? to|meets|has|earns|receives|fulfil+s|get|"
     r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
-    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
+    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
     r"takes? (?:us|you|me) to|(?:occur(?:s|red)|happened|took place|fell|falls) on|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
     + COPULAS
     + r"(?:\s(?:de|von|di|der|am|el|le|il))?|(?:\u4e3a|\u662f|\u7b49\u4e8e|\u5f97\u51fa|\u5171\u8ba1|\u5408\u8ba1)\u7ea6?)(?P<filler>"
@@ -84,7 +84,7 @@ CONCLUDED = late(
     r"finally|altogether|as a result|conclu\w+|summary|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight))|gives?|giving|gave|yield\w*|get|"
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
-    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,16} ){0,4}[\w-]{1,16}) to|all told|in all|together|combined|tally)\b"
+    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|all told|in all|together|combined|tally)\b"
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b"
     r"|\b(?:donc|por (?:lo )?tanto|portanto|quindi|somit|daher|deshalb)\b|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
     re.IGNORECASE,
@@ -104,11 +104,13 @@ NAME_BEFORE = late(
     re.IGNORECASE,
 )
 INPUT = late(
-    r"\b(?:to (?!be\b)[a-z]+|for|with|at|using|given|from|than|assuming)\s(?:(?!total|is\b|gives?\b|has\b)"
+    r"\b(?:(?<!corresponds )(?<!equates )(?<!amounts )(?<!translates )to (?!be\b)[a-z]+|for|with|at|using|given|from|than|assuming)\s(?:(?!total|is\b|gives?\b|has\b)"
     r"[\w'-]+\s{1,2}){0,4}(?!total)[\w'-]+\s*$",
     re.IGNORECASE,
 )
 """Matches a value that is put in (`to reach a BMI of 19`), before the word that joins it."""
+FOR_RESULT = late(r",\s(?:for|giving)\s(?:an?|the|her|his)\s[^,;]*$", re.IGNORECASE)
+"""Matches how a sentence goes on to the name of its result (`..., for an index of 2`)."""
 OF_SUBJECT = late(
     r"^\W*(?:(?:so|thus|hence|therefore|overall)\W{1,2})?(?:this|our|the|her|his|s?he)\b.{0,60}\bwith an?\s",
     re.IGNORECASE,
@@ -143,7 +145,7 @@ SECONDARY = late(
     r"percentile|rate of|percent of|example|previously|prior|would have|chart(?:ed| lists?| shows?)?|directly measured)\b",
     re.IGNORECASE,
 )
-RISK_SCORE = late(r"\brisk score\W*$", re.IGNORECASE)
+RISK_SCORE = late(r"\brisk (?:score|index)\W*$", re.IGNORECASE)
 """A name of a score whose own value is a risk."""
 SHARE = late(
     r"[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s(?:[\w-]+\s){0,2}(?:risk|chance|mortality|probability|survival|likelihood|per\b|a year|annual)"
@@ -164,6 +166,8 @@ ARITHMETIC = late(
 )
 ATTAINED = late(r"scores|scored|meets|fulfil+s|totals")
 """Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
+RECEIVES = late(r"^\W*(?:s?he|(?:the|this|our) patient)\s(?:gets|receives|earns)\s", re.IGNORECASE)
+"""The beginning of a sentence on the points of a patient, which are all of them or those of an item."""
 ITEM = late(r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE)
 POINTS = late(
     r"\s{0,2}(?:points?|criteria|criterion)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
@@ -186,7 +190,7 @@ OTHER = late(
     re.IGNORECASE,
 )
 INTERPRETS = late(
-    r"\b(?:indicat\w+|suggest\w*|correspond\w*|means?|meaning|places?|placing|(?<!the )falls?|falling|impl(?:y|ies|ying)|"
+    r"\b(?:indicat\w+|suggest\w*|correspond\w*|means?(?!\sarterial)|meaning|places?|placing|(?<!the )falls?|falling|impl(?:y|ies|ying)|"
     r"reflect\w*|associated|consistent|considered|classified|classif\w+|within|above|below|"
     r"(?<!\bmorphine )equivalents?(?= (?:to|of)\b)|equals to|translat\w+|carries|confers|predicts|compared|versus|normal(?:ly)?|typically|"
     r"needed|required|needs|requires|aim\w*|sufficient|"
@@ -194,7 +198,7 @@ INTERPRETS = late(
     re.IGNORECASE,
 )
 REACHED = late(
-    r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves? (?:us|me) with|brings? (?:us|me) to|"
+    r"\b(?:arrives? at|ends? up (?:at|with)|left with|leaves?(?: (?:us|me) with)?|brings? (?:us|me) to|"
     r"(?:comes?|adds?|sums?|amounts?|works?)(?: up| out)? to|(?<!to )(?:get|obtain|gives?|yields?|makes?|results? in|lead(?:s|ing) to))\b",
     re.IGNORECASE,
 )
@@ -254,7 +258,7 @@ IF = late(
     re.IGNORECASE,
 )
 REMARKED = late(
-    r",\s(?:(?:which|that) (?:is|means|places|puts|corresponds)|(?:CKD )?(?:stage|class|grade|category)|meaning|indicating"
+    r",\s(?:(?:with|but|or) (?:less|more|fewer|lower|higher)\b|(?:which|that) (?:is|means|places|puts|corresponds)|(?:CKD )?(?:stage|class|grade|category)|meaning|indicating"
     r"|suggesting|consistent|placing|putting)\b",
     re.IGNORECASE,
 )

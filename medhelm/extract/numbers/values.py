@@ -18,7 +18,7 @@ from medhelm.extract.numbers.calendar_values import DATE, DURATION
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.value_evidence import best_supported, why_weak
-from medhelm.extract.numbers.value_settling import agreed, settle
+from medhelm.extract.numbers.value_settling import agreed, is_magnitude, settle
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
 from medhelm.extract.numbers.value_withdrawals import (
@@ -230,6 +230,8 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
         if named is not None:
             return Reading(None, differ(named, reading.value, kind))
     later = [] if is_cut else find_statements(region, kind)[1:]
+    if reading.value is not None:
+        later = [s for s in later if not is_magnitude(s, reading.value, kind)]
     if reading.value is not None and (other := settle(later, kind).value) is not None:
         mentioned = values_of(region[len(plain(marks[-1].value)) :], kind)
         if all(kind.merge(reading.value, value) is None for value in [other, *mentioned]):
