@@ -197,7 +197,17 @@ _METHODS = (
     r"Coc?kcroft\w*|CG",
     r"Schwartz\w*",
 )
-GLOSSARY = Glossary(_QUANTITIES, _METHODS)
+_SUBSTANCES = (
+    r"betamethasone",
+    r"dexamethasone",
+    r"hydrocortisone",
+    r"cortisone",
+    r"methylprednisolone",
+    r"prednisolone",
+    r"prednisone",
+    r"triamcinolone",
+)
+GLOSSARY = Glossary(_QUANTITIES, _METHODS, _SUBSTANCES)
 """The names of MedCalc-Bench."""
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
-from medhelm.extract.numbers.units import RATES, SAME, unit_at
+from medhelm.extract.numbers.units import PUT_IN, RATES, SAME, has_unit, unit_at
 from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
@@ -23,9 +23,12 @@ _ASKS = late(r"\b(?:what|which|how|calculate|compute|estimate|determine|give)\b"
 _UNIT_COMES = late(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.IGNORECASE)
 _CLOSES = late(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
+_ROUTE = r"(?:(?:oral|iv|po|im|intravenous|intramuscular|parenteral|daily)\s){0,2}"
 _POINTS = late(r"\bpoints?\b", re.IGNORECASE)
 _TIMED = late(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
 _TIMES_BEHIND = late(r"\s(hourly|daily)\b", re.IGNORECASE)
+_DOSED = late(rf"\d\s?(?:mg|mcg|g)\s(?:of\s)?{_ROUTE}$", re.IGNORECASE)
+"""The amount of a substance whose name follows."""
 _YEAR = late(r"\((?:19|20)\d\d\)")
 """The year of a score's release."""
 
@@ -51,6 +54,8 @@ class Glossary:
     quantities: Mapping[str, Quantity]
     methods: Sequence[str] = ()
     """Patterns of methods that give different values of one quantity."""
+    substances: Sequence[str] = ()
+    """Patterns of substances of which a question asks for an amount of one."""
 
     @cached_property
     def names(self) -> re.Pattern[str]:
@@ -63,6 +68,16 @@ class Glossary:
         """Match the name of any method. The group names it."""
         found = (f"(?P<m{i}>{method})" for i, method in enumerate(self.methods))
         return late(rf"\b(?:{'|'.join(found)})\b", re.IGNORECASE)
+
+    @cached_property
+    def amounts(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Match a substance before its amount, and one behind it. The group names it."""
+        found = "|".join(f"(?P<s{i}>{name})" for i, name in enumerate(self.substances)) or "(?!)"
+        before = rf"\b(?:{found})\s?(?:\([^()]{{0,12}}\)\s?)?(?:(?:oral|iv|po|total|dose|daily)\s?){{0,3}}:?\s?$"
+        behind = (
+            rf"\s{{0,2}}[\w/]{{0,6}}\s{{0,2}}(?:\([^()]{{0,12}}\)\s?)?(?:of\s)?{_ROUTE}(?:{found})"
+        )
+        return late(before, re.IGNORECASE), late(behind, re.IGNORECASE)
 
     def asked_by(self, question: str) -> Asked:
         """Return what a question asks for: the first quantity it names, in the first unit."""
@@ -79,7 +94,17 @@ class Glossary:
             quantity=own,
             units=None if unit is None else _with_same(unit or "point"),
             methods=frozenset(m.lastgroup or "" for m in self.ways.finditer(text)),
+            substance=self._substance_in(text[asks.start() if asks else 0 :]),
         )
+
+    def _substance_in(self, text: str) -> int | None:
+        """Return the place in the list of the substance that a text names first."""
+        found = (
+            (match.start(), i)
+            for i, name in enumerate(self.substances)
+            if (match := re.search(rf"\b(?:{name})", text, re.IGNORECASE))
+        )
+        return min(found, default=(0, None))[1]
 
 
 @dataclass(frozen=True)
@@ -91,8 +116,21 @@ class Asked:
     units: frozenset[str] | None = None
     """The units of an answer; None where any may be meant."""
     methods: frozenset[str] = frozenset()
+    substance: int | None = None
+    """The substance whose amount a question asks for, by its place in the glossary."""
     share: re.Pattern[str] | None = None
     """Matches other names of a risk that is asked for in percent."""
+    inputs: frozenset[str] = frozenset()
+    """Those of the units that speak for no value, since a text's results have another one."""
+
+    def in_units_of(self, text: str) -> Asked:
+        """Return what is asked for; a unit of inputs speaks for no value where results have their own."""
+        found = (
+            put_in
+            for unit, put_in in PUT_IN.items()
+            if self.units and {unit, put_in} <= self.units and has_unit(plain(text), unit)
+        )
+        return replace(self, inputs=frozenset(found))
 
     def in_percent(self, text: str) -> Asked:
         """Return what is asked for; of a risk only its percentage, unless points are what a text ends with."""
@@ -132,6 +170,19 @@ class Asked:
         name = tuple(self.glossary.quantities)[int((found[-1].lastgroup or "q0")[1:])]
         return name == self.quantity and not text[found[-1].end() :].strip(" :*|(")
 
+    def _is_of_other(self, text: str, value: Value[T]) -> bool:
+        """Return whether a text says of what another substance a value is the amount."""
+        if self.substance is None or value.is_operand:
+            return False
+        before, behind = self.glossary.amounts
+        own = f"s{self.substance}"
+        if found := behind.match(text, value.end):
+            return found.lastgroup != own
+        lead = text[max(0, value.start - 60) : value.start]
+        found = before.search(lead)
+        is_dosed = found is not None and _DOSED.search(lead, 0, found.start())
+        return found is not None and not is_dosed and found.lastgroup != own
+
     def by_name(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind with the names of what is asked for."""
         return replace(kind, is_known=True, is_asked=self.is_named, is_asked_by=self.ends)
@@ -149,12 +200,16 @@ class Asked:
             for value in _in_percent(text, values, kind) if self.share else values:
                 if units == {"point"} and _YEAR.fullmatch(text, value.start - 1, value.end + 1):
                     continue
+                if self._is_of_other(text, value):
+                    found.append(replace(value, is_other=True))
+                    continue
                 if units == {"point"} and value.value is None and value.end - value.start < 6:
                     value = kind.of_maximum(text, value)
                 unit, end = unit_at(text, value.end)
                 unit = _per_time(unit, text[max(0, value.start - 60) : value.start], text[end:])
                 if value.is_operand or not unit or unit in units:
-                    fits = unit not in ("", "point") and not value.is_operand
+                    is_own = unit not in ("", "point") and unit not in self.inputs
+                    fits = is_own and not value.is_operand
                     is_alone = fits and _CLOSES.match(text, end) is not None
                     found.append(replace(value, fits=fits, is_alone=is_alone))
             return found

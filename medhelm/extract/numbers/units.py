@@ -90,7 +90,8 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "mOsm": ("mEq/L",),
 }
 """The units in which completions give another one, without a factor between them."""
-
+PUT_IN: Mapping[str, str] = {"MME": "mg"}
+"""The units of what is put in, where a text gives its results in the unit that is asked for."""
 
 RATES: Mapping[tuple[str, str], str] = {
     ("mL", "hourly"): "mL/h",
@@ -99,6 +100,12 @@ RATES: Mapping[tuple[str, str], str] = {
     ("L", "daily"): "L/day",
 }
 """The rates of which a word beside the amount gives the time."""
+
+
+def has_unit(text: str, unit: str) -> bool:
+    """Return whether a number of a plain text has a unit."""
+    spelled = re.compile(rf"\d\s{{0,2}}[-(\[]?\s?(?:{UNITS[unit]})(?!\w)", re.IGNORECASE)
+    return spelled.search(text) is not None
 
 
 def unit_at(text: str, at: int) -> tuple[str, int]:

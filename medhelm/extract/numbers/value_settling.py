@@ -51,7 +51,7 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
     results = results or [s for s in found if s.fits and not (s.is_secondary or s.is_supposed)]
     results = results or [s for s in found if s.level >= 1]
-    results = _best_named(_without_subtotals(results, kind), kind)
+    results = _best_named(_without_parts(_without_subtotals(results, kind), kind), kind)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
     last = results[-1]
@@ -87,6 +87,17 @@ def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[State
         return results
     earlier = [s.value for s in counts if not _agrees(s, counts[-1].value, kind)]
     return [s for s in results if not any(v is not None and _agrees(s, v, kind) for v in earlier)]
+
+
+def _without_parts(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+    """Return the results without those that the last one is the sum of."""
+    if not results or (total := results[-1].value) is None:
+        return results
+    parts = [s for s in results[:-1] if s.is_computed and not s.is_asked]
+    values = [s.value for s in parts if s.value is not None]
+    if len(values) < 2 or not kind.is_sum(values, total):
+        return results
+    return [s for s in results if s not in parts]
 
 
 def _differing(

@@ -41,6 +41,7 @@ from medhelm.extract.numbers.value_words import (
     ITEM,
     ITEM_POINTS,
     LISTED,
+    MEANS,
     NAME_BEFORE,
     NAME_BEHIND,
     NAMED,
@@ -93,8 +94,8 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
             continue
         first = i if first is None else first
         stated = list(_of_sentence(sentence, i, values, kind, is_line))
-        if not stated and TOTALLING.match(sentence):
-            stated = [_of_total(values, i)]
+        if not stated and TOTALLING.match(sentence) and not values[0].is_other:
+            stated = [_of_total(values, i, kind)]
         found += stated
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
     named = {s.key for s in found if s.is_computed and s.key}
@@ -113,13 +114,14 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
     )
 
 
-def _of_total(values: list[Value[T]], index: int) -> Statement[T]:
+def _of_total(values: list[Value[T]], index: int, kind: Kind[T]) -> Statement[T]:
     """Return what a sentence that adds up states where no word joins its value to a name."""
     total, at = values[0], (index, values[0].start)
     if len(values) > 1 or total.value is None or total.is_operand:
         reason = total.reason if len(values) == 1 else ""
         return Statement(None, reason or "a total that cannot be read", at, 2, is_named=True)
-    return Statement(total.value, "", at, 2, key=("total",), is_named=True, fits=total.fits)
+    key = ("total",) if total.fits or kind.is_score else ()
+    return Statement(total.value, "", at, 2, key=key, is_named=True, fits=total.fits)
 
 
 def _of_sentence(
@@ -143,7 +145,7 @@ def _of_sentence(
                 subject = text[start:end]
             continue
         found = _of_clause(text, start, end, inside, kind)
-        if found is None or is_put_in(text, opening, found, first):
+        if found is None or found[0].is_other or is_put_in(text, opening, found, first):
             continue
         value, verb, name, is_computed = found
         is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)
@@ -351,6 +353,8 @@ def _related(
             named += " score"
         if verb in WEAK and (reached := REACHED.search(named)):
             return value, reached[0], named[reached.end() :], False
+        if means := MEANS.match(named):
+            return value, verb, named[means.end() :], verb not in WEAK
         return value, verb, named + " due date" * (kind.is_known and verb == "due"), False
     is_of_asked = "/" in text[value.start : value.end] and kind.is_asked(text[value.end :][:25])
     if is_of_asked or COUNTED.match(text, value.end):

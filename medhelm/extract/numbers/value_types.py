@@ -27,6 +27,8 @@ class Value(Generic[T]):
     """True if its unit is the one that was asked for."""
     is_alone: bool = False
     """True if no quantity is named behind that unit."""
+    is_other: bool = False
+    """True if it is the amount of another substance than the one that was asked for."""
 
 
 @dataclass(frozen=True)

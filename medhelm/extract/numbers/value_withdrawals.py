@@ -23,7 +23,7 @@ _LONGEST = 2_000
 """Characters of a text, and five times as many at its end, of which values are compared."""
 _LINE = 1_500
 _RETRACTED = late(
-    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|weigh\w*|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|weighs|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
     r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
     r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b"
     r"|(?<![:*)|\u2013\u2014-] )\bno,\s",

@@ -111,6 +111,12 @@ INPUT = late(
 """Matches a value that is put in (`to reach a BMI of 19`), before the word that joins it."""
 FOR_RESULT = late(r",\s(?:for|giving)\s(?:an?|the|her|his)\s[^,;]*$", re.IGNORECASE)
 """Matches how a sentence goes on to the name of its result (`..., for an index of 2`)."""
+MEANS = late(
+    r"^\W*(?:with|using|by|at|applying)\s(?:an?|the|its|this)\s(?:[\w-]{2,15}\s){0,2}(?:factor|multiplier)\b"
+    r".{0,80}?\d.{0,40}?\s(?=(?:this|that|it)\s*$)",
+    re.IGNORECASE,
+)
+"""The factor of a result, before the word for it (`With a factor of 2 this is 90`)."""
 OF_SUBJECT = late(
     r"^\W*(?:(?:so|thus|hence|therefore|overall)\W{1,2})?(?:this|our|the|her|his|s?he)\b.{0,60}\bwith an?\s",
     re.IGNORECASE,
@@ -166,7 +172,9 @@ ARITHMETIC = late(
 )
 ATTAINED = late(r"scores|scored|meets|fulfil+s|totals")
 """Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
-RECEIVES = late(r"^\W*(?:s?he|(?:the|this|our) patient)\s(?:gets|receives|earns)\s", re.IGNORECASE)
+RECEIVES = late(
+    r"^\W*(?:s?he|(?:the|this|our) patient)\s(?:gets|receives|earns|has)\s", re.IGNORECASE
+)
 """The beginning of a sentence on the points of a patient, which are all of them or those of an item."""
 ITEM = late(r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE)
 POINTS = late(

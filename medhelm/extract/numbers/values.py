@@ -146,6 +146,7 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     """
     if asked is None:
         return _read(text, kind, is_cut)
+    asked = asked.in_units_of(text)
     percent = asked.in_percent(text)
     is_share = percent is not asked
     if is_share and (share := _read_asked(text, kind, is_cut, percent)).value is not None:
