@@ -51,6 +51,9 @@ NOT_RUN = {
 }
 """Lines of blocks without a language, which are not executed, and why."""
 
+DEMO = ["-m", "model=glob(baseline/*)", "benchmark=headqa,medec,medcalc_bench", "data=sample"]
+"""What the demo is replaced with where a page goes on with its runs."""
+
 FILES = {"js", "python", "yaml", "jsonl", "toml"}
 """Languages of blocks that may have a file name."""
 
@@ -118,10 +121,13 @@ def in_place(text: str, url: str) -> str:
 
 def adapt(words: list[str], url: str) -> tuple[list[str], str]:
     """Return the arguments of a command as run here, and what of it had to be left out."""
+    if words == ["run"]:  # `tests/test_packaging.py` runs all of the demo
+        return ["run", *DEMO], ""
     if words[0] in ("run", "estimate"):
         return adapt_run(words, url)
-    if words[0] == "validate" and "full" in words:  # `scripts/check` does it, for all there are
+    if words[0] == "validate":  # `scripts/check` does it, for all there are
         words = ["sample" if word == "full" else word for word in words]
+        words += ["headqa", "medec"] * (len(words) == 1)
     if words[:2] == ["data", "fetch"] and "--all" in words and DATA:
         words = [w for w in words if w != "--all"] + there()[:3]  # others would need a network
     needs_data = words[:2] in (["data", "fetch"], ["data", "verify"]) or "full" in words

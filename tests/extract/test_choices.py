@@ -243,7 +243,7 @@ def test_no_list_of_a_real_question_chooses(headqa: list[Instance]) -> None:
 def test_a_long_reply_takes_time_in_proportion() -> None:
     for seed in ("A. Vancomycin B. ", "answer is ", "选A ", "A: 1% ", "vancomycin, ", "?\nA. x\n"):
         spent = []
-        for size in (100_000, 1_000_000):
+        for size in (50_000, 500_000):
             text = seed * (size // len(seed))
             start = time.process_time()
             read_choice(text, COLITIS, is_cut=True)

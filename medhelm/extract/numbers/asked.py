@@ -149,6 +149,8 @@ class Asked:
 
     def is_named(self, name: str) -> bool | None:
         """Return whether a name is that of what is asked for; None where it says nothing."""
+        if name.count("_") > 1:  # a key of JSON
+            name = name.replace("_", " ")
         if self.share and self.share.search(name):
             return True
         ways = {m.lastgroup for m in self.glossary.ways.finditer(name)} if self.methods else set()

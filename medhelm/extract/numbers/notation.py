@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.number_words import in_digits
+from medhelm.extract.numbers.spoken import in_english
 
 _GROUPED = late("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
 """Spaces between thousands."""
@@ -143,7 +144,7 @@ def plain(text: str) -> str:
         text = with_points(text)
     if "\ucd1d" in text:
         text = _KOREAN_TOTAL.sub(r"total = \1 points ", text)
-    text = _SCORE_OF.sub(r"score\1 of ", text)
+    text = in_english(_SCORE_OF.sub(r"score\1 of ", text))
     text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
     if "^" in text:
         text = _EXPONENT.sub(r"^\1", text)

@@ -35,7 +35,7 @@ _IN_WORDS = late(
     r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteria)\b"
     rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{'|'.join(_SPELLED)})\W{{0,3}}$"
     r"|(?:\s[\w-]{2,15}){0,2}\s(?:points?|criteri(?:on|a))\s(?:is|are|was|were)\s(?:therefore\s)?(?:met|fulfilled|positive|present|satisfied)\b"
-    r"|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",
+    r"|\s(?:is|are)\s(?:met|fulfilled|positive|present|satisfied)\b|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",
     re.IGNORECASE,
 )
 """A number in words where it can only be a result."""

@@ -15,6 +15,7 @@ from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, Statement, differ
 from medhelm.extract.numbers.value_words import GENERAL_NAMES
+from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
 
@@ -130,11 +131,24 @@ def why_weak(value: T, visible: str, kind: Kind[T], *, is_share: bool = False) -
     is_bare = not any(s.is_asked or s.fits or s.level >= 2 for s in own.statements)
     if is_bare and any(s.fits and not s.is_secondary for c in candidates for s in c.statements):
         return f"no {kind.noun} in the unit that is asked for is stated as the answer"
+    if is_bare and _is_followed_in_unit(own, visible, kind):
+        return f"no {kind.noun} in the unit that is asked for is stated as the answer"
     best = candidates[0]
     is_behind = best.evidence - own.evidence >= _AHEAD
     is_other = not any(s.is_asked or s.fits or s.is_computed for s in own.statements)
     is_behind = is_behind and (best.evidence >= _ENOUGH or is_other)
     return differ(best.value, value, kind) if is_behind else ""
+
+
+def _is_followed_in_unit(own: Candidate[T], visible: str, kind: Kind[T]) -> bool:
+    """Return whether sentences behind a value have another one in the unit that was asked for."""
+    at = max(s.at[0] for s in own.statements)
+    later = [sentence for sentence, _ in split_sentences(plain(visible))][at + 1 :]
+    return any(
+        v.fits and v.value is not None and kind.merge(v.value, own.value) is None
+        for sentence in later
+        for v in kind.find(sentence)
+    )
 
 
 def _is_enough(best: Candidate[T]) -> bool:

@@ -45,6 +45,7 @@ from medhelm.extract.numbers.value_words import (
     NAME_BEFORE,
     NAME_BEHIND,
     NAMED,
+    OF_EACH,
     OF_SUBJECT,
     OPERATION,
     OTHER,
@@ -139,7 +140,7 @@ def _of_sentence(
         opening = opener[0].lower() if opener else ""
         if opening in SUBORDINATE:
             continue
-        inside = [v for v in values if start <= v.start < end and not LISTED.match(text, v.end)]
+        inside = [v for v in values if start <= v.start < end and not _is_item(text, v, kind)]
         if not inside:
             if text[start:end].strip(" ,;"):
                 subject = text[start:end]
@@ -183,6 +184,12 @@ def _of_sentence(
             is_asked=bool(is_asked),
             fits=value.fits,
         )
+
+
+def _is_item(text: str, value: Value[T], kind: Kind[T]) -> bool:
+    """Return whether a value is one of a list, or the points that each of several items gives."""
+    is_each = kind.is_score and OF_EACH.match(text, value.end) is not None
+    return is_each or LISTED.match(text, value.end) is not None
 
 
 def _is_asked_around(text: str, value: Value[T], name: str, kind: Kind[T]) -> bool:

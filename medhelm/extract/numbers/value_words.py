@@ -86,7 +86,7 @@ CONCLUDED = late(
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|all told|in all|together|combined|tally)\b"
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b"
-    r"|\b(?:donc|por (?:lo )?tanto|portanto|quindi|somit|daher|deshalb)\b|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
+    r"|\b(?:donc|ainsi|por (?:lo )?tanto|portanto|quindi|pertanto|somit|daher|damit|folglich|deshalb)\b|\u3057\u305f\u304c\u3063\u3066|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
     re.IGNORECASE,
 )
 NAMED = late(
@@ -176,6 +176,8 @@ RECEIVES = late(
     r"^\W*(?:s?he|(?:the|this|our) patient)\s(?:gets|receives|earns|has)\s", re.IGNORECASE
 )
 """The beginning of a sentence on the points of a patient, which are all of them or those of an item."""
+OF_EACH = late(r"\s{0,2}(?:points?\s)?(?:for (?:each|every|any)|each|apiece)\b", re.IGNORECASE)
+"""Matches the text behind the points that each of several items gives."""
 ITEM = late(r"\s{0,2}(?:points?\s)?(?:each|for|on|in|because|due|from|under)\b", re.IGNORECASE)
 POINTS = late(
     r"\s{0,2}(?:points?|criteria|criterion)\s{0,2}(?:[;.!\u2192(]|[-\u2013\u2014]\s|,\s(?!for\b)|$)",
@@ -266,7 +268,7 @@ IF = late(
     re.IGNORECASE,
 )
 REMARKED = late(
-    r",\s(?:(?:with|but|or) (?:less|more|fewer|lower|higher)\b|(?:which|that) (?:is|means|places|puts|corresponds)|(?:CKD )?(?:stage|class|grade|category)|meaning|indicating"
+    r",\s(?:(?:with|but|or) (?:less|more|fewer|lower|higher)\b|(?:which|that) (?:is|would (?!be\b|give|make|lead|bring)|means|places|puts|corresponds)|(?:CKD )?(?:stage|class|grade|category)|meaning|indicating"
     r"|suggesting|consistent|placing|putting)\b",
     re.IGNORECASE,
 )
