@@ -19,6 +19,7 @@ from medhelm.extract.polarity import (
     FILLERS,
     HEDGE,
     NOT_CHOSEN,
+    OF_ANOTHER,
     OTHER_ANSWER,
     RETRACTION,
     THIS_IS_WRONG,
@@ -169,7 +170,8 @@ def _few_words(options: Options, own: str) -> str:
         return ""
     letter = options.whole(found[0][0])
     is_telling = found[0][0].isdigit() or letter in options.texts_in(words)
-    is_denied = NOT_CHOSEN.search(options.blanked(own)) or HEDGE.search(own)
+    rest = options.blanked(own)
+    is_denied = NOT_CHOSEN.search(rest) or OF_ANOTHER.search(rest) or HEDGE.search(own)
     return "" if is_denied or not is_telling or letter == UNCLEAR else letter
 
 
@@ -312,7 +314,7 @@ def _mentions(options: Options, text: str) -> set[str]:
         rest = options.blanked(sentence)
         if not named or DOUBT.search(rest) or DENIED.search(rest):
             continue
-        if NOT_CHOSEN.search(rest):
+        if NOT_CHOSEN.search(rest) or OF_ANOTHER.search(rest):
             found.add(UNCLEAR)
             continue
         found |= {letter if letter in options.own else UNCLEAR for letter in named}

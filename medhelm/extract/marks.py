@@ -71,10 +71,10 @@ _LINE = late(
     re.IGNORECASE | re.MULTILINE,
 )
 _OTHER_LINE = late(
-    rf"^[ \t>*_#`|-]{{0,16}}(?:{_SIDE}[ \t]{{0,3}}){{0,3}}"
+    rf"^[ \t>*_#`|\u3010-]{{0,16}}(?:{_SIDE}[ \t]{{0,3}}){{0,3}}"
     rf"(?:{words('answer')}|{words('option')}[ \t]{{0,3}}{words('right')})"
     rf"(?:[ \t]{{0,3}}{_SIDE}){{0,2}}[ \t]{{0,3}}[*_`]{{0,3}}[ \t]{{0,3}}"
-    r"(?:[:=\uff1a\u1361\u1366]|[\u2013\u2014]|-(?=[ \t]))[ \t*_`]{0,16}",
+    r"(?:[:=\uff1a\u1361\u1366\u3011]|[\u2013\u2014]|-(?=[ \t]))[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
 _PHRASE = late(
@@ -87,7 +87,7 @@ _KEY = late(
     r"""["'](?=[^"'\n]{1,80}["'][ \t]{0,9}:)(?:(?:final|correct|selected|best|chosen|predicted|my)[_ ]?)?"""
     r"""(?:answer|choice|option|prediction|predicted|selection|letter|response|output|result|label|verdict"""
     rf"""|solution|decision|conclusion|classification|{words("answer")})"""
-    r"""(?:[_ ]?(?:letter|choice|option|label))?["'][ \t]{0,9}:\s{0,9}""",
+    r"""(?:[_ ]?(?:letter|choice|option|label|idx|index|key))?["'][ \t]{0,9}:\s{0,9}""",
     re.IGNORECASE,
 )
 _TAG = late(

@@ -135,7 +135,13 @@ ASIDE = late(
     r"|(?:some|many|others?|most|people|students?|one|you|someone|they)\s+(?:\w+\s+){0,2}"
     r"(?:might|may|could|would|say|think|argue|choose|pick|select|believe)"
     r"|initial(?:ly)?|at\sfirst|first(?:\s+(?:glance|thought|instinct|impression|guess))|originally"
-    r"|previous(?:ly)?|earlier|used\sto|until|i\s+thought|considered|colleague|wrongly|hypothetical\w*|wrong\sto|nobody|no\sone|assum\w+|let['\u2019]?s\ssay|before\s\w+ing|textbook\w*|key)\b",
+    r"|previous(?:ly)?|earlier|used\sto|until|i\s+thought|considered|colleague|wrongly|hypothetical\w*|wrong\sto|nobody|no\sone|assum\w+|let['\u2019]?s\ssay|before\s\w+ing|textbook\w*|key"
+    r"|(?:hard|difficult)\sto\s(?:believe|see|accept|imagine)"
+    r"|(?:attending|resident|intern|physician|doctor|professor|teacher|tutor|friend|user|author|consultant|examiner|specialist|he|she|you)"
+    r"\s(?:\w+\s)?(?:said|says|suggest(?:s|ed)|claim(?:s|ed)?|told|argue[sd]|insist(?:s|ed)|thought|thinks|believe[sd])"
+    r"|(?:can|could|may|might)\sbe\s(?:argued|said|claimed)|(?:has|have)\sbeen\s(?:argued|suggested|claimed|said)"
+    r"|for\sexample|e\.g|in\sthe\s(?:form|format)|format"
+    r"|i\swas\s(?:just\s)?(?:going|about|inclined|tempted|planning|ready)|i\swas(?=\s$)|i\s(?:almost|nearly))\b",
     re.IGNORECASE,
 )
 """Words before a statement that make it conditional, doubted, or someone else's."""
@@ -144,7 +150,7 @@ OTHER_ANSWER = late(
     r"\b(?:wrong|incorrect|false|inaccurate|worst|not|no|never|other|alternative|tempting|distract\w+"
     r"|usual|initial|first|original|previous|earlier|second|next|runner-?up|least\s\w+|less\s\w+|their|his"
     r"|her|student\W?s|possible|plausible|potential|attractive|popular|obvious|close\w*|also|only\sother"
-    r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|second-best|next-best|\w+['\u2019]s"
+    r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|example|sample|backup|fallback|dummy|second-best|next-best|\w+['\u2019]s"
     r"|(?:half|part|rest|portion|beginning|end|section|sentence|bit)\s+of\s+the)\s+(?:\w+\s+)?$",
     re.IGNORECASE,
 )
@@ -153,7 +159,7 @@ OTHER_ANSWER = late(
 RETRACTION = late(
     r"(?:^|[.!?,;\n\u2014-])[\s*>_(-]{0,9}(?:(?:hmm+|oh|no|but|actually|sorry|ok|okay|well)[,.\s!-]{1,3}){0,2}"
     r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2013\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
-    r"|my mistake|scratch that|correction\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
+    r"|my mistake|scratch that|(?:correction|edit|erratum)\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
     r"|I stand corrected|I (?:have )?changed? my mind|I misread|strike that|no,? (?:it|that)['\u2019]?s"
     r"|sorry,|on (?:second thoughts?|reflection)|let me (?:re-?(?:check|think|consider|evaluat|assess|examin|do|visit|read|calculat|analy[sz])\w*|correct)|(?:actually|rather),? (?:it|no)\b"
     r"|that(?:['\u2019]s| is) (?:wrong|incorrect|not right))"
@@ -179,3 +185,25 @@ UNSETTLED = late(
 
 NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
 """Option texts that occur in any prose. Their mention says nothing."""
+
+CROSS = late("[\u2717\u2718\u274c\u2716]")
+
+UNDONE = late(
+    r"\b(?:at\sfirst\s(?:glance|sight|look)|on\sthe\ssurface|superficially)\b"
+    r"|\bor\sso\s(?:I|it|we|they)\b"
+    r"|\b(?:but|though|although|yet|however),?\s(?:actually\s)?(?:it|this|that)(?:\s(?:is|was)\s(?:not\b|wrong|incorrect)|\sisn['\u2019]t)",
+    re.IGNORECASE,
+)
+"""Words behind a statement that undo it."""
+
+ELSEWHERE = late(
+    r"\s(?:answer\s|option\s|choice\s)?(?:in|for|with|when|among)\s(?!(?:this|these|that|the|our|him|her|it|them|me|most|all|such)\b)",
+    re.IGNORECASE,
+)
+"""The case for which an option would be right, behind the words that say so."""
+
+OF_ANOTHER = late(
+    r"\|\s{0,3}(?:levels?|troughs?|concentrations?|dos(?:es?|ages?|ing)|monitoring|clearance)\b",
+    re.IGNORECASE,
+)
+"""An option's text that only begins the name of something else."""

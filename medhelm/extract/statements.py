@@ -17,11 +17,14 @@ from medhelm.extract.polarity import (
     ASIDE,
     CONCEDED,
     CONTRAST,
+    CROSS,
     DENIED,
     DOUBT,
+    ELSEWHERE,
     IN_PART,
     NOT_CHOSEN,
     OTHER_ANSWER,
+    UNDONE,
     UNSETTLED,
     WRONG,
 )
@@ -101,7 +104,8 @@ _QUOTED = late(r"\S{1,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
 _BE = r"\b(?:is|are|seems?|appears?|remains?|(?:would|must|should)\s+be)\s+"
 _HOW = (
     r"(?:(?!(?:not|never|less|least|no|hardly|rarely|seldom|scarcely|part\w*ly|partially|sometimes"
-    r"|occasionally|only|neither|almost|nearly|second|third|next)\b)[a-z]+\s+){0,3}?"
+    r"|occasionally|only|neither|almost|nearly|second|third|next|trap|trick|decoy|distractor|wrong|incorrect"
+    r"|false|worst|worse|opposite|far(?=\sfrom)|half|halfway|anything|close(?=\sto)|mostly|alternative|superficially|tempting)\b)[a-z]+\s+){0,3}?"
 )
 _IS_CORRECT = late(
     rf"{_BE}{_HOW}(?:correct|answer|right(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because"
@@ -141,7 +145,7 @@ _THEREFORE = late(
 _NAMED_SO = late(
     r"(?:^\W*|[.!?,;:\u2013\u2014]\s|\b(?:so|option|choice|statement)\s)\(?((?-i:[A-Z]))\)?\sit\sis(?=[.,;:!]|\s*$)"
     r"|\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\sis\sthe\s(?:true|correct|right)\sone\b"
-    r"|\b(?:choose|pick|guess|vote)\s?:\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)|\u2192\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611]",
+    r"|\b(?:choose|pick|guess|vote)(?:\s?:|\sis)\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)|(?:\u2192|^)\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611](?=\W*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A letter that short forms of a conclusion name."""
@@ -291,6 +295,8 @@ def _is_meant_abroad(options: Options, plain: str, match: re.Match[str]) -> bool
     before = _sentence_before(plain, match.start())
     clause = _CLAUSE_END.split(before)[-1]
     is_denied = DOUBT.search(match[0]) or DOUBT.search(clause) or _CONDITION.search(before)
+    is_denied = is_denied or ASIDE.search(clause)  # "is correct" is Dutch too
+    is_denied = is_denied or UNDONE.search(_sentence_behind(plain, match.end()))
     return not is_denied and not _is_question(options, plain, match.end())
 
 
@@ -310,7 +316,9 @@ def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
     if ASIDE.search(before) or OTHER_ANSWER.search(before) or CONCEDED.search(before):
         return False
     sentence = _sentence_behind(text, match.end())
-    if _QUOTED.match(sentence):
+    if _QUOTED.match(sentence) or UNDONE.search(sentence):
+        return False
+    if match[0].lower().startswith("would") and ELSEWHERE.match(sentence):
         return False
     return not _is_question(options, text, match.end()) and not _ONLY_IF.search(
         options.blanked(sentence)
@@ -349,6 +357,8 @@ def _lines(options: Options, plain: str) -> Iterator[str]:
     if not any(m.start() <= at < m.end() for m in lettered) and CUT not in lines[0]:
         yield _first_line(options, lines)
     for match in lettered:
+        if CROSS.search(plain, match.start(), match.start(1)):
+            continue
         is_first = match.start() <= at < match.end()
         is_own = options.is_own(match[1])
         if CUT not in match[0] and (is_own or (is_first and not WRONG.match(match[1]))):

@@ -33,3 +33,61 @@ DRUGS = ("Aspirin", "Heparin", "Warfarin", "Insulin")
 )
 def test_what_is_named_and_not_chosen_is_no_answer(text: str, letter: str | None) -> None:
     assert read_choice(text, DRUGS).value == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I find it hard to believe that B is correct.",
+        "One might think B is correct.",
+        "B seems correct at first glance, but it isn't.",
+        "B is correct, or so I thought.",
+        "B would be correct in adults.",
+        "B is the classic trap answer.",
+        "B is far from correct.",
+        "B is anything but correct.",
+        "It can be argued that B is correct.",
+        "It has been suggested that B is correct.",
+        "The attending said the answer is B.",
+        "The user claims the answer is B.",
+        "I was going to say B.",
+        "I almost chose B.",
+        "I was leaning towards B.",
+        "Answer: B (see edit)\nEdit: C",
+        "\u274c B",
+        "D \u274c",
+        "For example, Answer: B",
+        "The format: Answer: B",
+        "Backup answer: B",
+        "Example answer: B",
+        "Heparin levels should be monitored.",
+        "Insulin dosing needs care.",
+        "\u6b63\u786e\u7684\u9009\u9879\u4e0d\u662fD\u3002",
+        '{"answer_index": 2}',
+    ],
+)
+def test_what_others_say_or_a_sentence_undoes_is_no_answer(text: str) -> None:
+    assert read_choice(text, DRUGS).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("One might think B is correct. The answer is C.", "C"),
+        ("B would be correct in adults. In this child, the answer is C.", "C"),
+        ("B seems correct at first glance, but it isn't. The answer is C.", "C"),
+        ("The user says the answer is B. I believe the answer is C.", "C"),
+        ("Give a letter, for example, Answer: A\n\nAnswer: C", "C"),
+        ("B would be correct in this patient.", "B"),
+        ("I would have to say B.", "B"),
+        ("B is by far the best answer.", "B"),
+        ('{"answer_idx": "C", "confidence": 0.9}', "C"),
+        ("\u3010\u7b54\u6848\u3011C\n\u3010\u89e3\u6790\u3011B\u9879\u9519\u8bef\u3002", "C"),
+        ("\u6240\u4ee5\uff0c\u6b63\u786e\u7684\u9009\u9879\u662f D", "D"),
+        ("My pick is D.", "D"),
+        ("C \u2705", "C"),
+        ("Heparin should be monitored.", "B"),
+    ],
+)
+def test_what_is_set_right_or_marked_in_a_short_form_is_read(text: str, letter: str) -> None:
+    assert read_choice(text, DRUGS).value == letter
