@@ -21,7 +21,9 @@ _FEW = 3
 """Words of an item beyond which a list that was cut is prose: without, and with known labels."""
 
 _SEPARATOR = late(r"[,;\n|]")
-_BULLET = late(r"\s*(?:[-*\u2022>\u2013]+\s*|\(?\d{1,3}[.)]\s+|and\s+|&\s*)*")
+_BULLET = late(
+    r"\s*(?:\[[xX\u2713\u2714]\][ \t]*|[\u2705\u2611\u2713\u2714]\ufe0f?[ \t]*|[-*\u2022>\u2013]+\s*|\(?\d{1,3}[.)]\s+|and\s+|&\s*)*"
+)
 _AROUND = " \t\r\n.\"'`*_[]{}()<>\u201c\u201d\u2018\u2019"
 _NOTHING = late(
     r"\W{0,9}(?:none(?: of the (?:above|labels|codes))?|nothing|n/?a|not applicable|empty"
@@ -30,7 +32,8 @@ _NOTHING = late(
     re.IGNORECASE,
 )
 _NEGATION = late(
-    r"\b(?:not|no|never|neither|nor|without|except|excluding|unlikely)\b|n['\u2019]t\b",
+    r"\b(?:not|no|never|neither|nor|without|except|excluding|excluded|unlikely|ruled\sout|tempting)\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 # CM codes, then PCS codes of seven characters without I and O, the first of them a section. No
@@ -111,6 +114,11 @@ _ALLOWED = late(
     re.IGNORECASE | re.MULTILINE,
 )
 """The labels that were allowed, repeated."""
+_UNTICKED = late(
+    r"^[ \t>*-]{0,9}(?:\[[ \t]?\](?=[ \t]+[*_`\w])|[\u2610\u2b1c\u274c\u2717\u2718])[^\n]*",
+    re.MULTILINE,
+)
+"""A line with an empty box, or a cross: it is not chosen."""
 _NEXT_NOTE = late(
     r"\n[ \t>*_#-]{0,12}(?:(?:clinical|discharge|patient|medical|progress)[ \t])?(?:notes?|text|input|summary|document|report|vignette)"
     r"[*_ \t]{0,6}(?:\d{1,4}[*_ \t]{0,6})?:[^\n]{0,20000}\n(?:[^\n]{0,5000}\n){0,200}?"
@@ -228,7 +236,7 @@ def _settled(
     run_on = _NEXT_NOTE.search(own)
     if run_on and own[: run_on.start()].strip():
         own, is_cut = own[: run_on.start()].rstrip(), False
-    own = _ALLOWED.sub("", own).strip()
+    own = _UNTICKED.sub("", _ALLOWED.sub("", own)).strip()
     bodies = [
         own[m.end() :].split("\n\n", 1)[0] for m in deque(_FINAL.finditer(own), maxlen=_FINALS)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from medhelm.extract import Reading, extract_codes, read_codes, read_labels
+from medhelm.extract import Reading, extract_codes, extract_labels, read_codes, read_labels
 
 CLINICS = ("Cardiology", "Neurology", "Renal medicine")
 
@@ -116,3 +116,30 @@ def test_codes_that_are_denied_or_bound_a_range_are_not_given(
     reply: str, codes: tuple[str, ...] | None
 ) -> None:
     assert extract_codes(reply) == codes
+
+
+SPECIALTIES = ("cardiology", "neurology", "urology")
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels"),
+    [
+        ("- [x] cardiology\n- [ ] neurology\n- [x] urology", ("cardiology", "urology")),
+        ("\u2611 cardiology\n\u2610 neurology", ("cardiology",)),
+        ("\u274c cardiology\n\u2705 neurology", ("neurology",)),
+        ("- [ ] cardiology\n- [ ] neurology", None),
+        ("cardiology (ruled out)\nneurology", ("neurology",)),
+        ("Although cardiology is tempting, neurology fits.", ("neurology",)),
+    ],
+)
+def test_boxes_without_a_tick_and_crosses_give_no_label(
+    reply: str, labels: tuple[str, ...] | None
+) -> None:
+    assert extract_labels(reply, SPECIALTIES) == labels
+
+
+def test_ticks_are_no_part_of_a_label_or_a_code() -> None:
+    assert extract_labels("- [x] sepsis\n- [ ] stroke") == ("sepsis",)
+    assert extract_labels("\u2705 sepsis\n\u274c stroke") == ("sepsis",)
+    assert extract_codes("- [x] I10\n- [ ] E11.9") == ("I10",)
+    assert extract_labels("[]") == ()
