@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 _SENTENCE = r"(?:sentence|satz|phrase|oraci[o\u00f3]n|frase|senten\u00e7a|senten[cs]ia|zin|\u043f\u0440\u0435\u0434\u043b\u043e\u0436\u0435\u043d\u0438[\u0435\u0438]|zdanie|c\u00fcmle)"
 """Matches the names of a sentence, in the languages of completions."""
 _MENTIONED = re.compile(
-    rf"(?:\b|_){_SENTENCE}(?:[ _]?(?:id|number|no\.?)|\s(?:is|:)\s(?:number|no\.?|nr\.?|id))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
+    rf"(?:\b|_){_SENTENCE}(?:[ _]?(?:id|number|no\.?)|\s(?:is|:)\s(?:number|no\.?|nr\.?|id)|\sis(?=\s\d{{1,4}}\W{{0,3}}$))?[^\w\n]{{0,5}}(?<![^\w][-\u2212])"
     r"(\d{1,4})(?![\d%]|[.,/]\d|-\w)",
     re.IGNORECASE,
 )
@@ -63,7 +63,24 @@ _NEGATED = re.compile(
     r"\b(?:kein\w*|nicht|sans|pas|aucune?|sin|ning\u00fan|nessun\w*|non|n\u00e3o|sem|nenhum\w*|niet|geen|\u043d\u0435|\u043d\u0435\u0442|no|not|without|nor|neither|free)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-_NOT = re.compile(r"\bnot\b|n['\u2019]t\b", re.IGNORECASE)
+_NOT = re.compile(
+    r"\b(?:not|cannot|unlikely|unsure|doubt\w*|hardly)\b|n['\u2019]t\b", re.IGNORECASE
+)
+_FINDS_NONE = re.compile(
+    r"(?!.*\b(?:except|but|other\sthan|apart|besides|only|sure|if|(?:this|that|first|last|other)\ssentence|sentence\D{0,12}\d))"
+    r".*\b(?:(?:I|we)\s(?:(?:do|did|can|could)(?:\snot|n['\u2019]t)|cannot)\s(?:see|find|detect|identify|spot)"
+    r"|(?:does|do)(?:\snot|n['\u2019]t)\s(?:(?:appear|seem)\sto\s)?(?:contain|have|include)"
+    r"|none\sof\sthe\s(?:\w+\s)?sentences\s(?:contains?|has|have))\s(?:(?:any|an?)\s)?"
+    r"(?:(?:medical|clinical|factual|apparent|obvious)\s){0,2}(?:errors?|mistakes?)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Matches a statement that no error is found in the whole note."""
+_FLAG_0 = re.compile(r"[\"']error_?flag[\"']\s*:\s*[\"']?(?:0|false|no)\b", re.IGNORECASE)
+"""Matches the key of a JSON object that says that there is no error."""
+_NO_ID = re.compile(
+    r"[\"']error_?sentence(?:_?id)?[\"']\s*:\s*(?:-1|null|none|[\"'](?:-1|na|n/a|none|null|)[\"'])(?=\s*[,}])",
+    re.IGNORECASE,
+)
 _ALL_RIGHT = re.compile(
     r"[^\w\n]{0,6}(?:(?:the|this)\s(?:(?:clinical|medical|whole|entire)\s)?"
     r"(?:text|note|document|report|passage)\s(?:is|appears(?:\sto\sbe)?|seems)\s)?"
@@ -243,6 +260,8 @@ def _read(episode: Episode) -> Reading[_Claim]:
 def _claims(answer: str, is_cut: bool) -> set[_Claim]:
     """Return what an answer claims. The line that touches the cut claims nothing."""
     answer = _ASKED.sub("", answer)
+    if _FLAG_0.search(answer):
+        return {_Claim(False)} if _NO_ID.search(answer) else {_Claim(False), _Claim(True)}
     answer = _IN_WORDS.sub(lambda m: f"{m[1]}{_WORDS.index(m[2].lower()) + 1}", answer)
     lines = _without_note([line for line in answer.split("\n") if line.strip()])
     lines = lines[:-1] if is_cut else lines
@@ -314,7 +333,7 @@ def _claim_of_line(line: str) -> _Claim | None:
     rest = _without_index(line)
     if _ALL_RIGHT.fullmatch(rest):
         return _Claim(False)
-    first, *others = re.split(r"[.!]\s+", _LIST_NUMBER.sub("", line))
+    first, *others = re.split(r"[.!;]\s+", _LIST_NUMBER.sub("", line))
     if _NOTE_IS.match(first) and _ALL_RIGHT.fullmatch(first):
         found = {claim for other in others for claim in _claims_of(other)}
         return _Claim(False) if found <= {_Claim(False)} else None
@@ -335,6 +354,8 @@ def _without_index(line: str) -> str:
 
 
 def _claims_of(sentence: str) -> set[_Claim]:
+    if _FINDS_NONE.match(sentence):
+        return {_Claim(False)}
     if _NO_ERROR.search(sentence) and not _NOT.search(sentence):
         return {_Claim(False)}
     head = sentence.partition(":")[0]

@@ -242,6 +242,17 @@ def test_the_real_golds_as_a_model_would_write_them(medec: list[Instance], templ
         ("1. The note is correct. But sentence 5 is wrong.", None),
         ("5 The dose should be 10 mg.", "5"),
         ("Reply with CORRECT if there is no error, or with the number of the sentence.", None),
+        ("I cannot say that there is no error.", None),
+        ("I doubt that there is no error.", None),
+        ("I don't see any medical errors in this note.", CORRECT),
+        ("The text does not contain a medical error.", CORRECT),
+        ("None of the sentences contain errors.", CORRECT),
+        ("I don't see any errors in sentence 4.", None),
+        ("This sentence does not contain an error.", None),
+        ("The medical text appears correct; no changes needed.", CORRECT),
+        ("The erroneous sentence is 5.", "5"),
+        ('{"error_flag": 0, "error_sentence_id": -1, "corrected_sentence": "NA"}', CORRECT),
+        ('{"error_flag": 0, "error_sentence_id": 4}', None),
     ],
 )
 def test_replies_that_were_misread_once(text: str, claim: str | None) -> None:
