@@ -23,6 +23,11 @@ _LINE = re.compile(
     r"(?P<id>[A-Za-z]\w{0,15})(?!\w)(?P<rest>[^\n]*)$",
     re.MULTILINE,
 )
+_CSV = re.compile(
+    r"^\s{0,9}\"?([A-Za-z]\w{0,15})\"?[ \t]{0,3},[ \t]{0,3}\"?((?:not[ \t]|in|non-?|un)?appropriate)\"?(?=[ \t]{0,9}(?:,|$))",
+    re.IGNORECASE,
+)
+"""A row of a file with commas: an id and its label."""
 _SEPARATOR = re.compile(r"\s*(?:[:|=\u2192\u2014]|->|(?:^|\s)[-\u2013]+\s)+>?\s*")
 _IDS = re.compile(
     r"[A-Za-z]\w{0,15}(?:(?:\s{0,3}(?:[,&/\-\u2013]|and\s|to\s|through\s)){1,2}\s{0,3}"
@@ -76,6 +81,7 @@ class _Lines:
 
     def read(self, line: str) -> None:
         """Read one line."""
+        line = _CSV.sub(r"\1: \2", line)
         match = _LINE.match(line)
         action = self._names.find(match["id"]) if match else None
         if match is None or action is None:

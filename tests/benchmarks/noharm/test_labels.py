@@ -32,6 +32,8 @@ def lines(*rows: object) -> str:
 
 # Each says: a1 and a3 appropriate, a2 not, in words that nobody misunderstands.
 READ = [
+    "a1,Appropriate\na2,Inappropriate\na3,Appropriate",
+    'id,label,reason\n"a1","Appropriate","at once"\n"a2","Inappropriate",""\n"a3","Appropriate",""',
     PLAIN,
     # words
     '{"a1": "appropriate", "a2": "INAPPROPRIATE ", "a3": "Appropriate"}',
@@ -237,6 +239,7 @@ def test_no_way_to_say_both_of_one_action(text: str) -> None:
         '{"ratings": {"a1": 9, "a2": 1, "a3": 8}}',
         '{"1": "Appropriate", "2": "Inappropriate"}',
         "a1: Appropriate or Inappropriate",
+        "a1, not a2, appropriate",
         "Appropriate: all except a3",
         '{"appropriate": "all except a3"}',
         "Appropriate: a1, but not a3",
