@@ -215,7 +215,7 @@ def test_a_missing_benchmark_is_shown_and_left_out_of_the_ranking(tmp_path: Path
 def test_a_newcomer_with_one_benchmark_of_ten_does_not_take_the_others_away(tmp_path: Path) -> None:
     names = [f"b{i}" for i in range(10)]
     write(tmp_path, {b: {"a": rate(9, 10), "b": rate(6, 10), "c": rate(2, 10)} for b in names})
-    write_run(tmp_path, "b3", "new", items(rate(4, 4)))
+    write_run(tmp_path, "b3", "new", items(rate(6, 6)))
     results = load_results(tmp_path)
     table = results.typed("overall", FEW)
     assert [(r["model"], r["rank"], r["benchmarks"]) for r in table.rows] == [
@@ -238,6 +238,38 @@ def test_a_newcomer_with_one_benchmark_of_ten_does_not_take_the_others_away(tmp_
     assert cell(alone, model="new")["rank"] == 1  # where it has what most have, it is ranked
     part = tabulate.overall(results.study(FEW).on(["b3"]))
     assert part.rows == alone.rows and cell(part, model="a")["macro_average"] == 1.0
+
+
+@pytest.mark.parametrize(("has", "is_ranked"), [(5, True), (4, False)])
+def test_a_run_of_few_instances_takes_none_from_the_others(
+    tmp_path: Path, has: int, is_ranked: bool
+) -> None:
+    names = ["b0", "b1"]
+    write(tmp_path, {b: {"a": rate(9, 10), "b": rate(6, 10), "c": rate(2, 10)} for b in names})
+    for b in names:
+        write_run(tmp_path, b, "new", items(rate(has, has)))
+    table = load_results(tmp_path).typed("overall", FEW)
+    found = {r["model"]: r["rank"] for r in table.rows}
+    if is_ranked:  # compared on what all have
+        assert found == {"a": 1, "b": 1, "new": 1, "c": 4}
+        return
+    assert found == {"a": 1, "b": 2, "c": 3, "new": None}
+    assert cell(table, model="a")["macro_average"] == 0.9
+    why = "new is not ranked: it fits no benchmark (4 of the 10 compared instances)."
+    assert why in notes(table)
+    two = load_results(tmp_path, models=["a", "new"]).typed("overall", FEW)
+    assert {r["model"]: r["rank"] for r in two.rows} == {"a": 1, "new": 1}  # on the four of both
+
+
+def test_a_short_run_on_one_benchmark_leaves_that_one_out(tmp_path: Path) -> None:
+    names = ["b0", "b1", "b2"]
+    write(tmp_path, {b: {"a": rate(9, 10), "b": rate(6, 10), "c": rate(2, 10)} for b in names})
+    for b, n in zip(names, (10, 10, 3), strict=True):
+        write_run(tmp_path, b, "d", items(rate(3 if n == 3 else 7, n)))
+    table = load_results(tmp_path).typed("overall", FEW)
+    assert {r["model"]: r["rank"] for r in table.rows} == {"a": 1, "d": 2, "b": 3, "c": 4}
+    assert cell(table, model="a")["benchmarks"] == 2
+    assert "Left out of the ranking: b2 (d: 3 of the 10 compared instances)." in notes(table)
 
 
 @pytest.mark.parametrize(("has", "is_ranked"), [(5, True), (4, False)])

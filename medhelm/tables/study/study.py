@@ -3,8 +3,8 @@
 A panel is one metric of one benchmark with the runs of all models. Its compared instances are
 those with a value in the run of every model that may be ranked there, and every score of the
 panel is taken on them, of other models too as far as they have values. A model may be ranked on
-a benchmark if it reads no gold, has a run there, and that run covers enough of its
-instances (`Cell.shortfall`). The common benchmarks are those on which every ranked model may be ranked; ranks, win
+a benchmark if it reads no gold, has a run there, and that run covers enough of its instances
+(`Cell.shortfall`) and at least half of those that most models have. The common benchmarks are those on which every ranked model may be ranked; ranks, win
 rates, macro-averages and category means are over them. A model that fits no benchmark is not
 ranked at all. One that lacks more than half of the benchmarks that most models fit is ranked on its
 own ones only. So neither a broken endpoint nor a newcomer takes benchmarks from the others.
@@ -95,7 +95,8 @@ def make_panel(
         else:
             fit[model] = cells[model].scores[metric.name]
     none = np.empty(0, dtype=np.uint64)
-    deciding = [s for m, s in fit.items() if m not in outside] or list(fit.values())
+    few = {*outside, *_with_few_instances({m: s.ids for m, s in fit.items() if m not in outside})}
+    deciding = [s for m, s in fit.items() if m not in few] or list(fit.values())
     ids = reduce(np.intersect1d, (s.ids for s in deciding)) if fit else none
     for model, scores in fit.items():
         if not len(ids):
@@ -105,6 +106,16 @@ def make_panel(
     clusters = _clusters(deciding[0], ids) if len(ids) else none
     card = next(iter(cells.values())).record.card
     return Panel(metric, card, cells, unfit, ids, clusters)
+
+
+def _with_few_instances(ids: Mapping[str, Keys]) -> list[str]:
+    """Return the models that lack more than half of the instances that most models have."""
+    first, *others = ids.values() if ids else (np.empty(0, dtype=np.uint64),)
+    if all(np.array_equal(first, own) for own in others):
+        return []
+    seen, counts = np.unique(np.concatenate([first, *others]), return_counts=True)
+    shared = seen[2 * counts > len(ids)]
+    return [m for m, own in ids.items() if 2 * np.isin(shared, own).sum() < len(shared)]
 
 
 def _clusters(scores: MetricScores, ids: Keys) -> Keys:
