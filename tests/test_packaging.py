@@ -299,7 +299,14 @@ def tables_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "argv",
-    ["--version", "list taxonomy", "describe pubmed_qa", "validate", "run --help", "data where"],
+    [
+        "--version",
+        "list taxonomy",
+        "describe pubmed_qa",
+        "validate headqa",
+        "run --help",
+        "data where",
+    ],
 )
 def test_other_commands_find_their_files(argv: str, installed: Environment, tmp_path: Path) -> None:
     done = installed.medhelm(*argv.split(), cwd=tmp_path)

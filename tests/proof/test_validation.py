@@ -530,8 +530,8 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_validation_streams(tmp_path: Path) -> None:
-    note = "word " * 1000
-    bench = Bench(tmp_path, choices("AB" * 500, context=note), prompt="multiple_choice")
+    note = "word " * 5000
+    bench = Bench(tmp_path, choices("AB" * 100, context=note), prompt="multiple_choice")
     bench.rows.clear()
     tracemalloc.start()
     try:

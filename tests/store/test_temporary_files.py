@@ -106,9 +106,8 @@ def run_quiz(folder: Path, *settings: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_a_summary_is_the_same_in_whatever_order_answers_came(tmp_path: Path, repeats: int) -> None:
-    run = run_quiz(tmp_path, f"repeats={repeats}")
+def test_a_summary_is_the_same_in_whatever_order_answers_came(tmp_path: Path) -> None:
+    run = run_quiz(tmp_path, "repeats=3")
     (tmp_path / "odd.py").write_text(METRIC)
     log = run / "responses.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
