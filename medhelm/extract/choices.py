@@ -260,7 +260,7 @@ def _stated(options: Options, text: str) -> set[str]:
         text = f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
     found = list(statements(options, text))
     letters = _settle(found) or concluded(options, text)
-    if letters and (back := _taken_back(text, 0)):
+    if letters and (back := _taken_back(text, 1)):  # a "no" that leads may be an option
         before = _settle(list(statements(options, text[: back.start()])))
         after = _settle(list(statements(options, text[back.end() :])))
         if before and before != after:

@@ -37,6 +37,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Words with which a sentence states no answer."""
     condition: tuple[str, ...] = ()
     """If: what such a sentence states holds for another case."""
+    others: tuple[str, ...] = ()
+    """Words before what others say, or what only seems so."""
     because: tuple[str, ...] = ()
     retraction: tuple[str, ...] = ()
     """Words by which a completion takes back what it has said."""

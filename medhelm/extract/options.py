@@ -51,7 +51,7 @@ _AFTER_LETTER = late(
     re.IGNORECASE,
 )
 _IN_SCRIPT = late(rf"\s?{_NOT_LATIN}")
-_NEGATED = late(words("negation"))
+_NEGATED = late(f"{words('negation')}|{words('others')}")
 _SCRIPT_END = late(r"[\n,;\u3002\uff61\u0964\u1362]")
 LETTER = late(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
 _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
@@ -61,7 +61,8 @@ _WHICH = late(
 )
 _SENTENCE = late(r"[^.;!?\n]{0,300}")
 _SECOND = late(
-    r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|\u3001|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder)\b|[-\u2013])"
+    r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|[\u3001\u548c\u53ca\uc640]|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294"
+    r"|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder|lub|veya|atau|\u0438\u043b\u0438)\b|[-\u2013])"
     r"\.?\s{0,3}(?:(?:and|or|but|then|also|maybe|perhaps|possibly|option|choice)\s){0,3}[(\[*\"']{0,3}"
     r"([A-Za-z])(?![\w'\u2019-])(?!\s+(?!(?:and|or)\b)[a-z])"
 )

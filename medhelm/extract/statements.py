@@ -130,6 +130,12 @@ _HEADING = late(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
 _NOT_OTHER = late(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
 _ONLY_IF = late(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
 _CONDITION = late(words("condition"), re.IGNORECASE)
+_OTHERS = late(words("others"), re.IGNORECASE)
+_WOULD_ABROAD = late(r"\b(?:w\u00e4re|ser\u00eda|seria|serait|sarebbe)\b", re.IGNORECASE)
+_NOT_BEHIND = late(
+    "\\s?\\S{0,2}\\s?(?:\uc544\ub2c8|\uc544\ub2d9|\uc54a|\u3067\u306f\u306a|\u3067\u306f\u3042\u308a|\u3058\u3083\u306a)"
+)
+"""Denials behind the word that they deny, in Korean and Japanese."""
 _CLAUSE = late(
     r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
 )
@@ -296,7 +302,10 @@ def _is_meant_abroad(options: Options, plain: str, match: re.Match[str]) -> bool
     clause = _CLAUSE_END.split(before)[-1]
     is_denied = DOUBT.search(match[0]) or DOUBT.search(clause) or _CONDITION.search(before)
     is_denied = is_denied or ASIDE.search(clause)  # "is correct" is Dutch too
-    is_denied = is_denied or UNDONE.search(_sentence_behind(plain, match.end()))
+    behind = _sentence_behind(plain, match.end())
+    is_denied = is_denied or UNDONE.search(behind) or _OTHERS.search(before)
+    is_denied = is_denied or _NOT_BEHIND.match(behind)
+    is_denied = is_denied or (_WOULD_ABROAD.search(match[0]) and _CONDITION.search(behind))
     return not is_denied and not _is_question(options, plain, match.end())
 
 

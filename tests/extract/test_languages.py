@@ -109,6 +109,19 @@ DENIED = {
     "pt": ["A resposta não é B.", "A alternativa B está incorreta."],
     "es": ["La respuesta no es B.", "La B es incorrecta."],
     "zu": ["Impendulo akuyona u-B."],
+    "de": [
+        "Manche sagen, die Antwort ist B.",
+        "B w\u00e4re richtig, wenn der Patient \u00e4lter w\u00e4re.",
+    ],
+    "fr": ["On pourrait penser que B est correcte.", "La moins probable est la B."],
+    "zh": [
+        "\u6709\u4eba\u8ba4\u4e3a\u7b54\u6848\u662fB\u3002",
+        "B\u770b\u4f3c\u6b63\u786e\uff0c\u4f46\u5b9e\u9645\u4e0a\u662f\u9519\u8bef\u7684\u3002",
+        "\u7b54\u6848\uff1aB\u6216C",
+        "\u7b54\u6848\uff1aB\u548cC",
+    ],
+    "ko": ["B\ub294 \uc815\ub2f5\uc774 \uc544\ub2d9\ub2c8\ub2e4."],
+    "es, others": ["La menos correcta es la B.", "Algunos dir\u00edan que la B es correcta."],
 }
 
 

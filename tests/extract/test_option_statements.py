@@ -91,3 +91,9 @@ def test_what_others_say_or_a_sentence_undoes_is_no_answer(text: str) -> None:
 )
 def test_what_is_set_right_or_marked_in_a_short_form_is_read(text: str, letter: str) -> None:
     assert read_choice(text, DRUGS).value == letter
+
+
+@pytest.mark.parametrize("text", ["no, wait, yes", "No, wait, yes.", "No, sorry, yes."])
+def test_a_no_that_leads_and_is_taken_back_is_no_answer(text: str) -> None:
+    found = read_choice(text, ("Yes", "No"))
+    assert (found.value, found.reason) == (None, "two options are stated: A and B")
