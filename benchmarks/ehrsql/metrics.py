@@ -63,6 +63,7 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<sql>((?:(?!<sql>).)*?)(?:</sql>|\Z)", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"</?sql>", re.IGNORECASE)
 _PUBLISHED_TAG = re.compile(r"<\s*sql\s*>(.*?)</?\s*sql\s*>", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"```(.*?)(?:```|\Z)", re.DOTALL)
 _WRAPPING = re.compile(r"\A[\s`]*(?:sql(?:ite3?)?\s)?\s*|[\s`]+\Z", re.IGNORECASE)
@@ -77,18 +78,30 @@ _ABSTAINS = re.compile(
 
 
 @lru_cache(maxsize=256)
-def read_answer(completion: str) -> str | None:
+def read_answer(completion: str, *, is_cut: bool = False) -> str | None:
     """Return the query of a completion, ABSTENTION, or None where neither or both are stated.
 
-    A query is in <sql> tags, in a fence (of several the last counts), or as bare text.
+    A query is in <sql> tags, in a fence (of several the last counts), or as bare text. `is_cut`:
+    the output budget ended the completion, so that a query without its end is none.
     """
     text = visible_text(completion)
+    if is_cut and _has_open_query(text):
+        return None
     query, rest = _marked(text)
     if not query and not _ABSTAINS.search(rest):
         query, rest = _bare(rest)
     if _ABSTAINS.search(rest):
         return None if query else ABSTENTION
     return query or None
+
+
+def _has_open_query(text: str) -> bool:
+    """Return whether the last query of a text has no closing tag, fence or semicolon."""
+    tags = [tag.lower() for tag in _TAGS.findall(text)]
+    if tags or "```" in text:
+        return bool(tags and tags[-1] == "<sql>") or text.count("```") % 2 == 1
+    begin = _LINE.search(text)
+    return begin is not None and _semicolon(text[begin.end() :]) is None
 
 
 def _marked(text: str) -> tuple[str, str]:
@@ -210,7 +223,7 @@ class ExecutionAccuracy(_OnDatabase):
         gold = self._gold(instance)
         if isinstance(gold, str):
             return _uninformative(gold)
-        answer = read_answer(episode.text)
+        answer = read_answer(episode.text, is_cut=episode.finish == "length")
         if answer is None:
             return _unread()
         if gold is None or answer == ABSTENTION:
@@ -287,7 +300,7 @@ class QueryValidity(_OnDatabase):
         """Return 0 or 1; unanswerable questions have no query that could be valid."""
         if not _is_answerable(instance):
             return _uninformative("an unanswerable question has no query")
-        answer = read_answer(episode.text)
+        answer = read_answer(episode.text, is_cut=episode.finish == "length")
         if answer is None:
             return _unread()
         if answer == ABSTENTION:
@@ -336,7 +349,7 @@ class AbstentionAccuracy(Metric):
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(episode.text)
+        answer = read_answer(episode.text, is_cut=episode.finish == "length")
         if answer is None:
             return _unread()
         return _score((answer == ABSTENTION) != _is_answerable(instance), answer)
@@ -357,7 +370,7 @@ class CanonicalMatch(Metric):
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(episode.text)
+        answer = read_answer(episode.text, is_cut=episode.finish == "length")
         if answer is None:
             return _unread()
         if ABSTENTION in (answer, instance.references[0]):

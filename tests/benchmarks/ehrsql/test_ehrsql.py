@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from medhelm.cli import run_command
@@ -160,6 +161,33 @@ READ: list[tuple[str, str | None]] = [
 @pytest.mark.parametrize(("completion", "expected"), READ, ids=lambda v: ascii(v)[:50])
 def test_what_is_read_out_of_a_completion(completion: str, expected: str | None) -> None:
     assert PLUGIN.read_answer(completion) == expected
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        ("<sql>SELECT count(*) FROM patient", None),
+        ("<sql>SELECT 1</sql> No, better:\n<sql>SELECT count(*)", None),
+        ("```sql\nSELECT count(*) FROM patient", None),
+        ("```sql\nSELECT 1\n```\nor rather\n```sql\nSELECT", None),
+        ("SELECT count(*) FROM patient WHERE b = 'x; y'", None),
+        ("<sql>SELECT 1</sql>\nThis counts", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\nThis counts", "SELECT 1"),
+        ("SELECT 1 WHERE b = 'x; y';\nThis counts", "SELECT 1 WHERE b = 'x; y'"),
+        ("UNANSWERABLE: no table of", PLUGIN.ABSTENTION),
+        ("There is no", None),
+    ],
+)
+def test_a_query_that_the_budget_cut_is_not_run(completion: str, expected: str | None) -> None:
+    assert PLUGIN.read_answer(completion, is_cut=True) == expected
+
+
+def test_a_cut_query_that_would_give_the_golds_rows_is_truncated() -> None:
+    gold = case("select distinct routeadmin from medication")
+    reply = Response(instance_id="i", text="<sql>select distinct routeadmin from medication")
+    assert grade(metric(), gold, reply).value == 1.0
+    cut = grade(metric(), gold, msgspec.structs.replace(reply, finish="length"))
+    assert (cut.value, cut.outcome) == (0.0, "truncated")
 
 
 @pytest.mark.slow
