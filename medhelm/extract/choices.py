@@ -77,6 +77,12 @@ _LED = late(
     r"|(?:the|this)\s(?:patient|man|woman|child|boy|girl|infant|newborn)\b)[^.;\n]{10,200})[.;\n]"
 )
 """A letter, but not the first, which may begin a walk through all, and a whole clause of reasons."""
+_TURNS = late(
+    r"(?:[.!?;]\s{1,3}|\n\s{0,3})\W{0,4}(?:however|but|yet|although|though|that\ssaid|on\sthe\sother\shand"
+    rf"|nevertheless|alternatively)\b[^.!?\n]{{0,300}}{CUT}",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence against what was said before, which the budget cut."""
 _NEXT_LETTER = late(r"\W{0,9}([A-Z])[.):]\s")
 """The letter with which the line behind a mark begins."""
 _TEXT_KEY = late(
@@ -259,6 +265,8 @@ def _stated(options: Options, text: str) -> set[str]:
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
     found = list(statements(options, text))
+    if _TURNS.search(text) and not any(s.is_strong for s in found):
+        return set()
     letters = _settle(found) or concluded(options, text)
     if letters and (back := _taken_back(text, 1)):  # a "no" that leads may be an option
         before = _settle(list(statements(options, text[: back.start()])))

@@ -97,3 +97,18 @@ def test_what_is_set_right_or_marked_in_a_short_form_is_read(text: str, letter: 
 def test_a_no_that_leads_and_is_taken_back_is_no_answer(text: str) -> None:
     found = read_choice(text, ("Yes", "No"))
     assert (found.value, found.reason) == (None, "two options are stated: A and B")
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("She has a clot. Heparin is the best choice here. However,", None),
+        ("B is the most appropriate option.\nOn the other hand, the kidneys", None),
+        ("The answer is B. However, the rest of", "B"),
+        ("She has a clot. Heparin is the best choice here. It acts", "B"),
+    ],
+)
+def test_what_is_best_until_a_however_that_was_cut_is_no_answer(
+    text: str, letter: str | None
+) -> None:
+    assert read_choice(text, DRUGS, is_cut=True).value == letter
