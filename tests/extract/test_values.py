@@ -396,7 +396,7 @@ def test_30_kb_take_no_quadratic_time(reader: Callable[[str], object]) -> None:
         start = time.process_time()
         reader(text)
         spent = time.process_time() - start
-        assert spent < 0.4, repr(text[:30])  # some 0.03 s; quadratic would be seconds
+        assert spent < 1, repr(text[:30])  # some 0.03 s; quadratic would be seconds
 
 
 @given(st.lists(st.sampled_from(SEEDS), max_size=40).map("".join), st.booleans())

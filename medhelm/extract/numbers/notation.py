@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.number_words import in_digits
-from medhelm.extract.numbers.spoken import in_english
+from medhelm.extract.numbers.spoken import in_english, writes_commas
 
 _GROUPED = late("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
 """Spaces between thousands."""
@@ -75,6 +75,8 @@ _TIMES = late(
 )
 """The letter x between two factors of a formula."""
 _ABOUT = late(r"~(?=[ \t]{0,2}[-+]?\.?\d)")
+_SPAN = late(r"(?<=\d)\s?[~\u301c\uff5e]\s?(?=\d)")
+"""The sign between the ends of a range."""
 _ROUND_CALL = late(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
 _PROMPT = late(r"^>>>[ \t]?", re.MULTILINE)
 _DAY = late(
@@ -94,6 +96,8 @@ _WORKED_COMMA = late(
 """A number with a decimal comma in a calculation."""
 _POINT = late(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
 """Matches a sign that a text writes decimals with a point, or thousands with a comma."""
+_HUNDREDTHS = late(r"(?<![\d.,])\d{1,4},\d{1,2}(?![\d,])")
+"""A number whose comma can divide no thousands."""
 _ROUNDED_COMMA = late(
     r"(?<![\d.,])(\d{1,3}),\d{3}(?![\d,]|\.\d)(?:[^\d\n]|\^\d){1,40}(?<![\d.,])\1,\d{1,2}(?![\d,]|\.\d)"
 )
@@ -101,8 +105,10 @@ _ROUNDED_COMMA = late(
 _EITHER_COMMA = late(r"\d,\d{3}(?!\d)(?<!\D0,\d{3})")
 """A comma that may also divide thousands."""
 _THOUSANDS = late(r"(?<=\d)\.(?=\d{3}(?!\d))")
-_BESIDE_HAN = late(r"(?<=[\u3400-\u9fff])(?=-?\d)|(?<=\d)(?=[\u3400-\u9fff])")
-"""Between a number and a Chinese character, which count as letters of one word otherwise."""
+_BESIDE_HAN = late(
+    r"(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=-?\d)|(?<=[\dA-Za-z%])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+)
+"""Between a number or its unit and a character of Chinese, Japanese or Korean, which would be letters of one word."""
 _SCORE_OF = late(
     r"\b(?:score|puntuaci[\u00f3o]n|pontua[\u00e7c][\u00e3a]o|escore|punteggio)((?:\s(?:de\s)?[\w-]{2,14}){0,2}?)\s(?:de|di|von)\s(?=\d)",
     re.IGNORECASE,
@@ -135,7 +141,7 @@ def plain(text: str) -> str:
     text = _UNDERSCORE.sub("", text.replace("`", "").replace("$", " "))
     if ">>>" in text or "round(" in text:
         text = _PROMPT.sub("", _ROUND_CALL.sub(r"\1", text))
-    text = _ABOUT.sub("\u2248", text)
+    text = _ABOUT.sub("\u2248", _SPAN.sub("\u2013", text))
     if " x " in text:
         text = _TIMES.sub(" \u00d7 ", text)
     text = _WORKED_OUT.sub(r"\1 = ", _ARROW.sub("\u2192", text))
@@ -156,6 +162,7 @@ def with_points(text: str) -> str:
     text = text.replace("{,}", ",")
     text = _ROUNDED_COMMA.sub(lambda match: match[0].replace(",", "."), text)
     is_sure = _DECIMAL_COMMA.search(text) is not None or len(_WORKED_COMMA.findall(text)) > 1
+    is_sure = is_sure or (_HUNDREDTHS.search(text) is not None and writes_commas(text))
     if is_sure and _EITHER_COMMA.search(text):
         is_sure = len(_DECIMAL_COMMA.findall(text)) + len(_WORKED_COMMA.findall(text)) > 1
     if is_sure and not _POINT.search(text):

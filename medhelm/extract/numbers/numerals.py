@@ -66,7 +66,7 @@ _IN_NAME = late(
     re.IGNORECASE,
 )
 _COMPOUND = late(
-    r"-[A-Za-z]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b"
+    r"-[A-Za-z]|\s?[\u5e74\ub144]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b"
     r"|(?:(?<=\b19\d\d)|(?<=\b20\d\d))\s(?:version|edition|revision|update|guidelines?)\b",
     re.IGNORECASE,
 )

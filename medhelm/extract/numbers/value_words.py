@@ -195,8 +195,10 @@ COUNTED = late(
 BETWEEN_WORDS = late(r"\)\s?[(\[]|[+\u00d7*]|\s[-\u2013/]\s")
 ROUNDED = late(r"\bnearest\s(?:integer|whole|unit|point)|\bwhole number", re.IGNORECASE)
 OTHER = late(
-    r"\b(?:normal|norms?|(?:optimal|average)\s(?!of\b)|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
-    r"trimester|remaining|practical|convenient|marketed|commercial\w*|tablets?|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses)\b",
+    r"\b(?:norm\w*|(?:optimal|average)\s(?!of\b)|reference|range|cut-?offs?|thresholds?|(?:max(?:imum)?|min(?:imum)?)(?!\s?\()|typical|"
+    r"trimester|remaining|practical|convenient|marketed|commercial\w*|tablets?|viability|next visit|scan|starts|begins|capped|possible|limits?|conversion|factor|coefficient|constant|version|page|formula uses"
+    r"|referenz\w*|referencia|r\u00e9f\u00e9rence|riferimento|soglia|seuil|umbral|limiar|grenz\w*|gemessen\w*|medido|mesur\u00e9e?|misurat[oa])\b"
+    r"|\uc815\uc0c1|\u6b63\u5e38|\u57fa\u6e96|\u57fa\u51c6|\u6e2c\u5b9a|\u76ee\u6807|\u76ee\u6a19|\uae30\uc900",
     re.IGNORECASE,
 )
 INTERPRETS = late(
