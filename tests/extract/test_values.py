@@ -19,6 +19,7 @@ from medhelm import (
     read_number,
     read_weeks_days,
 )
+from medhelm_metrics.medcalc import GLOSSARY
 from tests.extract.value_replies import CUT as CUT_REPLIES
 from tests.extract.value_replies import DATES as DATE_REPLIES
 from tests.extract.value_replies import DURATIONS, SAFE, SHORT, STYLES, WORKED
@@ -407,3 +408,25 @@ def test_whatever_the_text_there_is_a_value_or_a_reason(text: str, is_cut: bool)
         read_weeks_days(text, is_cut=is_cut),
     ):
         assert (reading.value is None) == bool(reading.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("HAS-BLED: hypertension 1, age 1", None),
+        ("HAS-BLED = hypertension 1 + age 1 + drugs 1", None),
+        ("HAS-BLED score: 1 for hypertension, 1 for age", None),
+        ("Hypertension: 1. Age: 1.", None),
+        ("+1 hypertension\n+1 age\n+1 drugs", None),
+        ("Hypertension gives 1, age gives 1, so", None),
+        ("Hypertension 1, age 0, drugs 0. HAS-BLED: 1.", 1),
+        ("HAS-BLED: 2 (hypertension, age)", 2),
+        ("HAS-BLED score: 2. So the patient has 2 points.", 2),
+        ("Hypertension (1), age (1). Total: 2.", 2),
+    ],
+)
+def test_points_of_several_findings_without_a_total_are_no_score(
+    text: str, points: float | None
+) -> None:
+    reading = read_number(text, asked=GLOSSARY.asked_by("What is the patient's HAS-BLED score?"))
+    assert reading.value == points

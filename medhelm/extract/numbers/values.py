@@ -15,6 +15,7 @@ from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
+from medhelm.extract.numbers.item_points import gives_points_one_by_one
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.value_evidence import best_supported, why_weak
@@ -139,13 +140,23 @@ def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | 
 
 
 def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
-    """Return what a text commits to of what is asked for.
+    """Return what a text commits to of what is asked for; points without a total are none of it."""
+    if asked is None:
+        return _read(text, kind, is_cut)
+    reading = _read_named(text, kind, is_cut, asked)
+    if reading.value is not None and asked.narrow(kind).is_score:
+        shown = kind.show(reading.value)
+        if shown.isdigit() and gives_points_one_by_one(own_text(text), int(shown), asked):
+            return Reading(None, "points of several findings, and no total")
+    return reading
+
+
+def _read_named(text: str, kind: Kind[T], is_cut: bool, asked: Asked) -> Reading[T]:
+    """Return what a text commits to by the name and the unit of what is asked for.
 
     Where neither the name nor the unit of what is asked for says so, the text has to give the same
     value when the values in other units are not left out.
     """
-    if asked is None:
-        return _read(text, kind, is_cut)
     asked = asked.in_units_of(text)
     percent = asked.in_percent(text)
     is_share = percent is not asked
