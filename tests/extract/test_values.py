@@ -430,3 +430,23 @@ def test_points_of_several_findings_without_a_total_are_no_score(
 ) -> None:
     reading = read_number(text, asked=GLOSSARY.asked_by("What is the patient's HAS-BLED score?"))
     assert reading.value == points
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("The patient's heart rate is 88.", "What is the patient's corrected QTc in msec?"),
+        ("The patient's GCS is 11.", "What is the patient's APACHE II score?"),
+        ("INR: 1.5", "What is the patient's MELD-Na score?"),
+        ("The patient's age is 66.", "What is the patient's CURB-65 score?"),
+    ],
+)
+def test_the_only_number_is_not_read_by_another_quantitys_name(text: str, question: str) -> None:
+    assert read_number(text, asked=GLOSSARY.asked_by(question)).value is None
+
+
+def test_the_only_date_is_not_read_by_another_name() -> None:
+    due = GLOSSARY.asked_by("What is the patient's estimated due date?")
+    assert read_date("The LMP was 06/10/1999.", asked=due).value is None
+    assert read_date("The due date is 03/16/2000.", asked=due).value == datetime.date(2000, 3, 16)
+    assert read_number("CrCl: 52", asked=GLOSSARY.asked_by("What is the CrCl?")).value == 52

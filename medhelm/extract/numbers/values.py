@@ -50,6 +50,8 @@ _UNKNOWN = late(
     r"\b(?:cannot|can['\u2019]t|(?:might|may|could) be any|anything|all (?:I|we) can)\b",
     re.IGNORECASE,
 )
+_COPULA = late(r"\s?(?:\b(?:is|was)|[:=*\s]+)\s*$")
+_NAME_END = late(r"[,;:=\u2248\u2192]")
 _OPERAND = late(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
 """The operands before a value that is cut: none of them is the result."""
 _SENTENCE_END = late(r"[.;!](?=\s+[A-Z])")
@@ -355,7 +357,15 @@ def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]
 
 def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
     """Return the one value of a short text that states nothing in particular."""
-    found = [kind.find(sentence) for sentence, _ in split_sentences(text[:_LONGEST])]
+    sentences = [sentence for sentence, _ in split_sentences(text[:_LONGEST])]
+    found = [kind.find(sentence) for sentence in sentences]
+    if all(
+        v.is_operand
+        or kind.is_asked(_NAME_END.split(_COPULA.sub("", sentence[: v.start]))[-1]) is False
+        for sentence, line in zip(sentences, found, strict=True)
+        for v in line
+    ) and any(not v.is_operand for line in found for v in line):
+        return Reading(None, f"no {kind.noun} by the name that was asked for is stated")
     is_stated = any(v.value is not None and not v.is_operand for line in found for v in line)
     values = [
         v
