@@ -30,7 +30,7 @@ class ExactMatch(Metric):
     """
 
     name: str = "exact_match"
-    version: str = "5"
+    version: str = "6"
     source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

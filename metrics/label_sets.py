@@ -119,7 +119,7 @@ class LabelSetMetric(Metric):
     budget cut, the whole items count and the last one is dropped.
     """
 
-    version: str = "3"
+    version: str = "4"
     statistic: Callable[[Counts], float]
     source: str = "Sokolova and Lapalme 2009, doi 10.1016/j.ipm.2009.03.002"
 
@@ -174,7 +174,7 @@ class PublishedLabelSetMetric(LabelSetMetric):
     without any code counts 0. It reads codes alone: of other labels it says nothing.
     """
 
-    version: str = "3"
+    version: str = "4"
     scoring: Literal["fixed", "helm"] = "helm"
     source: str = "HELM, mimiciv_billing_code_metrics"
 

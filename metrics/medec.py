@@ -160,7 +160,7 @@ class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
 
     name: str = "medec_flag_accuracy"
-    version: str = "5"
+    version: str = "6"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -180,7 +180,7 @@ class SentenceAccuracy(Metric):
     """
 
     name: str = "medec_sentence_accuracy"
-    version: str = "5"
+    version: str = "6"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:

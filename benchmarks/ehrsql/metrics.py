@@ -217,6 +217,7 @@ class ExecutionAccuracy(_OnDatabase):
     """
 
     name: str = "ehrsql_execution_accuracy"
+    version: str = "3"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, `unparsed`, or `uninformative` whatever the answer is."""
@@ -295,6 +296,7 @@ class QueryValidity(_OnDatabase):
     """1 where an answerable question is answered by a query that runs, whatever it gives."""
 
     name: str = "ehrsql_query_validity"
+    version: str = "3"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1; unanswerable questions have no query that could be valid."""
@@ -344,7 +346,7 @@ class AbstentionAccuracy(Metric):
     """1 where a question is declined exactly if it is unanswerable, right query or not."""
 
     name: str = "ehrsql_abstention_accuracy"
-    version: str = "2"
+    version: str = "3"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -364,7 +366,7 @@ class CanonicalMatch(Metric):
     """
 
     name: str = "ehrsql_canonical_match"
-    version: str = "2"
+    version: str = "3"
     source: str = "sqlglot"
     is_slow: bool = True
 

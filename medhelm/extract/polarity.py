@@ -190,7 +190,7 @@ CROSS = late("[\u2717\u2718\u274c\u2716]")
 
 UNDONE = late(
     r"\b(?:at\sfirst\s(?:glance|sight|look)|on\sthe\ssurface|superficially)\b"
-    r"|\bor\sso\s(?:I|it|we|they)\b"
+    r"|\bor\sso\s(?:I|it|we|they)\b|^[\"'\u2019\u201d]\s+is\swhat\b|^\s(?:for|in|among)\s[^.,;\n]{1,40},\s(?:but\s)?not\b"
     r"|\b(?:but|though|although|yet|however),?\s(?:actually\s)?(?:it|this|that)(?:\s(?:is|was)\s(?:not\b|wrong|incorrect)|\sisn['\u2019]t)",
     re.IGNORECASE,
 )

@@ -100,7 +100,7 @@ _GOES_ON = late(
 )
 """A letter that is chosen, with what the sentence goes on with."""
 _MAY = late(r"\b(?:might|may|could|can|either)\b[^,.;]*$", re.IGNORECASE)
-_QUOTED = late(r"\S{1,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
+_QUOTED = late(r"\S{0,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
 _BE = r"\b(?:is|are|seems?|appears?|remains?|(?:would|must|should)\s+be)\s+"
 _HOW = (
     r"(?:(?!(?:not|never|less|least|no|hardly|rarely|seldom|scarcely|part\w*ly|partially|sometimes"

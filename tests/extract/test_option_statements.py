@@ -39,6 +39,8 @@ def test_what_is_named_and_not_chosen_is_no_answer(text: str, letter: str | None
     "text",
     [
         "I find it hard to believe that B is correct.",
+        "B is correct for children, not adults.",
+        "'B is correct' is what most say.",
         "One might think B is correct.",
         "B seems correct at first glance, but it isn't.",
         "B is correct, or so I thought.",

@@ -417,6 +417,8 @@ def test_whatever_the_text_there_is_a_value_or_a_reason(text: str, is_cut: bool)
         ("HAS-BLED = hypertension 1 + age 1 + drugs 1", None),
         ("HAS-BLED score: 1 for hypertension, 1 for age", None),
         ("Hypertension: 1. Age: 1.", None),
+        ("One point for hypertension, one for age.", None),
+        ("One for hypertension, two in all.", 2),
         ("+1 hypertension\n+1 age\n+1 drugs", None),
         ("Hypertension gives 1, age gives 1, so", None),
         ("Hypertension 1, age 0, drugs 0. HAS-BLED: 1.", 1),

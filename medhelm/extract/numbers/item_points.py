@@ -10,7 +10,11 @@ from medhelm.extract.numbers.value_words import GENERAL_NAMES
 
 _MOST = 3
 """Points of one finding."""
-_POINTS = late(r"(?<![\w.,/+-])(?P<plus>\+)?(?P<n>\d{1,2})(?![\w/%]|[.,]\d|\s?[<>=])")
+_POINTS = late(
+    r"(?<![\w.,/+-])(?P<plus>\+)?(?P<n>\d{1,2}|one|two|three)(?![\w/%]|[.,]\d|\s?[<>=])",
+    re.IGNORECASE,
+)
+_IN_WORDS = {"one": 1, "two": 2, "three": 3}
 _FOR = late(
     r"\s?(?:points?\s)?(?:for|due\sto|because\sof|from)\s(?:an?\s|the\s)?([a-z][\w/-]*)", re.I
 )
@@ -35,7 +39,8 @@ def gives_points_one_by_one(text: str, value: float, asked: Asked) -> bool:
     """Return whether a value is in a text only as the points of single findings, two or more."""
     findings: set[str] = set()
     for match in _POINTS.finditer(text) if 0 < value <= _MOST else ():
-        if int(match["n"]) != value:
+        size = match["n"].lower()
+        if _IN_WORDS.get(size) != value and size != f"{value:g}":
             continue
         finding = _finding(text, match)
         if not finding or finding in _NO_FINDING | GENERAL_NAMES or asked.is_named(finding):
