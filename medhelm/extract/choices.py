@@ -83,6 +83,8 @@ _TURNS = late(
     re.IGNORECASE,
 )
 """The beginning of a sentence against what was said before, which the budget cut."""
+_LETTER_LAST = late(r"\b(?:option|choice|answer|one)\b[^.;,]{0,40}\bis\s\W{0,3}[A-Z]\W{0,4}$")
+"""A sentence that ends with the letter of an option, whatever it says of it."""
 _NEXT_LETTER = late(r"\W{0,9}([A-Z])[.):]\s")
 """The letter with which the line behind a mark begins."""
 _TEXT_KEY = late(
@@ -321,6 +323,8 @@ def _mentions(options: Options, text: str) -> set[str]:
             }
         rest = options.blanked(sentence)
         if not named or DOUBT.search(rest) or DENIED.search(rest):
+            if _LETTER_LAST.search(sentence):
+                found.add(UNCLEAR)
             continue
         if NOT_CHOSEN.search(rest) or OF_ANOTHER.search(rest):
             found.add(UNCLEAR)

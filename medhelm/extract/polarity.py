@@ -203,7 +203,7 @@ ELSEWHERE = late(
 """The case for which an option would be right, behind the words that say so."""
 
 OF_ANOTHER = late(
-    r"\|\s{0,3}(?:levels?|troughs?|concentrations?|dos(?:es?|ages?|ing)|monitoring|clearance)\b",
+    r"\b(?:and|or)\s{1,3}\|\s{1,3}(?:are|were|have|all|both)\b|\|\s{0,3}(?:levels?|troughs?|concentrations?|dos(?:es?|ages?|ing)|monitoring|clearance)\b",
     re.IGNORECASE,
 )
-"""An option's text that only begins the name of something else."""
+"""An option's text that only begins the name of something else, or is one of several subjects."""

@@ -136,6 +136,7 @@ _NOT_BEHIND = late(
     "\\s?\\S{0,2}\\s?(?:\uc544\ub2c8|\uc544\ub2d9|\uc54a|\u3067\u306f\u306a|\u3067\u306f\u3042\u308a|\u3058\u3083\u306a)"
 )
 """Denials behind the word that they deny, in Korean and Japanese."""
+_CONCLUSION = late(r"[,;]\s(?:and\s)?(?:so|thus|hence|therefore)\b", re.IGNORECASE)
 _CLAUSE = late(
     r"\b(?:that|think|believe|say|so|therefore|thus|hence|why|conclude|but|however)\b[:,]?\s+"
 )
@@ -151,6 +152,8 @@ _THEREFORE = late(
 _NAMED_SO = late(
     r"(?:^\W*|[.!?,;:\u2013\u2014]\s|\b(?:so|option|choice|statement)\s)\(?((?-i:[A-Z]))\)?\sit\sis(?=[.,;:!]|\s*$)"
     r"|\b(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\sis\sthe\s(?:true|correct|right)\sone\b"
+    r"|(?:^|[.!]\s)(?:option|choice|statement)\s\(?((?-i:[A-Z]))\)?\s(?![^.;\n]{0,100}\b(?:not|n['\u2019]t|if|but)\b)"
+    r"[^.;,()\n]{3,100}\band\s(?:so\s|therefore\s)?is\s(?:the\s)?(?:correct|right|best)\s(?:answer|choice|option|one)\b"
     r"|\b(?:choose|pick|guess|vote)(?:\s?:|\sis)\s\(?((?-i:[A-Z]))\)?(?=[.!]?\s*$)|(?:\u2192|^)\s?((?-i:[A-Z]))\s?[\u2705\u2713\u2714\u2611](?=\W*$)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -322,6 +325,9 @@ def _sentence_before(text: str, at: int) -> str:
 def _is_meant(options: Options, text: str, match: re.Match[str]) -> bool:
     """Return whether a sentence means what it states: not if, not others, no question."""
     before = CONTRAST.split(_sentence_before(text, match.start()))[-1]
+    aside = ASIDE.search(before)
+    if aside and aside[0].lower().endswith(("n't", "n\u2019t", "not")):
+        before = _CONCLUSION.split(before)[-1]  # "it isn't X, so the answer is Y"
     if ASIDE.search(before) or OTHER_ANSWER.search(before) or CONCEDED.search(before):
         return False
     sentence = _sentence_behind(text, match.end())
