@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from medhelm.errors import PluginError, RecordError, UnknownName, UsageError
+from medhelm.errors import PluginError, RecordError, UnknownName, UsageError, below
 from medhelm.schema.data import DataClass
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
@@ -76,7 +76,7 @@ def collect(wanted: Wanted, aggregations: Aggregations) -> Collected:
     if not cells:
         why = f": {problems[0].where}: {problems[0].what}" if problems else ""
         raise UsageError(
-            f"no graded run to publish below {wanted.results}{why}; "
+            f"no graded run to publish {below(wanted.results)}{why}; "
             f"`medhelm run results_dir={wanted.results}` makes some"
         )
     if left := sum(r.record.spec.data != data for r in runs):

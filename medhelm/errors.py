@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class MedhelmError(Exception):
@@ -93,6 +94,11 @@ class Interrupted(MedhelmError):
     """The user stopped the sweep; everything answered so far is kept."""
 
     exit_code = 130
+
+
+def below(folder: str | Path) -> str:
+    """Return where something was looked for in vain: below a folder, which may not be there."""
+    return f"below {folder}{'' if Path(folder).is_dir() else ', which does not exist'}"
 
 
 def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:

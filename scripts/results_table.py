@@ -56,8 +56,8 @@ def _lines(results: medhelm.Results) -> Iterator[str]:
     yield ""
     yield (
         f"Full public test sets. In brackets: {float(str(settings['confidence'])):.0%} intervals, "
-        f"{settings['draws']:,} bootstrap draws, seed {settings['bootstrap_seed']}. Of a win rate a "
-        "tie counts one half; the ranks in brackets hold for all models at once."
+        f"{settings['draws']:,} bootstrap draws, seed {settings['bootstrap_seed']}. A tie "
+        "counts one half in a win rate; the ranks in brackets hold for all models at once."
     )
 
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from typing import Any
 
 import pytest
 
-from medhelm import Metric, hookimpl
-from medhelm_metrics import exact_match
+from medhelm import Metric
+from medhelm.plugins import registry
+from tests.stored_folders.kinds import WHOLE
 
 
 def use_stored_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let today's exact match have the version of the stored gradings."""
-    later = exact_match.medhelm_metrics
+    """Let each metric of today that the stored gradings name have the version that they name."""
+    stored = {
+        (metric["name"], metric["scoring"]): metric["version"]
+        for path in WHOLE.glob("*/runs/*/*/*/gradings/*/summary.json")
+        for metric in json.loads(path.read_bytes())["grading"]["metrics"]
+    }
+    today = registry._with_origin
 
-    @hookimpl
-    def medhelm_metrics() -> list[Metric]:
-        return [
-            dataclasses.replace(metric, version="2") if metric.scoring == "fixed" else metric
-            for metric in later()
-        ]
+    def as_stored(value: Any, origin: str) -> Any:
+        value = today(value, origin)
+        if isinstance(value, Metric) and (key := (value.name, value.scoring)) in stored:
+            return dataclasses.replace(value, version=stored[key])
+        return value
 
-    monkeypatch.setattr(exact_match, "medhelm_metrics", medhelm_metrics)
+    monkeypatch.setattr(registry, "_with_origin", as_stored)

@@ -35,6 +35,8 @@ from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
 from tests.server import Reply, letter, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "medhelm"
 SITE = ROOT / "leaderboard"
@@ -391,7 +393,11 @@ def test_no_docstring_of_the_shipped_code_begins_as_a_question() -> None:
 
 def test_every_name_of_the_shipped_code_is_used_by_it() -> None:
     """Nothing is shipped that tests alone call, or nobody."""
-    of_libraries = {"log_message", "on_broken_pipe"}  # called by http.server and by rich
+    of_libraries = {
+        "log_message",
+        "on_broken_pipe",
+        "path_stats",
+    }  # of http.server, rich, importlib
     tops = (PACKAGE, SITE, PLUGINS, ROOT / "metrics", ROOT / "hydra_plugins")
     suffixes = (".py", ".js", ".toml", ".yaml")
     texts = {

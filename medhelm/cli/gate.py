@@ -12,7 +12,7 @@ from pathlib import Path
 
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
-from medhelm.errors import UsageError
+from medhelm.errors import UsageError, below
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
 
@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
     if not wanted:
         resolve(profile, known_metrics(profile, registry))
         raise UsageError(
-            f"no graded run on {', '.join(profile.benchmarks)} below {args.results_dir}; "
-            f"`medhelm run -m model=... benchmark={','.join(profile.benchmarks)}` makes some"
+            f"no graded run on {', '.join(profile.benchmarks)} {below(args.results_dir)}; "
+            f"`medhelm run -m model=... benchmark={','.join(profile.benchmarks)}` makes them"
         )
     results = load(args, wanted, args.model)
     table = results.gate(profile, args.model, chosen, registry, args.decision)

@@ -10,6 +10,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,7 @@ from medhelm.plugins import hookspecs
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("medhelm_"))
+_HOW = "plugins=[PATH] of `run` and --plugin PATH of other commands take .py and .yaml files"
 ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(HOOKS)}"
 
 
@@ -74,17 +76,25 @@ def modules_named(package: str, folders: Iterable[Path], name: str) -> Iterator[
             yield from (f"{package}.{inner}.{name}" for info in inside if info.name == name)
 
 
+class _Uncached(SourceFileLoader):
+    """Loads a file as it is now: of one written twice in a second the compiled form may be the first's."""
+
+    def path_stats(self, path: str | bytes) -> Any:
+        """Say that nothing is known of the file, so that no compiled form is read or written."""
+        raise OSError
+
+
 def import_file(path: Path) -> ModuleType:
     """Return the module of a plugin file that the user named; raises PluginError."""
     if not is_file(path):
-        raise PluginError(f"plugin file {path} does not exist; plugins=[PATH.py] takes files")
+        raise PluginError(f"plugin file {path} does not exist; {_HOW}")
     tag = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
     name = f"medhelm_plugin_{path.stem}_{tag}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(
-            f"plugin {path} is not a Python file; plugins=[PATH.py] takes .py and .yaml"
-        )
+    if path.suffix not in SOURCE_SUFFIXES:
+        raise PluginError(f"plugin {path} is not a Python file; {_HOW}")
+    loader = _Uncached(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

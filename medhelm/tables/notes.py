@@ -232,9 +232,9 @@ def rank_sets(study: Study) -> str:
     """Return the note on what the interval of a rank and a tie group say."""
     what = "macro-average" if study.settings.rank_by == "macro" else "win rate and macro-average"
     return (
-        f"Rank sets at {study.settings.confidence:.0%}, over all pairs at once: a model is parted "
-        f"from another where the paired difference of {what} is clear. Of a tie group the first "
-        "is not clearly better than the others."
+        f"Rank sets at {study.settings.confidence:.0%}, over all pairs at once: two models are told "
+        f"apart where their paired difference in {what} is clear. Within a tie group the first "
+        "is not clearly better than the rest."
     )
 
 

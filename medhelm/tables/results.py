@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.data.sources import file_sha256
-from medhelm.errors import RecordError, UsageError
+from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
@@ -258,8 +258,8 @@ def load_results(
     _refuse_ungraded(graded, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
     if not graded:
         raise UsageError(
-            f"no graded run below {folder}{seen}; `medhelm run results_dir={folder}` makes some, "
-            "`medhelm score` grades stored responses"
+            f"no graded run {below(folder)}{seen}; `medhelm run results_dir={folder}` writes "
+            "there, `medhelm score` grades stored responses"
         )
     chosen = choose_runs(
         graded,

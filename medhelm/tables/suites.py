@@ -50,6 +50,10 @@ def by_suite(study: Study, make: Callable[[Study], Table]) -> Table:
         title=first.title if len({t.title for t in tables.values()}) == 1 else "; ".join(titles),
         columns=(_SUITE, *first.columns),
         rows=tuple({"suite": s, **row} for s, t in tables.items() for row in t.rows),
-        notes=(*own, *shared, "Suites are apart: no mean, rank or win rate is over two of them."),
+        notes=(
+            *own,
+            *shared,
+            "Suites are reported separately: no mean, rank or win rate is over two of them.",
+        ),
         group=("suite", *first.group),
     )

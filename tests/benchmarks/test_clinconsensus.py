@@ -46,6 +46,8 @@ from medhelm_benchmarks.clinconsensus.tables.measures import (
     top_overlap,
 )
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = Path(__file__).parents[2] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
 

@@ -29,6 +29,8 @@ from medhelm.store.records import (
     write_struct,
 )
 
+pytestmark = pytest.mark.slow
+
 CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
 BUNDLED = {path.stem for path in Path(medhelm_benchmarks.__path__[0]).glob("**/samples/*.jsonl")}
 

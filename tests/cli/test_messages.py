@@ -17,6 +17,8 @@ from medhelm.errors import DataError, PluginError, closest
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.type_errors import field_names
 
+pytestmark = pytest.mark.slow
+
 BASE = ("run", "model=baseline/random", "benchmark=headqa", "data=sample")
 REMOTE = ("run", "model=openai/gpt-4o", "benchmark=headqa", "data=sample")
 

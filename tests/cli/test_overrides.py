@@ -14,6 +14,8 @@ from medhelm.config import Job
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry, load_registry
 
+pytestmark = pytest.mark.slow
+
 BASE = ("model=baseline/lead", "benchmark=headqa", "data=sample")
 
 

@@ -34,6 +34,8 @@ from medhelm_leaderboard.diff import COLUMNS as DIFF
 from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT
 from tests.build_runs import Item, write_run, write_suite
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = (40, 60, 80, 100, 120, 200)
 LONG = (
     "an-organisation/a-model-of-a-very-long-name-indeed-2024-05-13",

@@ -27,6 +27,8 @@ from medhelm.store.records import read_record
 from medhelm.tables.clinicians import agreement_columns
 from tests.build_runs import EXACT, Item, items, write_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 AXES = ("accuracy", "completeness", "clarity")
 Rows = Sequence[Sequence[object]]
@@ -661,7 +663,11 @@ def test_files_that_are_no_ratings(shell: Callable[..., str], tmp_path: Path) ->
     Path("latin.csv").write_bytes("rater,benchmark\nJos\xe9,ward\n".encode("latin-1"))
     assert "UTF-8" in shell("latin.csv", code=3)
     empty = rate([["A", *LEAD, "w1", 3, 3, 3]])
-    assert "no graded run below" in shell(empty, "--results-dir", tmp_path / "none", code=2)
+    absent = tmp_path / "none"
+    told = shell(empty, "--results-dir", absent, code=2)
+    assert f"no graded run below {absent}, which does not exist" in " ".join(told.split())
+    absent.mkdir()
+    assert "does not exist" not in shell(empty, "--results-dir", absent, code=2)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from medhelm.schema.data import Benchmark, FileDataset, Instance, SourceFile
 
 from .test_fetch import Server, bench, server
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["server"]
 FILES = {"b - 1.txt": "one", "a & b.txt": "two", "B.txt": "three"}
 

@@ -14,6 +14,8 @@ from medhelm.errors import DataError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = """
 from medhelm import Benchmark, FileDataset, Instance, SourceFile, hookimpl
 

@@ -31,6 +31,8 @@ from medhelm_benchmarks.noharm.rules.labels import read_labels
 from medhelm_metrics.medcalc import GLOSSARY
 from tests.graded import grade
 
+pytestmark = pytest.mark.slow
+
 CONTRADICTED = frozenset({"c003_9"})
 """Replies whose reasoning is for another option than their letter, which is what is read."""
 FOLDER = Path(__file__).parent / "unseen"

@@ -24,6 +24,8 @@ from medhelm.store.records import find_gradings
 from tests.poolings import pooling
 from tests.quiz import PLUGIN, write_quiz
 
+pytestmark = pytest.mark.slow
+
 FOUND = """
 from dataclasses import dataclass
 

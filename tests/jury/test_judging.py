@@ -48,6 +48,8 @@ from tests.protocols.interview import play
 from tests.quiz import command, environment
 from tests.server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
 GOOD = '{"accuracy": 5, "completeness": 4, "clarity": 3}'
 BAD = "It is good."

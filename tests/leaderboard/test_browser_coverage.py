@@ -26,6 +26,8 @@ from medhelm_leaderboard.site import SiteOptions
 from tests.leaderboard.browsing import DRAWS, Opens, grid, make, spelled
 from tests.server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("baseline/lead", "baseline/random", "baseline/empty")
 OPTIONS = SiteOptions(settings=Settings(draws=DRAWS))
 SAMPLES = Path(__file__).parents[2] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"

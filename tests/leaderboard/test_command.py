@@ -29,6 +29,8 @@ from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import build, js_string
 from tests.quiz import command, environment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, Path]:

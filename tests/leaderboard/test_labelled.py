@@ -29,6 +29,8 @@ from tests.leaderboard.labelling import CLOSED, MARK, bundled, labels_of, write_
 from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.test_site import rows_of, run_page
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def acts(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -31,6 +31,8 @@ from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.test_browser_hostile import check
 from tests.test_docs import check_docs
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
 

@@ -15,6 +15,8 @@ from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.results import load_results
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = Path(__file__).parents[2] / "benchmarks/clinconsensus/samples/clinconsensus.jsonl"
 ROWS = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
 

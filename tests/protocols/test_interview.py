@@ -23,6 +23,8 @@ from tests.protocols.interview import PLUGIN, install, options, play
 from tests.quiz import command, environment
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 ROLES = ("answerer", "questioner", "referee")
 TURNS = 4
 """`play` says stop in the fourth turn."""

@@ -21,6 +21,8 @@ from medhelm.store import records, runlog
 from tests.quiz import command, environment
 from tests.server import FaultServer, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parent / "toys" / "toys.py"
 EPISODES, ITEMS = 6, 5
 

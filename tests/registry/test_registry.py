@@ -1,6 +1,7 @@
 """Plugins are found, checked, and a broken one costs only itself."""
 
 import importlib
+import os
 import textwrap
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import medhelm_benchmarks
 from medhelm.errors import PluginError, UnknownName
 from medhelm.plugins.registry import Registry, load_registry
+
+pytestmark = pytest.mark.slow
 
 BENCHMARK = """
 from medhelm import Benchmark, FileDataset, Instance, SourceFile, hookimpl
@@ -339,6 +342,20 @@ def test_a_named_file_that_fails_stops_the_command(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in refusal(write(tmp_path, "raises.py", "1 / 0\n"))
     assert "SyntaxError" in refusal(write(tmp_path, "syntax.py", "def f(:\n"))
     assert "not a Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
+
+
+def test_a_file_that_was_written_twice_in_a_second_is_loaded_as_it_is_now(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    for name in ("first", "again"):
+        path.write_text(METRIC.format(name=name))
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        assert load_registry([str(path)]).metric(name)
+    assert [p.name for p in tmp_path.iterdir()] == ["own.py"]
+
+
+def test_a_file_that_is_not_there_is_named_with_both_ways_to_give_one(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"does not exist; plugins=\[PATH\].*--plugin PATH"):
+        load_registry([str(tmp_path / "absent.py")])
 
 
 def test_a_plugin_that_raises_is_named_with_its_own_line(tmp_path: Path) -> None:

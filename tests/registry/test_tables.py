@@ -16,6 +16,8 @@ from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import load_results
 from tests.build_runs import items, write_run
 
+pytestmark = pytest.mark.slow
+
 TABLE = """
 from medhelm import Column, TableSpec, hookimpl, make_table
 

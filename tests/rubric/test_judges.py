@@ -22,6 +22,8 @@ from medhelm.store.records import find_gradings, read_record
 from tests.rubric.test_grader import PLUGIN, decision, judge, run, values
 from tests.server import Faults, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 CASES, CRITERIA = 100, 30
 CODE = """
 import sys, medhelm

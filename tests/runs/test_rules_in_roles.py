@@ -13,6 +13,8 @@ from medhelm.cli.run import rules_under_test
 from medhelm.errors import PluginError, UsageError
 from medhelm.plugins.registry import load_registry
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = """
 from medhelm import *
 

@@ -18,6 +18,8 @@ from medhelm.store import records, runlog
 from tests.quiz import PLUGIN, arguments, command, environment, record_of, write_quiz
 from tests.server import Faults, FaultServer, Reply, letter, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 
 def evaluate(folder: Path, models: Any, server: FaultServer | None = None, **more: Any) -> Any:
     settings = {"data_dir": folder / "data", "results_dir": folder / "results"} | more

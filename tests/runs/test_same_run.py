@@ -36,6 +36,8 @@ from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_versions import use_stored_versions
 
+pytestmark = pytest.mark.slow
+
 STORED = Path(__file__).parents[1] / "stored_runs"
 PORT = "18431"
 """Of the server that the stored runs asked; nothing listens there now."""

@@ -25,6 +25,8 @@ from medhelm.stats.two_class import (
     unmet_f1,
 )
 
+pytestmark = pytest.mark.slow
+
 pairs = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)
 orders = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=12)
 

@@ -23,6 +23,8 @@ from tests.stored_folders.kinds import DATA, HALF, KINDS, PLUGINS, TABLES, WHOLE
 from tests.stored_folders.tabulated import differing, write_tables
 from tests.stored_versions import use_stored_versions
 
+pytestmark = pytest.mark.slow
+
 
 def hashes_of(folder: Path) -> dict[str, str]:
     """Return the sha256 of every file below a folder."""

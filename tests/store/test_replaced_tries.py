@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from medhelm import ModelSpec, evaluate, load_results
 from medhelm.schema.run import JurySpec
 from medhelm.store import records
@@ -12,6 +14,9 @@ from tests.protocols.interview import PLUGIN, play
 from tests.rubric.test_grader import PLUGIN as CHECKLIST
 from tests.rubric.test_grader import decision
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
+
+pytestmark = pytest.mark.slow
+
 
 UNREADABLE = Reply(body=b'{"choices": [{"mess')
 

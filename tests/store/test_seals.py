@@ -21,6 +21,8 @@ from tests.build_runs import forget_hash
 from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
 from tests.server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -32,6 +32,8 @@ from medhelm.tables.format.table import (
 from medhelm.tables.results import load_results
 from tests.build_runs import Item, items, write_run, write_suite
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = (
     Column(name="model", type="string", description="name", heading="model"),
     Column(

@@ -33,6 +33,8 @@ from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cas
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe
 
+pytestmark = pytest.mark.slow
+
 FEW = Settings(draws=200)
 RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
 ROOT = Path(__file__).parents[2]

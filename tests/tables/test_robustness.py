@@ -22,6 +22,8 @@ from medhelm.store import records
 from medhelm.tables.format.table import Settings
 from tests.server import Faults, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parents[1] / "plugins" / "exam.py"
 QUESTIONS = 24
 _LINE = re.compile(r"^([A-Z]|\d|[IVX]+)\. (.+)$", re.MULTILINE)

@@ -23,6 +23,8 @@ from medhelm.tables.results import Results, load_results
 from tests.build_runs import EXACT, Item, write_run
 from tests.poolings import aggregation
 
+pytestmark = pytest.mark.slow
+
 STORED = Path(__file__).parents[1] / "stored_sums"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.errors import DataError, RecordError, UnknownName, UsageError, closest
+from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below, closest
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Scoring
@@ -162,7 +162,7 @@ def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
         raise RecordError(damaged[0])
     if not runs:
         raise UsageError(
-            f"no graded run below {results_dir}; --results-dir DIR names another folder, "
+            f"no graded run {below(results_dir)}; --results-dir DIR names another folder, "
             "`medhelm score` grades stored responses"
         )
     return runs, damaged

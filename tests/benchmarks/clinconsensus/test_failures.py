@@ -21,6 +21,8 @@ from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_type
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
 from tests.server import FaultServer, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("baseline/lead", "baseline/random")
 TYPES = [*failure_types()]
 CRITERION = re.compile(r"<criterion \w+>\n(.*?)\n</criterion", re.DOTALL)

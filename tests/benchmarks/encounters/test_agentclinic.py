@@ -17,6 +17,8 @@ from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import clinician, in_turn, play, says
 
+pytestmark = pytest.mark.slow
+
 ROW = {
     "OSCE_Examination": {
         "Objective_for_Doctor": "Assess the patient with a cough.",

@@ -13,6 +13,8 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.store.records import find_gradings, find_runs, read_record
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 Row = dict[str, str]
 RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")

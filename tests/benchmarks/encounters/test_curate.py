@@ -18,6 +18,8 @@ from medhelm_benchmarks.encounters.packets import packets_of
 from tests.benchmarks.encounters import teaching
 from tests.server import Faults, FaultServer, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 SENT = 7
 """Two of triage, then partition, audit, rubric and leaks; the partition once more for its doubt."""
 ITEMS = [line[2:] for line in teaching.CHECKLIST.splitlines()]

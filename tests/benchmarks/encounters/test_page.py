@@ -13,6 +13,8 @@ from medhelm_benchmarks.encounters.grading.verdicts import Verdict
 from medhelm_benchmarks.encounters.page.page import encounter_lines, item_lines
 from tests.benchmarks.encounters.stage import CASE, clinician, play
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 
 

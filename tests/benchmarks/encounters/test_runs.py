@@ -23,6 +23,8 @@ from tests.benchmarks.encounters.stage import says
 from tests.quiz import command, environment
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 ROOT = Path(__file__).parents[3]
 ROLES = ("clinician", "patient", "controller")

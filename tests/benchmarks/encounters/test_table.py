@@ -21,6 +21,8 @@ from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
 from tests.server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = str(Path(__file__).parent / "stage_plugin.py")
 RULES = [
     "encounter/oracle",

@@ -26,6 +26,8 @@ from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cas
 from tests.build_runs import forget_hash
 from tests.server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 NEUTRAL = [f"u{n}" for n in range(20)]
 """Uncertain actions: one label that is missing beside them leaves the reply read."""
 

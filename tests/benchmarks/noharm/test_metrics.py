@@ -28,6 +28,8 @@ from tests.benchmarks.noharm.making import case, drawn_case, drawn_reply
 from tests.graded import grade
 from tests.poolings import pooled
 
+pytestmark = pytest.mark.slow
+
 CASE = case(
     {"ecg": 9, "aspirin": 8, "walk": 7, "rest": 5, "scan": 3, "lysis": 1}
     | {f"u{n}": 5 for n in range(20)},

@@ -34,6 +34,8 @@ from medhelm_benchmarks.noharm.rules.menu import menu_of
 from tests.asking import first_request
 from tests.server import Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 MODEL = ModelSpec(name="lab/m", model="m", base_url="http://127.0.0.1:9/v1")
 HELD = msgspec.structs.replace(MODEL, json_schema=True)
 _ACTION = re.compile(r"^(\w+)\. \S", re.MULTILINE)

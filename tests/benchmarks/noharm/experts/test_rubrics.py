@@ -22,6 +22,8 @@ from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.benchmarks.noharm.making import case
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO = "NOHARM-CARD-ACS-001", "NOHARM-CARD-ACS-002"
 MENUS = {
     ONE: ("Cardiology", {"a1": ("medication", 9), "a2": ("procedure", 1)}),

@@ -23,6 +23,8 @@ from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 CODES = [f"NOHARM-INFE-FEVER-{n:03}" for n in range(1, 9)]
 
 
