@@ -62,7 +62,7 @@ _QUANTITIES = {
         ),
     ),
     "delta ratio": Quantity(
-        names=r"delta[- ]?ratio|delta[- /]?delta|Δ[/ ]Δ|(?:delta|Δ)\s?(?:AG|anion gap|gap)\s?/\s?(?:delta|Δ)\s?(?:HCO3\S{0,2}|bicarb\w*)",
+        names=r"delta[- ]?ratio|delta[- /]?delta|Δ[/ ]Δ|(?:delta|Δ)\s?(?:AG|anion gap|gap)\W{0,3}/\W{0,3}(?:delta|Δ)\s?(?:HCO_?3\S{0,2}|bicarb\w*)",
         unit=_SCORE,
     ),
     "delta gap": Quantity(names=r"(?:delta|Δ)[- ]?(?:anion[- ])?gap|(?:delta|Δ)\s?AG"),
@@ -118,7 +118,7 @@ _QUANTITIES = {
     ),
     "pulse pressure": Quantity(names=r"pulse pressure|PP"),
     "corrected QT": Quantity(
-        names=r"(?:heart[- ]rate[- ])?(?:corrected|rate-corrected) QT(?: interval)?|QT_?c\w*",
+        names=r"(?:heart[- ]rate[- ])?(?:corrected|rate-corrected) (?:QT(?: interval)?|interval)|QT_?c\w*",
         unit="ms",
         parts=("adjusted",),
     ),

@@ -62,6 +62,7 @@ _RESUMES = late(
     re.IGNORECASE,
 )
 _WORKING = late("[=\u2248*\u00d7^(]|[\\d)]\\s?[-+/]|[+/]\\s?[\\d(]|\u2192")
+_CALCULATION = late("[=\u2248*\u00d7^]|[\\d)]\\s?[-+/]|[+/]\\s?[\\d(]")
 _EXPRESSION = late(r"[\d\s.()]*\d\s?[-+*/\u00d7\u2212\u2013^][\d\s.()*/+\u00d7\u2212^-]*\d[\s)]*")
 _OPEN_END = late(r"(?:[=\u2248:]|\b(?:is|of|are|equals|approximately|to))\s*$", re.IGNORECASE)
 _LEADING_VALUE = late(r"[-+(\s]{0,4}[\d.,]+|(?=[^\W\d])")
@@ -145,7 +146,8 @@ def _lines(text: str) -> Iterator[str]:
         if held.endswith(":"):
             is_part = "=" in held and _LABEL.match(line) is not None
             is_open = is_open and not (is_part or _STATED.search(held[-60:])) and _is_result(line)
-        if held and (is_open or (line[0] in "=\u2248\u2192" and _WORKING.search(held))):
+        leads = _CALCULATION if line[0] == "\u2192" else _WORKING
+        if held and (is_open or (line[0] in "=\u2248\u2192" and leads.search(held))):
             held = held + " " + line if len(held) < _SENTENCE else line
             continue
         if held:
@@ -191,7 +193,9 @@ def _is_calculation(match: re.Match[str]) -> bool:
     text = match.string
     before = text[max(0, match.start() - 12) : match.start()]
     if not any(c.isdigit() for c in match[0]):
-        return not match[0][1:-1].strip() or before.rstrip()[-1:] in ("*", "\u00d7", "/")
+        is_factor = before.rstrip()[-1:] in ("*", "\u00d7", "/")
+        is_factor |= text[match.end() : match.end() + 4].lstrip()[:1] in ("*", "\u00d7", "/")
+        return not match[0][1:-1].strip() or is_factor
     if not before.strip() or _BEFORE_OPERAND.search(before) or before[-1:].isalnum():
         return True
     return _AFTER_OPERAND.match(text, match.end()) is not None and not before.strip()[-1:].isdigit()

@@ -1412,7 +1412,7 @@ STYLES: list[tuple[str, float | None]] = [
     ("Option 1: 48.6 mL/min. Option 2: 41.3 mL/min.", None),
     ("Score = 3\n\nCheck: 1 + 1 + 2 = 4. So the score is 4.", None),
     ("Anion gap 19.\n\nHmm, let me recompute: 141 − 103 − 20 = 18. So it is 18.", None),
-    ("The first of three criteria is met, the second is not. One criterion in total.", None),
+    ("The first of three criteria is met, the second is not. One criterion in total.", 1),
     ("One thing first: the patient is 70. Score 4.", 4),
     ("The score has three components: eye, verbal, motor. Adding 3, 4 and 6 gives 13.", 13),
     ("There are two parts. Part one gives 5 points. Part two gives 3 points. Together: 8.", 8),

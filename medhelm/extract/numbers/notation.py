@@ -32,10 +32,13 @@ _PLAIN |= {0x2A7D: "\u2264", 0x2A7E: "\u2265", 0x2019: "'", 0x3002: ". ", 0x2500
 
 _ESCAPED_LINE_END = late(r"\\n(?![a-z])")
 """A line end within a JSON string. The names of LaTeX commands are in lower case."""
+_REPEATED = late(r"(\.\d{0,9})\\(?:overline|bar)\{(\d{1,3})\}|(\.\d{0,9})\\bar\s?(\d)")
+"""Decimals of which the last ones repeat for ever."""
 _COMMAND = late(
     r"\\(?:begin|end)\{[^{}]{0,20}\}|\\([A-Za-z]{1,20})\s?(\{)?|\\(.)|([\^_])\{|([{}])", re.DOTALL
 )
 _NAMES = {
+    "Delta": "\u0394",
     "times": " \u00d7 ",
     "cdot": " \u00d7 ",
     "ast": " \u00d7 ",
@@ -114,6 +117,11 @@ _SCORE_OF = late(
     re.IGNORECASE,
 )
 """`un score CURB-65 de 5`, and its like in other languages."""
+_OF_MOST = late(
+    r"(\b(?:score|total|points|result|tally)\b[^\w\n]{0,12}\d{1,2})\s/\s(?=\d{1,2}(?:\W{0,4}(?:\n|$)|\s?[.,;(]))",
+    re.IGNORECASE,
+)
+"""Points and a space before the slash and their maximum (`Final score 6 / 9.`)."""
 _KOREAN_TOTAL = late("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
 _COMMA = late(r"(?<=\d),(?=\d)")
 _BODY_SURFACE = late(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
@@ -136,7 +144,7 @@ def plain(text: str) -> str:
     if "\\n" in text:
         text = _ESCAPED_LINE_END.sub("\n", text)
     if "\\" in text or "{" in text:
-        text = _without_latex(text)
+        text = _without_latex(_REPEATED.sub(_with_decimals, text))
     text = _STARS.sub(lambda m: _operator(m), text)
     text = _UNDERSCORE.sub("", text.replace("`", "").replace("$", " "))
     if ">>>" in text or "round(" in text:
@@ -145,7 +153,7 @@ def plain(text: str) -> str:
     if " x " in text:
         text = _TIMES.sub(" \u00d7 ", text)
     text = _WORKED_OUT.sub(r"\1 = ", _ARROW.sub("\u2192", text))
-    text = _LEADERS.sub(": ", text)
+    text = _OF_MOST.sub(r"\1/", _LEADERS.sub(": ", text))
     if "," in text:
         text = with_points(text)
     if "\ucd1d" in text:
@@ -168,6 +176,12 @@ def with_points(text: str) -> str:
     if is_sure and not _POINT.search(text):
         return _COMMA.sub(".", _THOUSANDS.sub("", text))
     return _LONE_COMMA.sub("0.", text)
+
+
+def _with_decimals(match: re.Match[str]) -> str:
+    """Return decimals with those that repeat written out."""
+    own, again = match[1] or match[3] or "", match[2] or match[4]
+    return (own + again * 6)[: len(own) + 6]
 
 
 def _half(match: re.Match[str]) -> str:

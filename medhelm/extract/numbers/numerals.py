@@ -29,10 +29,10 @@ _SPELLED = list(TO_TWENTY)
 _IN_WORDS = late(
     r"(?:^\W{0,12}|[,;(]\s?|(?P<lead>[=\u2248:\u2192]\s?"
     r"|\b(?:is|was|are|be|equals?|totals|scores?|scored|earns?|gets?|has|have|meets?|fulfil+s|"
-    r"satisf(?:y|ies)|receives?|altogether|in total|(?:up|comes|came|amounts|equal) to|makes?|gives?|yields?|so|thus|"
+    r"satisf(?:y|ies|ied)|receives?|altogether|in total|(?:up|comes|came|amounts|equal) to|makes?|gives?|yields?|so|thus|"
     r"therefore|hence|only|just|exactly|with|(?<!not )all|at|answer|(?:total|score|sum) of)\s))"
     rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{'|'.join(_SPELLED)})\b(?![-\w])"
-    r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteria)\b"
+    r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteri(?:a|on))\b"
     rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{'|'.join(_SPELLED)})\W{{0,3}}$"
     r"|(?:\s[\w-]{2,15}){0,2}\s(?:points?|criteri(?:on|a))\s(?:is|are|was|were)\s(?:therefore\s)?(?:met|fulfilled|positive|present|satisfied)\b"
     r"|\s(?:is|are)\s(?:met|fulfilled|positive|present|satisfied)\b|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",

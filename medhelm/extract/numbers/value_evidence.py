@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
+from medhelm.extract.numbers.value_settling import POINTS, leads_to_other
 from medhelm.extract.numbers.value_statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, Statement, differ
 from medhelm.extract.numbers.value_words import GENERAL_NAMES
@@ -40,6 +41,10 @@ def weigh(visible: str, kind: Kind[T]) -> list[Candidate[T]]:
     """Return the values that a text states, the best supported one first."""
     found = find_statements(plain(visible), kind)
     stated = [s for s in found if s.value is not None]
+    items = [s for s in stated if s.key in POINTS]
+    if len(items) > 2 and len(items) < len(stated):
+        stated = [s for s in stated if s not in items]
+    stated = [s for s in stated if not leads_to_other(s, stated, kind)]
     if not stated:
         return []
     bold = _emphasised(visible, kind)

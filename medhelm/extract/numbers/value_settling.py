@@ -11,7 +11,8 @@ from medhelm.extract.reading import Reading
 
 T = TypeVar("T")
 
-_POINTS = (("point",), ("points",))
+POINTS = (("point",), ("points",))
+"""The names of what findings count each."""
 _THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
 _ENDS = ": at "
 """Part of the reason of a bound that says what is known of a result (at least, at most)."""
@@ -47,6 +48,8 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         opening = next((s for s in found if s.is_opening and s.level == 2 and not s.key), None)
         if opening is not None and opening.value is not None:
             return Reading(opening.value)
+        if (stated := _opening_alone(found, kind)) is not None:
+            return Reading(stated)
         return Reading(None, "the answer was cut before a result is stated")
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
     results = results or [s for s in found if s.fits and not (s.is_secondary or s.is_supposed)]
@@ -80,6 +83,15 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     return Reading(_as_repeated(value, last, found, kind))
 
 
+def _opening_alone(found: list[Statement[T]], kind: Kind[T]) -> T | None:
+    """Return the score that a cut text opens with by its name where it only lists findings then."""
+    opening, others = found[:1], found[1:]
+    if not (kind.is_score and opening and opening[0].is_opening and opening[0].is_asked):
+        return None
+    is_list = len(others) > 2 and all(s.level == 0 for s in others)
+    return opening[0].value if is_list and opening[0].level else None
+
+
 def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
     """Return the results without those of a count that goes on, where the last one is its end."""
     counts = [s for s in results if s.is_running and s.value is not None]
@@ -93,6 +105,11 @@ def _without_parts(results: list[Statement[T]], kind: Kind[T]) -> list[Statement
     """Return the results without those that the last one is the sum of."""
     if not results or (total := results[-1].value) is None:
         return results
+    opening = results[0]
+    if opening.is_opening and opening.fits and opening.value is not None and len(results) > 2:
+        terms = [s.value for s in results[1:] if s.value is not None and not s.is_asked]
+        if len(terms) == len(results) - 1 and kind.is_sum(terms, opening.value):
+            return [opening]
     parts = [s for s in results[:-1] if s.is_computed and not s.is_asked]
     values = [s.value for s in parts if s.value is not None]
     if len(values) < 2 or not kind.is_sum(values, total):
@@ -141,7 +158,7 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     totalled counts as well. A bound is not one beside a value. Points that are given one by one
     are not a total.
     """
-    items = [s for s in results if s.key in _POINTS]
+    items = [s for s in results if s.key in POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
     if kind.is_score and stated and GENERAL_NAMES & {*stated[-1].key}:
         stated = [s for s in stated if not _is_item(s)] or stated
@@ -152,10 +169,12 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     if not strong:
         return stated
     named = [s for s in strong if s.is_asked and not s.is_running]
+    named = [s for s in named if not leads_to_other(s, stated, kind)] or named
     if named and len({kind.same(s.value) for s in named if s.value is not None}) == 1:
         value = named[-1].value
         others = [s for s in stated if s.is_computed and s.at <= named[-1].at]
-        if value is not None and any(_agrees(s, value, kind) for s in others):
+        is_last = not leads_to_other(named[-1], stated, kind)
+        if value is not None and is_last and any(_agrees(s, value, kind) for s in others):
             return [replace(s, is_final=True) for s in named]
     last = max(s.at for s in strong)
     kept = [
@@ -169,6 +188,14 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         )
     ]
     return [s for s in kept if s.value is not None] or kept
+
+
+def leads_to_other(s: Statement[T], stated: list[Statement[T]], kind: Kind[T]) -> bool:
+    """Return whether a calculation in another unit than the one asked for is worked on to a result."""
+    if not (s.is_worked_on and s.is_computed) or s.fits or s.value is None:
+        return False
+    value = s.value
+    return any(o.is_computed and o.at > s.at and not _agrees(o, value, kind) for o in stated)
 
 
 def _is_item(s: Statement[T]) -> bool:

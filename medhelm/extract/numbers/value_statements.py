@@ -17,6 +17,7 @@ from medhelm.extract.numbers.value_places import is_age, is_bare, is_led_to, is_
 from medhelm.extract.numbers.value_types import Kind, Statement, Value
 from medhelm.extract.numbers.value_words import (
     ADDED_LINE,
+    ADDS_THIS,
     AFTER_EQUALS,
     ALTERNATIVE,
     ARITHMETIC,
@@ -69,6 +70,7 @@ from medhelm.extract.numbers.value_words import (
     WEAK,
     WITH_MORE,
     WORD,
+    WORKED_ON,
     WOULD,
 )
 from medhelm.extract.sentences import split_sentences
@@ -85,11 +87,14 @@ def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
 def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
     found: list[Statement[T]] = []
     mentions: dict[Hashable, tuple[int, int]] = {}
+    operands: dict[Hashable, tuple[int, int]] = {}
     first: int | None = None
-    goes_on = set()
+    goes_on, taken_up = set(), set()
     for i, (sentence, is_line) in enumerate(split_sentences(text)):
         if ADDED_LINE.match(sentence):
             goes_on.add(i - 1)
+        elif ADDS_THIS.match(sentence):
+            taken_up.add(i - 1)
         values = kind.find(sentence)
         if not values:
             continue
@@ -99,17 +104,25 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
             stated = [_of_total(values, i, kind)]
         found += stated
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
+        operands |= {
+            kind.same(v.value): (i, v.start)
+            for v in values
+            if v.value is not None and (v.is_operand or WORKED_ON.search(sentence, 0, v.start))
+        }
     named = {s.key for s in found if s.is_computed and s.key}
     return tuple(
         replace(
             s,
             is_used=s.value is not None and mentions.get(kind.same(s.value), s.at) > s.at,
+            is_worked_on=s.value is not None and operands.get(kind.same(s.value), s.at) > s.at,
             is_opening=s.at[0] == first
             and not s.is_computed
             and (s.level >= 1 or s.key not in named),
             is_named=s.is_named or s.key in named,
             level=max(s.level, 1) if s.key in named else s.level,
-            is_running=s.is_running or (s.is_computed and s.at[0] in goes_on),
+            is_running=s.is_running
+            or (s.is_computed and s.at[0] in goes_on)
+            or (s.is_computed and s.at[0] in taken_up and not s.is_asked),
         )
         for s in found
     )

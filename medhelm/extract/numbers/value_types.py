@@ -83,6 +83,8 @@ class Statement(Generic[T]):
     """True if a later sentence takes it up again."""
     is_rounded: bool = False
     """True if it is rounded to a whole number on purpose."""
+    is_worked_on: bool = False
+    """True if a later calculation takes it up."""
     is_opening: bool = False
     """True if it is in the first sentence that has a value."""
     is_supposed: bool = False

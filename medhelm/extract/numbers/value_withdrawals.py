@@ -12,7 +12,7 @@ from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.value_settling import agreed, settle
 from medhelm.extract.numbers.value_statements import find_statements
-from medhelm.extract.numbers.value_types import Kind
+from medhelm.extract.numbers.value_types import Kind, Statement
 from medhelm.extract.numbers.value_words import GENERAL_NAMES
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
@@ -26,7 +26,7 @@ _RETRACTED = late(
     r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|weighs|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
     r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
     r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b"
-    r"|(?<![:*)|\u2013\u2014-] )\bno,\s",
+    r"|(?:^|(?<=[.!?,;\u2026] )|(?<=\n))(?:oh,?\s)?no,\s",
     re.IGNORECASE,
 )
 
@@ -54,6 +54,11 @@ _WORKS_ON = late(
     re.IGNORECASE,
 )
 """Words by which a text goes on to another result."""
+_CLASSED = late(
+    r"\u2192\s?(?=(?:class|grade|stage|category|risk|low|high|moderate|intermediate)\b)",
+    re.IGNORECASE,
+)
+"""An arrow from a result to what it means."""
 _TO_DO = late(
     r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b"
     r"[^=\u2248\u2192\n]{0,100}$",
@@ -111,11 +116,13 @@ def named_before_cut(text: str, kind: Kind[T]) -> T | None:
     is_before_section = rest.endswith(".") and not body.rstrip().endswith(rest[-12:])
     if not (_REMARK.match(rest) or is_before_section):
         return None
-    if _WORKS_ON.search(rest) or _RETRACTED.search(rest):
+    if _WORKS_ON.search(_CLASSED.sub("", rest)) or _RETRACTED.search(rest):
         return None
     value = agreed([(s.value, s.reason) for s in named], kind).value
     before = [s for s in found if s.at < last.at and s.value is not None]
     is_led_to = last.level >= 2 or any(s.is_computed for s in named)
+    items = [s.value for s in before if s.value is not None]
+    is_led_to |= value is not None and len(items) > 2 and kind.is_sum(items, value)
     for s in before:
         is_led_to |= (
             value is not None and s.value is not None and kind.same(s.value) == kind.same(value)
@@ -157,10 +164,21 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     )
     is_concluded = is_named or any(s.level >= 2 for s in later)
     is_final = any(s.level == 3 and s.is_asked and s.value is not None for s in later)
+    is_final |= _is_worked_out_anew(value, earlier, later, kind)
     is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
     if is_kept and (is_final or not (is_new and (was_concluded or is_wrong or not is_concluded))):
         return reading
     return Reading(None, "a result is stated and then taken back")
+
+
+def _is_worked_out_anew(
+    value: T, earlier: list[Statement[T]], later: list[Statement[T]], kind: Kind[T]
+) -> bool:
+    """Return whether a text names and works out a value after a step, no result, was taken back."""
+    if any(s.is_asked and s.level or s.level >= 2 and GENERAL_NAMES & {*s.key} for s in earlier):
+        return False
+    own = [s for s in later if s.value is not None and kind.merge(s.value, value) is not None]
+    return any(s.is_asked and s.level for s in own) and any(s.is_computed for s in own)
 
 
 def _retractions(text: str) -> Iterator[int]:

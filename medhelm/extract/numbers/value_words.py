@@ -48,7 +48,7 @@ RELATION = late(
     r"yield(?:s|ing)?|result(?:s|ing)? (?:in|to)|(?:comes?|works?|turns?)(?: out)?(?: to| at| as)|"
     r"amounts? to|adds? up to|sums?(?: up)? to|totals|totall?ing|scores|becomes?|reaches|"
     r"rounds?(?: up| down)? to|rounded(?: up| down)? to|meets|has|earns|receives|fulfil+s|get|"
-    r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
+    r"obtain(?:s|ed|ing)?|calculates?|estimates?|finds?|found|satisf(?:y|ies|ied)|makes|making|stays(?: at)?|remains(?: at)?|scored|increases to|"
     r"totals? up to|adding up to|leaves?(?: (?:us|me|you))?(?: with)?|left with|arrives? at|lands? (?:at|on)|"
     r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|ends? up (?:at|with)|returns|prints|shows|takes|receives|"
     r"takes? (?:us|you|me) to|(?:occur(?:s|red)|happened|took place|fell|falls) on|(?:that|it|this|s?he|which)'s|thats|deliver|due|gets|needs|(?:stay|stick|go|settle)(?:ing)? (?:with|on)|report|quote|requires|falls on|conceived|vaut(?: donc| alors)?|betr\u00e4gt(?: also| somit| rund| etwa)?|ergibt)|"
@@ -140,6 +140,16 @@ ADDED_LINE = late(
     r"\W*\+\s?\d|[^:=\u2192\d]{1,60}:\s?\+\s?\d{1,3}(?:\s?points?)?\s?[\u2192=]\s?\d", re.IGNORECASE
 )
 """A line that adds to the one before it (`+ 10 effusion = 98`, `Effusion: +10 \u2192 98`)."""
+WORKED_ON = late(
+    r"\b(?:divid|multipl|subtract)(?:e|es|y|ies|ing|ying)\s(?:the\s|this\s|that\s)?(?:\w+\s){0,2}$",
+    re.IGNORECASE,
+)
+"""Words before a value that a calculation goes on with (`Dividing 10,011 by 2,619`)."""
+ADDS_THIS = late(
+    r"\W*(?:(?:then|now|finally),?\s)?(?:adding|subtracting|multiplying|dividing)\s(?:this|that|it|these|both|the (?:result|product|quotient))\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that goes on with the result before it."""
 RUNNING = late(
     r"^\W*\+\s?\d|\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
@@ -170,7 +180,7 @@ ARITHMETIC = late(
     r"|\d\s(?:plus|minus|times|divided by|multiplied by|over)\s[\d(]",
     re.IGNORECASE,
 )
-ATTAINED = late(r"scores|scored|meets|fulfil+s|totals")
+ATTAINED = late(r"scores|scored|meets|fulfil+s|satisfies|totals")
 """Verbs of a patient that state a score (`he scores 2 points`) unless points of an item follow."""
 RECEIVES = late(
     r"^\W*(?:s?he|(?:the|this|our) patient)\s(?:gets|receives|earns|has)\s", re.IGNORECASE

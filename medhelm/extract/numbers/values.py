@@ -62,8 +62,8 @@ _NEXT_QUESTION = late(
 )
 _INTERPRETED = late(
     r"\n[#*_ \t]{0,9}(?:clinical\s|score\s|risk\s)?(?:interpretation|significance|implications?|notes?|remarks?|comments?"
-    r"|limitations?|caveats?|disclaimer|recommendations?|management|what\s(?:this|it|that)\smeans)"
-    r"[*_: \t]{0,6}\n(?=[^=\u2248\u2192]{60,}$)",
+    r"|limitations?|caveats?|disclaimer|recommendations?|management|what\s(?:this|it|that)\smeans(?:\s\w+){0,2})"
+    r"(?:[*_: \t]{0,6}\n|\*{0,2}:[* ]{1,4})(?=[^=\u2248\u2192]{60,}$)",
     re.IGNORECASE,
 )
 """The heading of a last section that says what a result means."""
@@ -199,6 +199,8 @@ def _as_told(
             return reading
     other = _read(text, kind, is_cut).value
     if other is None or kind.merge(reading.value, other) is not None:
+        return reading
+    if narrowed.is_score and getattr(other, "unit", "") == "%":
         return reading
     return Reading(None, differ(reading.value, other, kind))
 
