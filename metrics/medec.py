@@ -84,7 +84,7 @@ _NO_ID = re.compile(
 _ALL_RIGHT = re.compile(
     r"[^\w\n]{0,6}(?:(?:the|this)\s(?:(?:clinical|medical|whole|entire)\s)?"
     r"(?:text|note|document|report|passage)\s(?:is|appears(?:\sto\sbe)?|seems)\s)?"
-    r"(?:(?:entirely|completely|all|medically)\s)?correct[^\w\n]{0,6}",
+    r"(?:(?:entirely|completely|all|medically)\s)?correct(?:\sas\s(?:written|(?:it\s)?(?:is|stands)))?[^\w\n]{0,6}",
     re.IGNORECASE,
 )
 _LIST_NUMBER = re.compile(r"^[^\w\n]{0,6}[01][.:)]\s{1,3}")
@@ -232,7 +232,10 @@ class PublishedSentenceAccuracy(Metric):
         return Score(value=float(is_right))
 
 
-_ASKED = re.compile(rf"[^\n.]{{0,200}}\b{_CORRECT},?\s+(?:if|when|where|unless)\b[^\n]{{0,400}}")
+_ASKED = re.compile(
+    rf"[^\n.]{{0,200}}\beither\s[\"'\u201c]?{_CORRECT}[\"'\u201d]?,?\s+or\b[^\n]{{0,400}}"
+    rf"|[^\n.]{{0,200}}\b{_CORRECT},?\s+(?:if|when|where|unless)\b[^\n]{{0,400}}"
+)
 """The task repeated: what to reply, and when."""
 
 
@@ -357,6 +360,8 @@ def _claims_of(sentence: str) -> set[_Claim]:
     if _FINDS_NONE.match(sentence):
         return {_Claim(False)}
     if _NO_ERROR.search(sentence) and not _NOT.search(sentence):
+        return {_Claim(False)}
+    if _NOTE_IS.match(sentence) and _ALL_RIGHT.fullmatch(sentence):
         return {_Claim(False)}
     head = sentence.partition(":")[0]
     if head != sentence and _NAMES_IT.search(head) and not _NEGATED.search(head):

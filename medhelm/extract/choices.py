@@ -55,8 +55,8 @@ _IS_OPTION = late(r"\s(?:is|are)\s(?:(?:a|an|the)\s)?\s?\|\s?[\s.!]*$", re.IGNOR
 """Matches a sentence that asks for the option with which it ends."""
 _ONE_LETTER = late(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
 _CHANGED = late(
-    r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s|\bNo,\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?answer\sto|(?:stay|stick|remain)\swith)\s"
-    r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$)"
+    r"(?:^|[.!?\n]\s{0,3}|\b[Ss]o\s|\bNo,\s)I\s(?:hereby\s|therefore\s)?(?:(?:change|am\schanging|revise|correct)\smy\s(?:final\s)?(?:answer|pick|choice|guess)(?:\sto|:)|(?:stay|stick|remain)\swith)\s"
+    r"(?=\(?(?:[Oo]ption\s)?[A-Z][).,;!\s]|\(?(?:[Oo]ption\s)?[A-Z]$|[^.;:()\n]{3,100}\s\([A-Z]\))"
 )
 """Words that settle what a completion has wavered about."""
 _AGAIN = late(

@@ -10,6 +10,8 @@ from medhelm.extract.languages import LANGUAGES, any_of
 from medhelm.extract.late import late
 
 _NEVER = r"(?!)"
+_SO = r"(?:quindi|dunque|pertanto|donc|por\stanto|por\slo\stanto|entonces|portanto|ent\u00e3o|also|somit|daher|dus|wi\u0119c|\u043f\u043e\u044d\u0442\u043e\u043c\u0443)(?!\w)"
+"""Words for `so` behind a verb."""
 
 
 @cache
@@ -25,7 +27,7 @@ def answer_is(language: str) -> re.Pattern[str]:
     is_ = any_of(spoken.copula) if spoken.copula else _NEVER
     tail = any_of(spoken.tail) if spoken.tail else _NEVER
     right = any_of(spoken.right) if spoken.right else _NEVER
-    choose = any_of(spoken.choose) if spoken.choose else _NEVER
+    choose = rf"{any_of(spoken.choose)}(?:[ \t]{_SO})?" if spoken.choose else _NEVER
     return late(
         rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}(?:\s(?:\u00e0|a\s?la|\u00e0\sla|alla|auf\sdie)\s(?:pergunta|pregunta|question|domanda|frage))?[ \t]{{0,3}}"
         rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"

@@ -33,6 +33,11 @@ SHARE = late(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
 
 _TICK = late("[\u2705\u2713\u2714\u2611]")
 _YES = late(r"[\s:\u2013\u2014(-]\s?(?:yes|true|correct)\W{0,4}$", re.IGNORECASE)
+_TRUE_OR_FALSE = late(
+    r"[ \t|*-]{0,6}\(?[A-Z][).:*]{0,3}\s{0,2}[:.|\u2013\u2014-]?\s{0,2}\**(?:(true|correct)|false|incorrect|wrong|not\s(?:true|correct))\b(?!\s(?:if|but|only|in))",
+    re.IGNORECASE,
+)
+"""A line that says of its option nothing else first than whether it is true."""
 _OTHERS = late(
     r"^[^\w\n]{0,9}(?:why\s(?:not|(?:the\s)?others?)|(?:the\s)?(?:others?|remaining|incorrect|wrong|rejected)"
     r"(?:\s(?:options|choices|answers|ones))?)\b[^\n]{0,60}(?:\n[^\w\n]{0,9}(?:\(?[A-Z][.):][^\n]{0,500})?)+",
@@ -209,11 +214,22 @@ def _end_of_run(
     return sentence.end() if sentence else len(line)
 
 
+def _only_true(options: Options, lines: list[re.Match[str]], text: str) -> str:
+    """Return the letter of the one option that is called true where each other is called false."""
+    verdicts = {line[1]: _TRUE_OR_FALSE.match(line[0]) for line in lines}
+    if {*verdicts} != {*options.own} or CUT in text:
+        return ""
+    true = [letter for letter, verdict in verdicts.items() if verdict and verdict[1]]
+    return true[0] if len(true) == 1 and all(verdicts.values()) else ""
+
+
 def ticked(options: Options, text: str) -> str:
     """Return the letter of the one line with a tick, or a yes, among the options' lines."""
     lines = list(islice(_TICKED.finditer(text), _MANY))
     if not len({line[1] for line in lines}) == len(lines) > 2:
         return ""
+    if letter := _only_true(options, lines, text):
+        return letter
     mark = _TICK if _TICK.search(text) else _YES
     ticked = [line[1] for line in lines if mark.search(options.blanked(line[0]))]
     if mark is _YES and not any(

@@ -53,7 +53,7 @@ _MOST_IS = late(
 )
 _CHOOSE = late(
     r"\b(?:choos(?:e|ing)|select(?:ing)?|pick(?:ing)?|opt(?:ing)?\s+for|go(?:ing)?\s+with|vote\s+for"
-    r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on"
+    r"|say|think|believe|guess|answer|prefer|favou?r|lean(?:ing)?\s+(?:\w+\s+)?towards?|settle\s+on|bet\s+on|mark(?=\s(?:option\s|choice\s|answer\s)?\W{0,3}(?-i:[A-Z])\W{0,4}(?:$|\n))"
     r"|conclude|(?:rate|label|classify|grade|put)\s+(?:it|this(?:\s+\w+)?)(?:\s+(?:as|at|with))?)\s+(?:that\s+)?(?:it(?:['\u2019]s|\s+is)\s+)?",
     re.IGNORECASE,
 )
@@ -108,7 +108,7 @@ _HOW = (
     r"|false|worst|worse|opposite|far(?=\sfrom)|half|halfway|anything|close(?=\sto)|mostly|alternative|superficially|tempting)\b)[a-z]+\s+){0,3}?"
 )
 _IS_CORRECT = late(
-    rf"{_BE}{_HOW}(?:correct|answer|right(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because"
+    rf"{_BE}{_HOW}(?:correct|answer|true(?=\s(?:one|answer|option|choice)\b)|right(?=\s*(?:$|[.,;:!)\n]|answer|option|choice|one\b|because"
     r"|since|as\b|for\b|here)))(?![-\w])",
     re.IGNORECASE,
 )
@@ -120,7 +120,7 @@ _IS_BEST = late(
     re.IGNORECASE,
 )
 SENTENCE_END = late(
-    r"\n|;|[!?]\s|(?<!(?<!['\u2019])\b[A-Za-z])\.\s|(?<=[a-z] [A-Z])\.\s(?=[A-Z])|[\u3002\uff61\u0964\u1362]"
+    r"\n|;|[!?]\s|(?<!(?<!['\u2019])\b[A-Za-z])\.\s|(?<=[a-z,] [A-Z])\.\s(?=[A-Z])|[\u3002\uff61\u0964\u1362]"
 )
 _CLAUSE_END = late(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
 _SUBJECT = late(

@@ -144,7 +144,8 @@ STATED: dict[tuple[str, ...], list[tuple[str, str | None]]] = {
         ("C. Pneumonia\n\nWhy:\nA. Asthma is wrong\nB. Acute pneumonia is wrong\nD. no fit", "C"),
         ("A. Asthma\nB. Acute pneumonia\nC. Pneumonia\nD. Gastro-esophageal reflux disease", None),
         ("A. Asthma\nB. Acute pneumonia\nC. Pneumonia\nD. Reflux\n\nC", "C"),
-        ("A) incorrect\nB) incorrect\nC) correct\nD) incorrect", None),
+        ("A) incorrect\nB) incorrect\nC) correct\nD) incorrect", "C"),
+        ("A) correct\nB) correct\nC) incorrect\nD) correct", None),
         ("A. B. C. D.", None),
         ("1. C", None),
         # thinking

@@ -114,3 +114,51 @@ def test_what_is_best_until_a_however_that_was_cut_is_no_answer(
     text: str, letter: str | None
 ) -> None:
     assert read_choice(text, DRUGS, is_cut=True).value == letter
+
+
+INFECTION = ("Vancomycin", "Ceftriaxone", "Metronidazole", "Gentamicin")
+VERDICTS = ("yes", "no", "maybe")
+
+
+@pytest.mark.parametrize(
+    ("choices", "text", "letter"),
+    [
+        (INFECTION, "Of the options, the least likely is metronidazole.", None),
+        (INFECTION, "From the list given, the worst choice is vancomycin. Next.", None),
+        (INFECTION, "From the list, the only fast one is vancomycin. I'd avoid it.", None),
+        (INFECTION, "Among these options, the one she is allergic to is ceftriaxone.", None),
+        (INFECTION, "Of the choices, what was given last month is gentamicin.", None),
+        (INFECTION, "From the options listed, the best drug here is gentamicin.", "D"),
+        (INFECTION, "I would mark B as wrong.", None),
+        (INFECTION, "I would mark B.", "B"),
+        (INFECTION, "Others would mark D.", None),
+        (INFECTION, "Eliminated: A, B, C. Remaining: D.", "D"),
+        (INFECTION, "Eliminated: A, B. Remaining: C, D.", None),
+        (INFECTION, "Remaining: D?", None),
+        (INFECTION, "Escludo la A, la B e la D. Resta la C.", "C"),
+        (INFECTION, "Descarto A y B. Queda descartada la C.", None),
+        (INFECTION, "Nos queda la opción D.", "D"),
+        (INFECTION, "Il reste B et C.", None),
+        (INFECTION, "Il reste à exclure B.", None),
+        (INFECTION, "Es bleibt nur Antwort C.", "C"),
+        (INFECTION, "Based on the ECG, go with B, ceftriaxone.", "B"),
+        (INFECTION, "If stable, go with B, ceftriaxone.", None),
+        (INFECTION, "Do not go with B.", None),
+        (INFECTION, "A – False.\nB – False.\nC – False.\nD – True.", "D"),
+        (INFECTION, "A – True.\nB – True.\nC – False.\nD – True.", None),
+        (INFECTION, "A – False.\nB – False.\nC – True if she is pregnant.\nD – False.", None),
+        (INFECTION, "So the statement which is NOT a recommendation = A.", "A"),
+        (INFECTION, "So the answer which is not right = A.", None),
+        (INFECTION, "My first pick was B. I change my pick: metronidazole (C).", "C"),
+        (INFECTION, "so A is true one.", "A"),
+        (INFECTION, "A is not the true one.", None),
+        (VERDICTS, "So that would be a yes.", "A"),
+        (VERDICTS, "Some would argue → yes", None),
+        (VERDICTS, "I can't say a clear yes or no. → Maybe", "C"),
+        (VERDICTS, "If the arms were larger, so that would be a yes.", None),
+    ],
+)
+def test_what_a_reply_concludes_with_is_read(
+    choices: tuple[str, ...], text: str, letter: str | None
+) -> None:
+    assert read_choice(text, choices).value == letter

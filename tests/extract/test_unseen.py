@@ -121,6 +121,8 @@ def is_right(row: Row, got: Any) -> bool:
         ("set18.jsonl", 99),
         ("set19.jsonl", 97),
         ("set20.jsonl", 88),
+        ("set21.jsonl", 100),
+        ("set22.jsonl", 96),
         ("own.jsonl", 374),
     ],
 )

@@ -22,7 +22,7 @@ from medhelm import (
 from medhelm_metrics.medcalc import GLOSSARY
 from tests.extract.value_replies import CUT as CUT_REPLIES
 from tests.extract.value_replies import DATES as DATE_REPLIES
-from tests.extract.value_replies import DURATIONS, SAFE, SHORT, STYLES, WORKED
+from tests.extract.value_replies import DURATIONS, SAFE, SHORT, STEPS, STYLES, WORKED
 
 NUMBERS: list[tuple[str, float | None]] = [
     ("12.3", 12.3),
@@ -193,6 +193,12 @@ def test_weeks_and_days(text: str, pair: tuple[int, int] | None) -> None:
 @pytest.mark.parametrize(("text", "number"), WORKED + SHORT + STYLES)
 def test_replies_of_many_styles(text: str, number: float | None) -> None:
     assert read_number(text).value == number
+
+
+@pytest.mark.parametrize(("asked", "text", "number"), STEPS)
+def test_steps_on_the_way_to_a_result(asked: str, text: str, number: float | None) -> None:
+    question = f"What is the patient's {asked}?"
+    assert read_number(text, asked=GLOSSARY.asked_by(question)).value == number
 
 
 @pytest.mark.parametrize("text", SAFE)

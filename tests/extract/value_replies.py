@@ -791,6 +791,21 @@ SAFE: list[str] = [
 ]
 """Replies that commit to a number that is not read: unread is better than wrong."""
 
+STEPS: list[tuple[str, str, float | None]] = [
+    ("FIB-4", "For FIB-4 multiply 50 by 40: 50 × 40 = 2,000. Dividing 2,000 by 1,000 gives 2.", 2),
+    (
+        "BMI",
+        "BMI = 70/1.75² = 22.857. Dividing 22.857 by 25 gives 0.914, 91 % of the limit.",
+        22.857,
+    ),
+    ("LDL in mg/dL", "LDL = 200 − 50 − 20 = 130 mg/dL. Dividing 130 by 38.67 gives 3.36.", 130),
+    ("HAS-BLED score", "HAS-BLED:\n\nH: no, 0\nA: no, 0\nS: no, 0\nL: 1\n\nScore 1 / 9.", 1),
+    ("RCRI", "Surgery: 1. Heart: wait, it is 0. Insulin: no, 0.\n\n1 + 0 + 0 = 1\n\nRCRI: 1", 1),
+    ("HAS-BLED score", "First I get a score of 3. Wait, labile INR is no.\n\nScore: 2", None),
+    ("delta ratio", r"$$\frac{\Delta AG}{\Delta HCO_3^-} = \frac{6}{12} \approx 0.50$$", 0.5),
+    ("QTc in ms", r"QTc = 330 × 1.5 = 515.1\overline{6}. So $\boxed{515.17}$ ms", 515.17),
+]
+"""What is asked for, a reply with steps on the way, and the number that it comes to."""
 STYLES: list[tuple[str, float | None]] = [
     # a value that the ones before it add up to
     ("Charlson index: MI 1, DM 1, age 2 = 4 points (53 % 10-year survival)", 4),

@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 POINTS = (("point",), ("points",))
 """The names of what findings count each."""
+_STEPS = ("multipl", "divid", "subtract", "add")
+"""The beginnings of verbs of a step."""
 _THRESHOLDS = tuple(f"only a bound: {sign}" for sign in "<>\u2264\u2265")
 _ENDS = ": at "
 """Part of the reason of a bound that says what is known of a result (at least, at most)."""
@@ -191,8 +193,9 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
 
 
 def leads_to_other(s: Statement[T], stated: list[Statement[T]], kind: Kind[T]) -> bool:
-    """Return whether a calculation in another unit than the one asked for is worked on to a result."""
-    if not (s.is_worked_on and s.is_computed) or s.fits or s.value is None:
+    """Return whether a step on the way (`for the index we multiply ...`) is worked on to a result."""
+    is_step = any(word.startswith(_STEPS) for word in s.key)
+    if not (is_step and s.is_worked_on and s.is_computed) or s.fits or s.value is None:
         return False
     value = s.value
     return any(o.is_computed and o.at > s.at and not _agrees(o, value, kind) for o in stated)
