@@ -27,7 +27,8 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
 
     Fields of the wordings: `letter`, `text` (the gold option), `other_letter`, `other_text` (a
     wrong one), `echo_lines`, `echo_line`, `probabilities` (all options); `value`, `other_value`
-    (a number, a date or a duration as people write it), `unit` (which the question asks for); `commas`, `semicolons`, `lines`,
+    (a number, a date or a duration as people write it), `unit` (which the question asks for), `before` (the
+    number before a factor of 0.8); `commas`, `semicolons`, `lines`,
     `bullets`, `numbered`, `json` (all gold labels).
     """
     if benchmark.phrasings is not None:
@@ -107,6 +108,7 @@ def _of_value(gold: str, question: str) -> tuple[dict[str, str], list[str]]:
         "value": gold,
         "other_value": f"{float(gold) + 1.5 * abs(float(gold)) + 4:g}",
         "unit": f" {unit}" if unit else "",
+        "before": f"{round(float(gold) / 0.8, 4):.15g}",
     }
     return fields, ["number", "numeral"]
 

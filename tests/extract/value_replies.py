@@ -803,6 +803,39 @@ STEPS: list[tuple[str, str, float | None]] = [
     ("RCRI", "Surgery: 1. Heart: wait, it is 0. Insulin: no, 0.\n\n1 + 0 + 0 = 1\n\nRCRI: 1", 1),
     ("HAS-BLED score", "First I get a score of 3. Wait, labile INR is no.\n\nScore: 2", None),
     ("delta ratio", r"$$\frac{\Delta AG}{\Delta HCO_3^-} = \frac{6}{12} \approx 0.50$$", 0.5),
+    ("GFR in mL/min", "GFR = 61.8 mL/min. For women multiply by 0.742: 45.9 mL/min.", None),
+    ("GFR in mL/min", "GFR = 61.8. Apply the female factor 0.742 → 45.9.", 45.9),
+    ("MELD Na", "MELD(i) is 20. With sodium: 25.", None),
+    ("creatinine clearance in mL/min", "CrCl: 64.8 ml/min\nSex-adjusted: 55.1 ml/min", None),
+    ("creatinine clearance in mL/min", "CrCl = 64.8. Female: 64.8 × 0.85 = 55.1 mL/min.", 55.1),
+    (
+        "creatinine clearance in mL/min",
+        "CrCl = 64.8 mL/min before the factor and 55 mL/min after it.",
+        None,
+    ),
+    (
+        "creatinine clearance in mL/min",
+        "It is 64.8 mL/min. She is female, so 85 % of that, 55.1 mL/min.",
+        55.1,
+    ),
+    (
+        "creatinine clearance in mL/min",
+        "64.8 mL/min for males. x 0.85 = 55.1 mL/min for females.",
+        None,
+    ),
+    (
+        "creatinine clearance in mL/min",
+        "64.8 mL/min. If she were female, times 0.85 = 55.1 mL/min.",
+        None,
+    ),
+    ("maintenance fluid in mL/hr", "It is 40 mL/hr, plus 20 mL/hr, plus 40 mL/hr: 100 mL/hr.", 100),
+    ("ideal body weight in kg", "IBW = 45.5 kg, then 2.3 kg x 4 = 9.2 kg: 54.7 kg.", 54.7),
+    ("CHA2DS2-VASc", "CHA₂DS₂-VASc is 2. If he reaches 65 next year, it becomes 3.", 2),
+    (
+        "corrected calcium in mg/dL",
+        "It is 8.34 mg/dL. After correction below the limit of 8.5 mg/dL.",
+        8.34,
+    ),
     ("QTc in ms", r"QTc = 330 × 1.5 = 515.1\overline{6}. So $\boxed{515.17}$ ms", 515.17),
 ]
 """What is asked for, a reply with steps on the way, and the number that it comes to."""

@@ -163,7 +163,10 @@ def _find_written(text: str) -> list[Value[Number]]:
         if is_upper_end:
             is_upper_end = False
             continue
-        if _IN_NAME.search(before) or _COMPOUND.match(text, match.end()) or _OUT_OF.search(before):
+        in_name = _IN_NAME.search(before)
+        if in_name and in_name[0].strip() == "factor" and "." in match["digits"]:
+            in_name = None
+        if in_name or _COMPOUND.match(text, match.end()) or _OUT_OF.search(before):
             continue
         digits = match["digits"]
         name = "%" if _PERCENT_NAME.search(before) else _unit(text, match.end())
@@ -286,10 +289,32 @@ def _is_sum(values: list[Number], total: Number) -> bool:
     return math.isclose(sum(number.value for number in values), total.value, rel_tol=1e-9)
 
 
+def _leads_to(value: Number, parts: list[Number], result: Number) -> bool:
+    """Return whether a value times one of the parts, or plus one or all of them, is a result."""
+    if value.value == result.value or not parts:
+        return False
+    half = _half_digit(value), _half_digit(result)
+    for part in parts:
+        factor = part.value / 100 if part.unit == "%" else part.value
+        is_factor = 0 < factor < 3 and factor != 1 and part.decimals > 0 or part.unit == "%"
+        if is_factor and abs(value.value * factor - result.value) <= half[0] * factor + half[1]:
+            return True
+    added = [p.value for p in parts if p.value and p.unit in ("", value.unit, result.unit)]
+    sums = [*added, sum(added)]
+    return any(abs(value.value + part - result.value) <= half[1] for part in sums)
+
+
+def _half_digit(number: Number) -> float:
+    """Return half of what the last digit of a number counts."""
+    half: float = 0.5 * 10.0**-number.decimals
+    return half * (1 + 1e-9)
+
+
 NUMBER: Kind[Number] = Kind(
     noun="number",
     has_unit=True,
     is_sum=_is_sum,
+    leads_to=_leads_to,
     of_maximum=_of_maximum,
     find=_find,
     merge=merge,

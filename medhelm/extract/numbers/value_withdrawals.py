@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from medhelm.extract.late import late
@@ -38,6 +38,12 @@ _BOTH = late(
     r"(\d[\d.]{0,9})\s\([^\W\d]"
 )
 """Two results that each have their condition in brackets."""
+_OF_EACH_SEX = late(
+    r"(?<![\w.])(\d[\d.]{0,9})\s[^\d\n]{0,24}?(?:/\d[\d.]*\s?m\S{0,3}\s)?(?:for|in)\s(?:males?|m[ae]n)\b(?=.{1,60}[x\u00d7*]\s?[01]\.\d).{1,60}?"
+    r"(?<![\w.])(\d[\d.]{0,9})\s[^\d\n]{0,24}?(?:/\d[\d.]*\s?m\S{0,3}\s)?(?:for|in)\s(?:females?|wom[ae]n)\b",
+    re.IGNORECASE,
+)
+"""A result for men, a factor, and the result for women."""
 _CORRECTED = late(
     r"\b(?:my|the) (?:first|initial|earlier|opening|previous) (?:line|answer|value|figure|result|number|estimate|score|total) "
     r"(?:is|was) (?:wrong|incorrect|mistaken|off)\b|\bwait,? (?:that's|that is|that makes|it's)\b"
@@ -191,7 +197,8 @@ def _retractions(text: str) -> Iterator[int]:
 
 def _is_one_of_two(value: T, text: str, kind: Kind[T]) -> bool:
     """Return whether a text ends by giving a value and another one, each under its condition."""
-    for pair in islice(_BOTH.finditer(text, max(0, len(text) - _LONGEST)), 20):
+    start = max(0, len(text) - _LONGEST)
+    for pair in islice(chain(_BOTH.finditer(text, start), _OF_EACH_SEX.finditer(text, start)), 40):
         both = [v.value for part in pair.groups() for v in kind.find(part) if v.value is not None]
         is_named = [kind.merge(value, v) is not None for v in both]
         if any(is_named) and not all(is_named):

@@ -15,6 +15,7 @@ from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
+from medhelm.extract.numbers.continuations import common_end, worked_on
 from medhelm.extract.numbers.item_points import gives_points_one_by_one
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
@@ -179,9 +180,16 @@ def _read_named(text: str, kind: Kind[T], is_cut: bool, asked: Asked) -> Reading
         if best is not None:
             return Reading(best)
         best = None if is_marked else best_supported(visible, narrowed)
+        if best is None and not is_marked:
+            best = common_end(plain(visible), narrowed, other)
         if best is None:
             return reading
-        return unless_taken_back(Reading(best), plain(visible), narrowed)
+        onward = worked_on(best, plain(visible), narrowed, other)
+        return unless_taken_back(onward, plain(visible), narrowed)
+    if not is_marked:
+        onward = worked_on(reading.value, plain(visible), narrowed, other)
+        if onward.value is None or narrowed.merge(onward.value, reading.value) is None:
+            return onward
     reason = why_weak(reading.value, visible, narrowed, is_share=is_share)
     if not is_marked and reason:
         return Reading(None, reason)
