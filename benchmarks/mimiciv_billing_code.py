@@ -76,7 +76,8 @@ def read_prepared(path: Path) -> Iterator[Row]:
                 for start in range(0, batch.num_rows, _ROWS):
                     for row in batch.slice(start, _ROWS).to_pylist():
                         shown = {key: str(row.get(key) or "") for key in keys}
-                        yield {**shown, "text": row["text"] or "", "codes": row["target"] or []}
+                        codes = [code.rstrip(".") for code in row["target"] or []]
+                        yield {**shown, "text": row["text"] or "", "codes": codes}
     except (pyarrow.ArrowException, OSError) as e:
         raise DataError(f"{path.name}: not readable as Feather ({type(e).__name__})") from None
 

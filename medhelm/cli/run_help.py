@@ -19,7 +19,7 @@ examples:
   medhelm run model=openai/gpt-4o benchmark=headqa max_instances=50
   medhelm run model=openai/NAME model.base_url=http://localhost:8000/v1 benchmark=headqa
   medhelm run model=baseline/lexical,baseline/random benchmark=headqa,medec data=sample
-  medhelm run model=openai/gpt-4o-2024-05-13 suite=medhelm_public budget_usd=20
+  medhelm run model=openai/gpt-6-luna suite=medhelm_public budget_usd=20
   medhelm run model=baseline/lexical 'benchmark=glob(*)' data=sample
   medhelm run model=openai/gpt-4o suite=medhelm_core experiment=repeatability
   medhelm run model=openai/gpt-4o benchmark=headqa variants=all max_instances=200

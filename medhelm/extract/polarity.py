@@ -191,6 +191,10 @@ CROSS = late("[\u2717\u2718\u274c\u2716]")
 UNDONE = late(
     r"\b(?:at\sfirst\s(?:glance|sight|look)|on\sthe\ssurface|superficially)\b"
     r"|\bor\sso\s(?:I|it|we|they)\b|^[\"'\u2019\u201d]\s+is\swhat\b|^\s(?:for|in|among)\s[^.,;\n]{1,40},\s(?:but\s)?not\b"
+    r"|[,\u2013\u2014-]\s?(?:but|and|yet|though|although)\s(?:(?:it|this|that|which)(?:['\u2019]s|\sis|\swas)\s(?:actually\s|only\s|really\s)?)?"
+    r"(?:an?\s(?:trap|trick|distractor|decoy|mistake|myth|misconception)|(?:wrong|incorrect|false|mistaken|outdated)\b(?!\sto\b)"
+    r"|not\s(?:here|in\s(?:this|his|her)|for\s(?:this|him|her))\b)"
+    r"|^\s?(?:that\s|which\s)?(?:most|many|some)\s(?:\w+\s){0,2}(?:pick|choose|select|give|fall\sfor|tick)\b"
     r"|\b(?:but|though|although|yet|however),?\s(?:actually\s)?(?:it|this|that)(?:\s(?:is|was)\s(?:not\b|wrong|incorrect)|\sisn['\u2019]t)",
     re.IGNORECASE,
 )

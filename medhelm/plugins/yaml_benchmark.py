@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -54,6 +55,7 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ask: str = ""
     """Holds the request of a row whose column `question` is empty or absent."""
     cluster: str | None = None
+    """Column with the key of rows that belong together; where empty, rows of one context do."""
     part: str | None = None
     """Column with one of `parts`."""
     metadata: tuple[str, ...] = ()
@@ -198,7 +200,7 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | None]:
             question=question if question.strip() else columns.ask,
             choices=tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices),
             references=reference(row, labels),
-            cluster=text(row, columns.cluster).strip() or None,
+            cluster=_cluster(text(row, columns.cluster), text(row, columns.context), columns),
             metadata=metadata,
         )
 
@@ -214,6 +216,14 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | None]:
         return (gold,) if gold.strip() else ()
 
     return to_instance
+
+
+def _cluster(value: str, context: str, columns: _Mapping) -> str | None:
+    """Return the key of the rows that belong together; where it is not given, those of one context."""
+    if columns.cluster is None or value.strip():
+        return value.strip() or None
+    words = " ".join(context.split())
+    return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
 
 
 def _check_mapping(values: _Own, path: Path) -> None:

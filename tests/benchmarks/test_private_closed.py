@@ -172,6 +172,7 @@ def test_a_prompt_of_clear(registry: Registry) -> None:
             "condition": "post_traumatic_stress_disorder",
             "text": "His brother has PTSD.",
             "label": "no",
+            "patient": "p1",
         }
     )
     assert instance == Instance(
@@ -180,6 +181,7 @@ def test_a_prompt_of_clear(registry: Registry) -> None:
         question="Does the patient have a history of post-traumatic stress disorder (PTSD)?",
         choices=("yes", "no", "uncertain"),
         references=("B",),
+        cluster="p1",
         metadata={"part": "post_traumatic_stress_disorder"},
     )
     (message,) = render_prompt(benchmark, instance)

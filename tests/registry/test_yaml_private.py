@@ -1,5 +1,6 @@
 """YAML benchmarks on a user's own file: fixed options, questions by value, parts, columns."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ parts: [asthma, gout]
 metrics: [exact_match]
 """
 HEADER = "id,condition,note,label,patient\n"
+
+
+NOTE = hashlib.sha256(b"Toe.").hexdigest()[:16]
+"""The cluster of rows with this note and without a patient."""
 
 
 def instances(folder: Path, table: str, text: str = YAML) -> list[Instance]:
@@ -72,13 +77,18 @@ def test_optional_columns_may_be_empty_or_absent_and_order_is_free(tmp_path: Pat
     (empty,) = instances(tmp_path, HEADER + "1,gout,Toe.,no,\n")
     (absent,) = instances(tmp_path, "note,label,condition,id\nToe.,no,gout,1\n")
     assert empty == absent
-    assert empty.cluster is None
+
+
+def test_rows_of_one_note_belong_together_where_no_patient_is_given(tmp_path: Path) -> None:
+    table = HEADER + "1,gout,Toe.,no,\n2,gout, Toe. ,yes,\n3,gout,Knee.,no,\n"
+    one, two, other = (i.cluster for i in instances(tmp_path, table))
+    assert one == two != other and None not in (one, other)
 
 
 def test_blanks_around_keys_do_not_make_other_patients(tmp_path: Path) -> None:
     table = HEADER + "1 ,gout,Toe.,no, p1\n 2,gout,Toe.,no,p1 \n3,gout,Toe.,no,  \n"
     found = instances(tmp_path, table)
-    assert [(i.id, i.cluster) for i in found] == [("1", "p1"), ("2", "p1"), ("3", None)]
+    assert [(i.id, i.cluster) for i in found] == [("1", "p1"), ("2", "p1"), ("3", NOTE)]
 
 
 def lines(folder: Path, text: str) -> list[Instance]:
@@ -99,7 +109,7 @@ def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
     first, *others = lines(tmp_path, full + "\n" + bare + null)
     (same,) = instances(tmp_path / "csv", HEADER + "7,gout,Toe.,yes,12\n")
     assert first == same
-    assert [(i.id, i.cluster) for i in others] == [("8", None), ("9", None)]
+    assert [(i.id, i.cluster) for i in others] == [("8", NOTE), ("9", NOTE)]
 
 
 @pytest.mark.parametrize(
