@@ -64,7 +64,7 @@ def _unquote(value: str) -> str:
 
 
 def to_instance(row: Row) -> Instance:
-    """Return a question; a row whose options cannot be parted is an error, not left out."""
+    """Return a question; a row whose options cannot be separated is an error, not left out."""
     stem, options = part_options(row["question"])
     letter = row["answer"].strip().upper()
     if len(letter) != 1 or letter not in "ABCDE"[: len(options)]:
@@ -129,7 +129,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             mended=(
                 "The other harness reads options by a pattern that ends at an apostrophe and leaves "
                 "unread rows out without a word; here an apostrophe ends nothing, and a row that "
-                "cannot be parted is an error.",
+                "cannot be separated is an error.",
                 "The prompt is in Portuguese, and answers in Portuguese are read.",
                 "Scores differ much by profession: `--table slices --by group` shows them.",
             ),

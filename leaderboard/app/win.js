@@ -8,7 +8,7 @@
     ["literal", { name: "win_rate_literal", low: "win_literal_low", high: "win_literal_high", sd: "win_literal_sd", table: "literal", says: "A win is a score at least the rival's, so that a tie wins for both, as in the paper's text." }],
   ]);
 
-  medhelm.RANK_RULE = "The ranks in brackets are simultaneous over all pairs (Mogstad et al. 2024): two models are parted where the paired differences of both win rate and macro-average are clear. The first of a tie group is not clearly better than the others of it.";
+  medhelm.RANK_RULE = "The ranks in brackets are simultaneous over all pairs (Mogstad et al. 2024): two models are told apart where the paired differences of both win rate and macro-average are clear. The first of a tie group is not clearly better than the others of it.";
 
   /** Return the columns of the win rate that the address chooses. */
   medhelm.winRate = (view) => BY.get(view.get("by")) || BY.get("");

@@ -22,7 +22,7 @@ AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
 MADE_BY = "made_by"
-"""Key of `Instance.metadata`: models that wrote or rated the instance, parted by ", ". A model
+"""Key of `Instance.metadata`: models that wrote or rated the instance, separated by ", ". A model
 that is asked what it made itself is named while it runs."""
 
 VALIDATION = "validation"

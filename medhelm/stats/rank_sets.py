@@ -1,8 +1,8 @@
 """Find models that are clearly better, all pairs at once, and the ranks that follow.
 
-A pair is parted where its paired difference, in standard errors, is above the quantile of the
+A pair is told apart where its paired difference, in standard errors, is above the quantile of the
 largest such difference of all pairs over the bootstrap draws (centred). So the chance that any
-two equal models are parted is 1 - confidence, and a model's rank set, 1 + the number clearly
+two equal models are told apart is 1 - confidence, and a model's rank set, 1 + the number clearly
 better .. M - the number clearly worse, holds its true rank with that confidence for all models at
 once. (Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024.)
 """

@@ -1,4 +1,4 @@
-"""Suites apart: what ranks models over benchmarks is made of each suite for itself.
+"""Separate suites: what ranks models over benchmarks is made of each suite for itself.
 
 A macro-average or a win rate over benchmarks of two suites is of neither: the paper's benchmarks
 and those of another year are never in one mean. Which suites are apart, their files say

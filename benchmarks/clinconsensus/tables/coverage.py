@@ -136,7 +136,7 @@ def coverage(study: Study, metadata: Metadata) -> Table:
     said = (
         [
             NOT_CLEARANCE,
-            "Ranks of models with equal scores are parted by name in the overlaps of the first "
+            "Ranks of models with equal scores are ordered by name in the overlaps of the first "
             "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
             "Criteria without a valid verdict count as not met.",
             "A difference is of a slice less all other cases; its interval is made of those of both, which are "
