@@ -67,19 +67,29 @@ def worked_on(value: T, text: str, kind: Kind[T], any_unit: Kind[T]) -> Reading[
     `any_unit` finds factors and parts, `kind` what can be a result. Nothing is read where the text
     goes on to another value and it is unclear whether for this case.
     """
-    places: list[_Place[T]] = []
-    for number, (sentence, _) in enumerate(split_sentences(text)):
-        results = {v.start: v for v in kind.find(sentence)}
-        for v in any_unit.find(sentence):
-            if v.value is not None:
-                found = results.get(v.start)
-                places.append(_Place(v, number, sentence, _may_be_result(found, v.unit, kind)))
+    places = _places_from(value, text, kind, any_unit)
     for _ in range(_STEPS):
         step = _step(value, places, kind)
         if step.value is None or kind.merge(step.value, value) is not None:
             return step
         value = step.value
     return Reading(value)
+
+
+def _places_from(value: T, text: str, kind: Kind[T], any_unit: Kind[T]) -> list[_Place[T]]:
+    """Return the values of a text from the last sentence on that has a value."""
+    places: list[_Place[T]] = []
+    for number, (sentence, _) in reversed([*enumerate(split_sentences(text))]):
+        results = {v.start: v for v in kind.find(sentence)}
+        here = [
+            _Place(v, number, sentence, _may_be_result(results.get(v.start), v.unit, kind))
+            for v in any_unit.find(sentence)
+            if v.value is not None
+        ]
+        places = here + places
+        if any(_same(place, value, kind) for place in here):
+            return places
+    return places
 
 
 def common_end(text: str, kind: Kind[T], any_unit: Kind[T]) -> T | None:
