@@ -140,7 +140,7 @@ ASIDE = late(
     r"|(?:attending|resident|intern|physician|doctor|professor|teacher|tutor|friend|user|author|consultant|examiner|specialist|he|she|you)"
     r"\s(?:\w+\s)?(?:said|says|suggest(?:s|ed)|claim(?:s|ed)?|told|argue[sd]|insist(?:s|ed)|thought|thinks|believe[sd])"
     r"|(?:can|could|may|might)\sbe\s(?:argued|said|claimed)|(?:has|have)\sbeen\s(?:argued|suggested|claimed|said)"
-    r"|for\sexample|e\.g|in\sthe\s(?:form|format)|format"
+    r"|on\sthe\sone\shand|for\sexample|e\.g|in\sthe\s(?:form|format)|format"
     r"|i\swas\s(?:just\s)?(?:going|about|inclined|tempted|planning|ready)|i\swas(?=\s$)|i\s(?:almost|nearly))\b",
     re.IGNORECASE,
 )

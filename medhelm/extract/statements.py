@@ -41,12 +41,14 @@ _ANSWER_IS = late(
     re.IGNORECASE,
 )
 _NAMED_WRONG = late(
-    r"^\W{0,4}(?:so\s+|thus\s+|hence\s+)?the\s+(?:incorrect|false|wrong|untrue)\s+(?:statement|assertion|affirmation)\s+is\b:?\s{0,9}",
+    r"^\W{0,4}(?:so\s+|thus\s+|hence\s+)?the\s+(?:incorrect|false|wrong|untrue)\s+(?:statement|assertion|affirmation)\s+is\b:?\s{0,9}"
+    r"|^\W{0,4}(?:so\s+|thus\s+|hence\s+)?the\s+(?:false|untrue)\s+one\s+is\b:?\s{0,9}",
     re.IGNORECASE | re.MULTILINE,
 )
 """The one statement that is wrong, which only a question that asks for it makes a reply name."""
 _MOST_IS = late(
-    r"(?<!-)\b(?:most\s+\w+|best|correct|right|true)(?:\s+[\w'\u2019-]+){0,6}?\s+is\b:?\s{0,9}"
+    r"(?<!-)\b(?:most\s+\w+|best|correct|right|true)(?:\s+(?!alternatives?\b|distractors?\b|mistakes?\b)[\w'\u2019-]+){0,6}?"
+    r"\s+(?:is|would\s+be)\b:?\s{0,9}"
     r"|^\W*(?:most\s+(?:likely|probable|appropriate|suitable)|best|correct|final|working|leading)"
     r"(?:\s+[\w'\u2019-]+){1,4}:\s{0,9}",
     re.IGNORECASE | re.MULTILINE,
@@ -126,6 +128,9 @@ _CLAUSE_END = late(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|ye
 _SUBJECT = late(
     r"\W{0,9}\|\s{0,3}\([A-Z]\)\s(?!(?:because|since|as|due|given|based|which|rather|over)\b)\w"
 )
+_ITEM = late(r"\s*[-\u2022\u2013]\s")
+_ITEMS = late(r"^\s*[-\u2022\u2013]\s", re.MULTILINE)
+"""The items of a list, which may name an option in passing."""
 _HEADING = late(r"\W{0,9}\|\W{0,4}:\W{0,4}\w")
 _NOT_OTHER = late(r"[,(\s]{1,3}(?:not|rather\sthan|instead\sof|over)\s(?:the\s)?\s?\|")
 _ONLY_IF = late(r"\b(?:if|unless|only\s+when)\b", re.IGNORECASE)
@@ -282,7 +287,8 @@ def _whole_sentences(options: Options, plain: str) -> Iterator[Statement]:
     for end in [*(m.start() for m in SENTENCE_END.finditer(plain)), len(plain)]:
         sentence = plain[at:end]
         letter = options.whole(sentence) if len(sentence.strip(" .")) > 1 else ""
-        if letter and CUT not in sentence and not _is_question(options, plain, at):
+        is_item = _ITEM.match(sentence) and len(_ITEMS.findall(plain)) > 1
+        if letter and not is_item and CUT not in sentence and not _is_question(options, plain, at):
             yield Statement(letter, at, True)
         at = end + 1
 

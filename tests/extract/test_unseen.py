@@ -123,6 +123,8 @@ def is_right(row: Row, got: Any) -> bool:
         ("set20.jsonl", 88),
         ("set21.jsonl", 100),
         ("set22.jsonl", 96),
+        ("set23.jsonl", 100),
+        ("set24.jsonl", 100),
         ("own.jsonl", 374),
     ],
 )

@@ -142,7 +142,7 @@ class Asked:
             rf"(?:{own.share}|{own.names})(?:(?:10|ten)[- ]years?|[^.\n%\d]){{0,60}}"
             r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)"
             rf"|\n\W*(?:{own.share}|{own.names})(?:(?:10|ten)[- ]years?|[^.\n%\d]){{0,60}}[:=]\W*"
-            r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)\W*(?:\n|$)"
+            r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)(?:\W*(?:\n|$)|\s?\([^()\n]*\))"
         )
         if _POINTS.search(text) and not re.search(concluded, plain(text)[-600:], re.IGNORECASE):
             return self

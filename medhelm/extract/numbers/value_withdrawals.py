@@ -65,6 +65,12 @@ _CLASSED = late(
     re.IGNORECASE,
 )
 """An arrow from a result to what it means."""
+_NOT_GIVEN = late(
+    r"\b(?:total|score|sum|index|gcs|result|value)\b[^.\n]{0,30}\b(?:should|can|could|must)(?:\s?not|n't)\sbe\s(?:reported|calculated|computed"
+    r"|determined|given|assigned|stated|derived)\b",
+    re.IGNORECASE,
+)
+"""Words by which a text refuses a result."""
 _TO_DO = late(
     r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b"
     r"[^=\u2248\u2192\n]{0,100}$",
@@ -151,6 +157,8 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     value = reading.value
     if value is not None and _TO_DO.search(text[-300:]):
         return Reading(None, "a step is announced whose result is not stated")
+    if value is not None and _is_refused(text, kind):
+        return Reading(None, "the text says that no result is to be given")
     if value is not None and _is_one_of_two(value, text, kind):
         return Reading(None, "two results are stated, each under its own condition")
     if value is None or not ends:
@@ -193,6 +201,19 @@ def _retractions(text: str) -> Iterator[int]:
         is_possible = match[0][:5].lower().startswith(("could", "might", "may"))
         if not (is_possible and _UNDER_IF.search(text, max(0, match.start() - 200), match.start())):
             yield match.end()
+
+
+def _sentence_at(match: re.Match[str]) -> str:
+    """Return the sentence in which a match is, up to its end."""
+    return re.split(r"[.!?]\s|\n", match.string[max(0, match.start() - 60) : match.end()])[-1]
+
+
+def _is_refused(text: str, kind: Kind[T]) -> bool:
+    """Return whether a text says that its result cannot or should not be given, and gives none later."""
+    found = (m for m in _NOT_GIVEN.finditer(text) if kind.is_asked(_sentence_at(m)) is not False)
+    ends = deque((match.end() for match in found), maxlen=1)
+    later = find_statements(text[ends[0] :], kind) if ends else []
+    return bool(ends) and not any((s.is_asked or s.level == 3) and s.level for s in later)
 
 
 def _is_one_of_two(value: T, text: str, kind: Kind[T]) -> bool:

@@ -63,11 +63,13 @@ _NEXT_QUESTION = late(
 )
 _INTERPRETED = late(
     r"\n[#*_ \t]{0,9}(?:clinical\s|score\s|risk\s)?(?:interpretation|significance|implications?|notes?|remarks?|comments?"
-    r"|limitations?|caveats?|disclaimer|recommendations?|management|what\s(?:this|it|that)\smeans(?:\s\w+){0,2})"
+    r"|limitations?|caveats?|disclaimer|recommendations?|considerations?|management|what\s(?:this|it|that)\smeans(?:\s\w+){0,2})"
     r"(?:[*_: \t]{0,6}\n|\*{0,2}:[* ]{1,4})(?=[^=\u2248\u2192]{60,}$)",
     re.IGNORECASE,
 )
 """The heading of a last section that says what a result means."""
+_INNER = late(r"<(?:value|result|number)>([^<\n]{1,60})", re.IGNORECASE)
+"""The value within a marked answer that says more."""
 _REMARKS = late(
     r"(?:(?<=[.!?*]\s)|(?<=\n))\W{0,4}(?:(?P<general>values?|scores?|levels?|ratios?|normal|reference|"
     r"(?:clinical )?(?:interpretation|significance)|note|an?(?:\s[\w'/-]{1,20}){1,5}\s(?:of|above|below|over|under|[<>\u2265\u2264]))"
@@ -326,6 +328,8 @@ def _of_first_sentence(value: str, kind: Kind[T], otherwise: Reading[T]) -> Read
 def _marked(visible: str, mark: Mark) -> str:
     """Return what is marked, with the word `score` of its label, and with all of its bracket."""
     value = mark.value
+    if inner := _INNER.search(value):
+        value = inner[1]
     if value.count("(") > value.count(")"):
         value = visible[mark.start : mark.start + _LONGEST].partition("\n")[0]
     is_score = _SCORE.search(visible, max(0, mark.start - 40), mark.start)
