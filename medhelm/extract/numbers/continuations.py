@@ -43,7 +43,7 @@ _LIMIT = late(
 )
 _SUPPOSED = late(r"\b(?:would|were|if|should|could)\b", re.IGNORECASE)
 _NAME = late(r"[^=:\u2248]{1,40}?(?=\s(?:is|=|equals)\s|:)")
-"""What a sentence is about."""
+"""The name with which a sentence begins."""
 _OF_PATIENT = late(
     r"\b(?:s?he|(?:the|this|our)\s(?:patient|wom[ae]n|man)|since|because|as\s(?:an?|the)|her|his)\b",
     re.IGNORECASE,
