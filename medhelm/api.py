@@ -303,10 +303,8 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
-    for judge, why in {j: w for e in end.endings for j, w in e.missing.items()}.items():
-        warnings.warn(
-            f"judge {judge} is missing on {why}; the quorum is met without it", stacklevel=3
-        )
+    for line in dict.fromkeys(judge.line for e in end.endings for judge in e.missing):
+        warnings.warn(line, stacklevel=3)
     if isinstance(end.stopped, Interrupted):
         raise KeyboardInterrupt
     if end.stopped is not None:
