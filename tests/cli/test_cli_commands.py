@@ -192,6 +192,12 @@ def test_describe_looks_for_the_nearest_name_of_any_kind(shell: Shell) -> None:
     assert "'baseline/oracle'" in shell.error("describe", "baseline/oracel", code=2)
 
 
+def test_describe_suggests_near_names_alone(shell: Shell) -> None:
+    for name, near in (("exact_mach", "exact_match"), ("hedqa", "headqa"), ("papr", "paper")):
+        assert f"did you mean '{near}'? " in shell.error("describe", name, code=2)
+    assert "did you mean" not in shell.error("describe", "bleu", code=2)
+
+
 # validate --------------------------------------------------------------------------------------
 
 
