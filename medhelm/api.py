@@ -24,7 +24,7 @@ from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry, load_registry
-from medhelm.proof.validation import Report
+from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
 from medhelm.runs.oversize import OversizeRequests
@@ -74,6 +74,7 @@ def evaluate(
     """
     registry = _registry(plugins)
     jobs = _jobs(
+        "evaluate",
         registry,
         models,
         benchmarks,
@@ -122,6 +123,7 @@ def estimate(
     """
     registry = _registry(plugins)
     jobs = _jobs(
+        "estimate",
         registry,
         models,
         benchmarks,
@@ -157,6 +159,7 @@ def validate(
 
     The state of a report is `passed`, `failed` or `no data`. Nothing is written.
     """
+    convert(data, Data, "validate: data")
     registry = _registry(plugins)
     root = data_root(data_dir)
     return [
@@ -180,6 +183,7 @@ def score(
     Only runs of `benchmarks` and `models`, where names are given. A run that cannot be graded is
     a warning, the others are graded. Raises UsageError where there is no run or none is graded.
     """
+    convert(scoring, Scoring, "score: scoring")
     graded: list[Path] = []
     registry = _registry(plugins)
     found = regrade(
@@ -239,6 +243,7 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
 
 
 def _jobs(
+    caller: str,
     registry: Registry,
     models: Any,
     benchmarks: Any,
@@ -261,12 +266,12 @@ def _jobs(
         "results_dir": str(results_dir),
         "jury": _jury(jury),
         "cast": msgspec.to_builtins(cast or {}),
-        "protocol": dict(protocol or {}),
-        "grader": dict(grader or {}),
+        "protocol": protocol or {},
+        "grader": grader or {},
         "privacy": privacy or {},
     }
     jobs: list[Job] = [
-        convert({"model": msgspec.to_builtins(spec), **values}, Job, "evaluate")
+        convert({"model": msgspec.to_builtins(spec), **values}, Job, caller)
         for model in _several(models, "models")
         for spec in _specs(model, registry)
     ]
@@ -298,10 +303,8 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
-    for judge, why in {j: w for e in end.endings for j, w in e.missing.items()}.items():
-        warnings.warn(
-            f"judge {judge} is missing on {why}; the quorum is met without it", stacklevel=3
-        )
+    for line in dict.fromkeys(judge.line for e in end.endings for judge in e.missing):
+        warnings.warn(line, stacklevel=3)
     if isinstance(end.stopped, Interrupted):
         raise KeyboardInterrupt
     if end.stopped is not None:

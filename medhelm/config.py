@@ -103,8 +103,11 @@ def _suite_files() -> list[dict[str, Any]]:
     return [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
 
 
-def convert(value: Mapping[str, Any], kind: type[msgspec.Struct], what: str) -> Any:
-    """Return `value` as `kind`, or raise UsageError naming the key, the type and the nearest key."""
+def convert(value: Any, kind: Any, what: str) -> Any:
+    """Return `value` as `kind`, or raise UsageError naming the key, the type and the nearest key.
+
+    `kind` is that of a struct, or a Literal whose names are then all listed.
+    """
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as e:

@@ -101,16 +101,27 @@ def below(folder: str | Path) -> str:
     return f"below {folder}{'' if Path(folder).is_dir() else ', which does not exist'}"
 
 
+_NEAR = 0.6
+"""The least likeness of a suggestion, as difflib's ratio."""
+_NEARLY_AS_NEAR = 0.15
+"""The most by which a suggestion may be less like the name than the best one."""
+
+
 def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """Return up to `n` of `known` that look most like `name`, best first.
 
-    A name without a slash is also compared with what follows the slash of a known one.
+    A name without a slash is also compared with what follows the slash of a known one. One that does
+    not contain the name is left out where it is little like it, or much less so than the best.
     """
+    wanted = name.lower()
     by_lower = {k.lower(): k for k in known}
     if "/" not in name:
         tails = {k.rpartition("/")[2]: own for k, own in by_lower.items()}
         by_lower = tails | by_lower
-    found = difflib.get_close_matches(name.lower(), list(by_lower), n=2 * n, cutoff=0.5)
-    found = sorted(found, key=lambda like: name.lower() not in like)
-    found += [like for like in by_lower if like.startswith(f"{name.lower()}/")]
+    found = difflib.get_close_matches(wanted, list(by_lower), n=2 * n, cutoff=0.5)
+    ratio = {like: difflib.SequenceMatcher(None, like, wanted).ratio() for like in found}
+    least = max(_NEAR, max(ratio.values(), default=0.0) - _NEARLY_AS_NEAR)
+    found = [like for like in found if wanted in like or ratio[like] >= least]
+    found = sorted(found, key=lambda like: wanted not in like)
+    found += [like for like in by_lower if like.startswith(f"{wanted}/")]
     return [*dict.fromkeys(by_lower[f] for f in found)][:n]

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,49 @@ def test_values_are_checked_like_those_of_the_command(
         medhelm.evaluate(**given)
     assert message in str(refused.value) and "\n" not in str(refused.value)
     assert not any(here.iterdir())
+
+
+@pytest.mark.slow
+def test_a_wrong_name_of_a_choice_is_refused_before_anything_is_written(here: Path) -> None:
+    medhelm.evaluate("baseline/lead", "headqa", data="sample")
+    stored = sorted(here.rglob("*"))
+    calls: dict[str, Callable[[], object]] = {
+        "score: scoring: invalid enum value 'published', known: fixed, helm": lambda: medhelm.score(
+            scoring="published"  # type: ignore[arg-type]
+        ),
+        "score: scoring: expected `str`, got `null`": lambda: medhelm.score(
+            scoring=None  # type: ignore[arg-type]
+        ),
+        "validate: data: invalid enum value 'ful', known: full, sample": lambda: medhelm.validate(
+            "headqa",
+            data="ful",  # type: ignore[arg-type]
+        ),
+        "load_results: data: invalid enum value 'ful', known: full, sample": (
+            lambda: medhelm.load_results("medhelm-results", data="ful")  # type: ignore[arg-type]
+        ),
+        "load_results: scoring: invalid enum value 'fix', known: fixed, helm": (
+            lambda: medhelm.load_results("medhelm-results", scoring="fix")  # type: ignore[arg-type]
+        ),
+        "estimate: data: invalid enum value 'ful', known: full, sample": (
+            lambda: medhelm.estimate("baseline/lead", "headqa", data="ful")  # type: ignore[arg-type]
+        ),
+        "estimate: variants: invalid enum value 'x', known: digits, none_of_these, roman, shuffled": (
+            lambda: medhelm.estimate("baseline/lead", "headqa", data="sample", variants="x")
+        ),
+        "evaluate: protocol: expected `object`, got `str`": lambda: medhelm.evaluate(
+            "baseline/lead",
+            "headqa",
+            data="sample",
+            protocol="x",  # type: ignore[arg-type]
+        ),
+    }
+    for message, call in calls.items():
+        with pytest.raises(UsageError) as refused:
+            call()
+        assert str(refused.value) == message
+    assert sorted(here.rglob("*")) == stored
+    overall = medhelm.load_results("medhelm-results").typed()
+    assert not any("damaged" in note for note in overall.notes)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from medhelm.grading.jury.prompt import judge_messages
 from medhelm.models.catalogue import find_model, open_provider
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
+from medhelm.plugins.taxonomy import Category, Subcategory
 from medhelm.prompts.messages import render_prompt, resolve_prompt
 from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, HubDataset, Instance, Rubric
@@ -41,7 +42,7 @@ from medhelm.similarity.bertscore import BertScore, is_bertscore
 
 Facts = dict[str, Any]
 
-_KINDS = "benchmark, metric, model, suite, jury, rubric or profile"
+_KINDS = "benchmark, metric, model, suite, jury, rubric, profile, category or subcategory"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +94,52 @@ def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
     rubrics = known_rubrics(registry.benchmarks.values())
     if name in rubrics:
         return "rubric", describe_rubric(rubrics[name], registry)
+    if (found := _describe_part(name, registry)) is not None:
+        return found
     known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models, *rubrics}
     known |= {*profile_names(), *jury_names(), *suites}
+    known |= {part.id for c in registry.taxonomy.categories for part in (c, *c.subcategories)}
     hint = f"`medhelm list WHAT` shows what there is ({', '.join(LISTS)})."
     raise UnknownName(_KINDS, name, known, hint)
+
+
+def _describe_part(name: str, registry: Registry) -> tuple[str, Facts] | None:
+    """Return the category or subcategory that has an id (or an alias), with all that belongs to it."""
+    for category in registry.taxonomy.categories:
+        if name == category.id:
+            own: Facts = {"subcategories": [sub.id for sub in category.subcategories]}
+            return "category", _part_facts(
+                category, category, category.subcategories, own, registry
+            )
+        for sub in category.subcategories:
+            if name in (sub.id, *sub.aliases):
+                own = {"category": category.id}
+                return "subcategory", _part_facts(sub, category, (sub,), own, registry)
+    return None
+
+
+def _part_facts(
+    part: Category | Subcategory,
+    category: Category,
+    subcategories: Sequence[Subcategory],
+    own: Facts,
+    registry: Registry,
+) -> Facts:
+    within = {sub.id for sub in subcategories}
+    return {
+        "id": part.id,
+        "name": part.name,
+        **own,
+        "definition": category.definition,
+        "inclusion": category.inclusion,
+        "performer": category.performer,
+        "tasks": [task.name for sub in subcategories for task in sub.tasks],
+        "benchmarks": [
+            benchmark.name
+            for benchmark in registry.benchmarks.values()
+            if registry.taxonomy.subcategory(benchmark.subcategory).id in within
+        ],
+    }
 
 
 def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:
@@ -111,6 +154,7 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "description": benchmark.description,
         "version": benchmark.version,
         "category": category.name,
+        "inclusion": category.inclusion,
         "performer": category.performer,
         "subcategory": subcategory.name,
         "tasks": [names[task] for task in benchmark.tasks],

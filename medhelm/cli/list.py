@@ -355,7 +355,7 @@ def _show_taxonomy(entries: Sequence[Entry]) -> None:
             f"[dim]{name}:[/dim] {category[name]}"
             for name in ("definition", "inclusion", "performer")
         )
-        branch = root.add(f"[bold]{category['name']}[/bold]\n{facts}")
+        branch = root.add(f"[bold]{category['name']}[/bold] ({category['id']})\n{facts}")
         for sub in category["subcategories"]:
             on = ", ".join(sub["benchmarks"])
             mark = f"[green]{on}[/green]" if on else "[yellow]no benchmark[/yellow]"

@@ -221,14 +221,15 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
         more = f" and {len(runs) - 1} more run(s)" if len(runs) > 1 else ""
         print(f"medhelm: {cell}{more}: {said}", file=sys.stderr)
     errors = display.errors()
-    missing = Counter((j, where) for e in end.endings for j, where in e.missing.items())
-    for (judge, where), n in missing.items():
+    missing = Counter(judge for e in end.endings for judge in e.missing)
+    for judge, n in missing.items():
         more = f" (and so in {n - 1} more run(s))" if n > 1 else ""
-        print(
-            f"medhelm: judge {judge} is missing on {where}{more}; the quorum is met without it. The "
-            "same command asks it again",
-            file=sys.stderr,
+        then = (
+            "The same command asks it again"
+            if judge.is_asked_again
+            else "Its replies are kept and not asked for again; choose another judge"
         )
+        print(f"medhelm: {judge.line}{more}. {then}", file=sys.stderr)
     for line in (*errors, *display.oversize()):
         print(f"medhelm: {line}", file=sys.stderr)
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)

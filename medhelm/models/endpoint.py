@@ -221,7 +221,8 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         finish: Finish = "error"
         if failure.kind == "oversize" or failure.kind == "refusal":
             finish = failure.kind
-        return unanswered(request, finish, failure.error, attempts, lost)
+        error = " ".join(filter(None, (failure.error, failure.code)))
+        return unanswered(request, finish, error, attempts, lost)
 
 
 def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost: int) -> Response:

@@ -287,7 +287,7 @@ def read_failure(
         kind = "oversize"
     elif status in (400, 422) and code == "content_filter":
         kind = "refusal"
-    elif status in (403, 404, 405) or (status in (400, 422) and param in sent_fields):
+    elif status in (403, 404, 405, 410) or (status in (400, 422) and param in sent_fields):
         kind = "model"  # 403 too: a key may be good for another model of the endpoint
     elif status in (401, 407) or 300 <= status < 400:
         kind = "endpoint"

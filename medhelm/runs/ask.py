@@ -7,6 +7,7 @@ bound to one episode besides: a call that the log holds is given back and not se
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from itertools import count
@@ -121,6 +122,8 @@ class Desk:
         self.ledger = ledger
         self.failed: MedhelmError | None = None
         """The reason why this desk was stopped. None where it goes on, or the whole was stopped."""
+        self.errors: Counter[str] = Counter()
+        """Counts the requests that failed, by reason."""
         self.waiting: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a slot or for the budget."""
         self._parts: list[Desk] = []
@@ -243,6 +246,8 @@ class Desk:
             self._in_flight[task] = model
             response = await model.respond(request)
             reservation.settle_response(response)
+            if response.finish == "error":
+                self.errors[response.error] += 1
         except MedhelmError as e:
             lost = 0
             self.fail(e, model)

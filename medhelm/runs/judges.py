@@ -6,6 +6,7 @@ Judges share the sweep's connections, rate limits and budget with the models tha
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -39,6 +40,7 @@ class Sweep(Protocol):
     desk: Desk
     logs: dict[Log, asyncio.Task[Any] | None]
     broken: dict[Path, dict[str, MedhelmError]]
+    errors: dict[Path, dict[str, Counter[str]]]
 
 
 _BATCH = 32
@@ -222,6 +224,9 @@ async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
             group.create_task(start_all(desk, queue.judgements(), group))
     finally:
         queue.leave()
+    if desk.errors:
+        name = queue.rater.model.spec.name
+        sweep.errors.setdefault(run.path, {}).setdefault(name, Counter()).update(desk.errors)
     if isinstance(desk.failed, ModelError):
         _note(run, queue.rater.model.spec.name, desk.failed, sweep)
     elif desk.failed:

@@ -22,7 +22,6 @@ import msgspec
 
 from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
-from medhelm.grading.jury.panel import MISSING
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -31,6 +30,7 @@ from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, keep_synced, opened
+from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
@@ -81,8 +81,8 @@ class Ending:
     record: RunRecord | None
     """None where nothing could be graded, or nothing was begun before the sweep stopped."""
     error: MedhelmError | None = None
-    missing: Mapping[str, str] = field(default_factory=dict)
-    """Judges that lack verdicts on a run that has the quorum without them, and why."""
+    missing: tuple[MissingJudge, ...] = ()
+    """Judges that lack verdicts, where none of them is the error."""
     available: int = 0
     """Instances of the data, of which the run has the first; 0: they were not counted now."""
 
@@ -109,6 +109,8 @@ class Sweep:
     """Gives the reason for a cancelled task: one of its logs cannot be synced or found any more."""
     broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
     """Gives the reason why judges could not be asked. The run is graded without them."""
+    errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
+    """Counts the failed requests of judges by reason."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -168,7 +170,10 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     if broken and (record is None or record.state == "partial"):
         error = error or _all_broken(broken)
     sweep.progress.ended(run, record, error)
-    return Ending(run, record, error, _missing_judges(record, broken), _available(run, sweep))
+    missing: tuple[MissingJudge, ...] = ()
+    if record is not None and error is None and not sweep.stopped:
+        missing = missing_judges(record, broken, sweep.errors.get(run.path, {}))
+    return Ending(run, record, error, missing, _available(run, sweep))
 
 
 def _available(run: Run, sweep: Sweep) -> int:
@@ -192,21 +197,6 @@ def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
     )
     error.exit_code = first.exit_code
     return error
-
-
-def _missing_judges(
-    record: RunRecord | None, broken: Mapping[str, MedhelmError]
-) -> Mapping[str, str]:
-    """Return the judges without a verdict on some answers of a complete run, and why."""
-    if record is None or record.state == "partial":
-        return {}
-    found = {}
-    for grader in record.graders:
-        if missing := sum(grader.ends.get(end, 0) for end in MISSING):
-            name = grader.model.name
-            why = f": {broken[name]}" if name in broken else ""
-            found[name] = f"{missing:,} of {sum(grader.ends.values()):,} answers{why}"
-    return found
 
 
 def _end_run(sweep: Sweep, log: Log, error: RecordError) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.panel import MISSING
+from medhelm.grading.jury.panel import is_missing
 from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
@@ -32,7 +32,7 @@ _MEANINGS = {
     "budget": "the model's own output budget replaced the benchmark's",
     "drift": "an endpoint served more than one model id or fingerprint",
     "usage": "usage of some requests is unknown and not in the cost",
-    "judges": "a judge is missing on some answers; `medhelm tables --table jury` names it",
+    "judges": "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
     "self": "one of the judges is the model itself; `medhelm tables --table jury`",
 }
 FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
@@ -55,8 +55,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
-        "judges": is_judged
-        and any(grader.ends.get(end) for grader in record.graders for end in MISSING),
+        "judges": is_judged and any(is_missing(grader.ends) for grader in record.graders),
         "self": is_judged and bool(cell.own_judges),
     }
     return [flag for flag, is_raised in found.items() if is_raised]

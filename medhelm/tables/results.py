@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from medhelm.config import convert
 from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
@@ -241,6 +242,9 @@ def load_results(
     `tables`: those found already. Raises UsageError where there is no run or where runs cannot share
     one column, UnknownName for a name without runs.
     """
+    convert(scoring, Scoring, "load_results: scoring")
+    if data is not None:
+        convert(data, Data, "load_results: data")
     folder, aggregations = Path(results_dir), _aggregations(plugins)
     benchmarks, models = list(benchmarks or ()), list(models or ())
     graded, damaged = _records(find_gradings(folder), aggregations)

@@ -192,6 +192,12 @@ def test_describe_looks_for_the_nearest_name_of_any_kind(shell: Shell) -> None:
     assert "'baseline/oracle'" in shell.error("describe", "baseline/oracel", code=2)
 
 
+def test_describe_suggests_near_names_alone(shell: Shell) -> None:
+    for name, near in (("exact_mach", "exact_match"), ("hedqa", "headqa"), ("papr", "paper")):
+        assert f"did you mean '{near}'? " in shell.error("describe", name, code=2)
+    assert "did you mean" not in shell.error("describe", "bleu", code=2)
+
+
 # validate --------------------------------------------------------------------------------------
 
 
@@ -600,7 +606,25 @@ def test_what_belongs_to_a_category_and_who_does_it_is_shown(
         c["inclusion"] and c["performer"] for c in json.loads(capsys.readouterr().out)["taxonomy"]
     )
     assert run_command(["describe", "aci_bench"]) == 0
-    assert "performer: Providers, scribes" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "performer: Providers, scribes" in shown
+    assert "inclusion: Acts that create or change official clinical records." in shown
+
+
+def test_a_category_and_a_subcategory_are_described(shell: Shell) -> None:
+    sub = shell.json("describe", "care_coordination_and_planning")
+    assert (sub["kind"], sub["category"]) == ("subcategory", "administration_and_workflow")
+    assert sub["tasks"] and sub["benchmarks"]
+    above = shell.json("describe", sub["category"])
+    assert above["kind"] == "category" and sub["id"] in above["subcategories"]
+    assert all(above[key] == sub[key] for key in ("definition", "inclusion", "performer"))
+    assert set(above["tasks"]) > set(sub["tasks"])
+    assert set(above["benchmarks"]) >= set(sub["benchmarks"])
+    text = shell("describe", "administration_and_workflow")
+    assert f"inclusion: {above['inclusion']}" in text and "subcategories: " in text
+    assert "'clinical_decision_support'" in shell.error(
+        "describe", "clinical_decision_suport", code=2
+    )
 
 
 def test_bertscore_is_listed_and_described_without_its_package(

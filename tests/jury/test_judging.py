@@ -252,7 +252,8 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place() -> Non
 @pytest.mark.slow
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
     ones = '{"accuracy": 1, "completeness": 1, "clarity": 1}'
-    record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
+    with pytest.warns(UserWarning, match="j/c has no valid verdict on 12 of 12 answers"):
+        record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
     assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
     assert value(record, "jury.accuracy") == 3.0
     a, b, c = record.graders
@@ -288,7 +289,8 @@ def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
 
     monkeypatch.setattr(judges, "read_episodes", counted)
     who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
-    run(tmp_path, who)
+    with pytest.warns(UserWarning, match="j/c has no valid verdict"):
+        run(tmp_path, who)
     assert {n: len(log) for n, log in logs(tmp_path).items()} == dict.fromkeys(
         ("j/a", "j/b", "j/c"), 12
     )
@@ -422,12 +424,15 @@ def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_ag
 ) -> None:
     ids = [f"e{i}" for i in range(12)]
     down = judge("j/b", finish=dict.fromkeys(ids, "error"))
-    record = run(tmp_path, jury(judge("j/a"), down))
+    missing = "j/b is missing on 12 of 12 answers: requests failed, 12 scripted; .* not met without"
+    with pytest.warns(UserWarning, match=missing):
+        record = run(tmp_path, jury(judge("j/a"), down))
     assert value(record) is None
     assert record.results[0].outcomes == {"unscored": 12}
     assert record.provenance["not_judged"] == "12" and record.state == "partial"
     assert len(logs(tmp_path)["j/b"]) == 12
-    run(tmp_path, jury(judge("j/a"), down))
+    with pytest.warns(UserWarning, match=missing):
+        run(tmp_path, jury(judge("j/a"), down))
     assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -89,6 +90,42 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     assert world.there.requests == before  # what was judged is not judged again
     assert [j.ends for j in world.record().graders] == [{"scored": 12}] * 3
     assert "judges" not in _flags(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reply", ["I will not rate.", ""])
+def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) -> None:
+    world.gone.answer = lambda _: reply
+    for judges, is_met in ((("a", "b", "gone"), "met"), (("a", "gone"), "not met")):
+        for _ in range(2):  # the second time nothing is asked
+            done = world.run(*judges)
+            assert done.returncode == 0
+            said = "judge j/gone has no valid verdict on 12 of 12 answers (12 unreadable)"
+            assert f"{said}; the quorum is {is_met} without it. Its replies are kept" in done.stderr
+        assert "judges" in _flags(world).split()
+        shutil.rmtree(world.folder / "results")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [
+        (400, "", "requests failed, 12 http 400 (Bad Request)"),
+        (400, "bad_thing", "requests failed, 12 http 400 bad_thing"),
+        (410, "", "knows no model 'gone' or no chat completions (http 410)"),
+        (422, "", "requests failed, 12 http 422 (Unprocessable"),
+    ],
+)
+def test_every_status_is_given_with_a_reason(
+    world: World, status: int, code: str, reason: str
+) -> None:
+    body = {"error": {"message": "no", "code": code}}
+    world.gone.answer = lambda _: Reply(status=status, body=body)
+    for judges, is_met in ((("a", "b", "gone"), "met"), (("a", "gone"), "not met")):
+        done = world.run(*judges)
+        assert reason in done.stderr
+        if done.returncode == 0:
+            assert f"the quorum is {is_met} without it. The same command asks it" in done.stderr
 
 
 def _flags(world: World) -> str:

@@ -382,7 +382,7 @@ def test_a_role_may_not_be_sent_what_its_endpoint_may_not_have(tmp_path: Path) -
         (("protocol.turn=3",), "unknown protocol setting 'turn'; did you mean 'turns'?"),
         (
             ("model.strategy=best_of_4",),
-            "unknown strategy 'best_of_4'; did you mean 'best_of_5' or 'best_of_3' or",
+            "unknown strategy 'best_of_4'; did you mean 'best_of_5' or 'best_of_3'? ",
         ),
     ],
 )

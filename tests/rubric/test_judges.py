@@ -95,9 +95,12 @@ def never(prompt: str) -> str:
 
 
 def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> None:
+    silent = r"j/three has no valid verdict on 3 of 3 answers \(3 unreadable\); the quorum is "
     with serve_in_thread(decision) as a, serve_in_thread(never) as b, serve_in_thread("Yes.") as c:
-        three = run(tmp_path / "3", judge(a), judge(b, "j/two"), judge(c, "j/three"), quorum=2)
-        two = run(tmp_path / "2", judge(a), judge(c, "j/three"), quorum=2)
+        with pytest.warns(UserWarning, match=f"{silent}met"):
+            three = run(tmp_path / "3", judge(a), judge(b, "j/two"), judge(c, "j/three"), quorum=2)
+        with pytest.warns(UserWarning, match=f"{silent}not met"):
+            two = run(tmp_path / "2", judge(a), judge(c, "j/three"), quorum=2)
     # one says yes, one no, one nothing that can be read: a tie of two, which is not met
     assert (values(three)["hits"], values(three)["invalid"]) == (0.0, 0.0)
     # one valid verdict of two that are needed: invalid, not met, and counted
@@ -105,14 +108,17 @@ def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> N
     assert [t.ends for t in three.graders] == [
         {"scored": 3},
         {"scored": 3},
-        {"partly invalid": 3},
+        {"unreadable": 3},
     ]
     repairs = [t.usage.requests for t in three.graders]
     assert repairs == [12, 12, 36]
 
 
 def test_a_judge_that_is_down_leaves_cases_unscored_and_is_asked_later(tmp_path: Path) -> None:
-    with serve_in_thread(decision, Faults(rate=1.0, kinds=("500",))) as server:
+    with (
+        serve_in_thread(decision, Faults(rate=1.0, kinds=("500",))) as server,
+        pytest.warns(UserWarning, match=r"12 http 500 \(Internal Server Error\)"),
+    ):
         down = run(tmp_path, judge(server, max_attempts=1))
     assert (down.state, values(down)["hits"]) == ("partial", None)
     (outcomes,) = [r.outcomes for r in down.results if r.metric == "rubric_coverage"]

@@ -119,7 +119,7 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_invalid(reply: str) -> 
         "invalid": {"c01": "unreadable", "c02": "unreadable"},
     }
     assert sorted(steps) == [f"criterion/{c}#{n}" for c in ("c01", "c02") for n in (0, 1, 2)]
-    assert answer.ending == "partly invalid" and answer.finish == "stop"
+    assert answer.ending == "unreadable" and answer.finish == "stop"
 
 
 def test_there_are_forty_of_them() -> None:

@@ -155,9 +155,12 @@ async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> F
         extra=sum(batch.extra for batch, _ in found),
         rubric=items if rubric else None,
     )
-    is_whole = all(verdict.met is not None for verdict in verdicts.items)
+    invalid = [verdict for verdict in verdicts.items if verdict.met is None]
+    ending = "partly invalid" if invalid else ""
+    if invalid and len(invalid) == len(verdicts.items):
+        ending = "unreadable"
     state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
-    return FinalAnswer(state=state, ending="" if is_whole else "partly invalid")
+    return FinalAnswer(state=state, ending=ending)
 
 
 def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from medhelm.grading.jury.gradelog import judgement_key, read_judgements
@@ -16,6 +17,8 @@ from medhelm.store.usage import UsageTally
 NOT_ASKED = "not asked"
 MISSING = frozenset({NOT_ASKED, "error"})
 """Ends of a verdict that the next run asks for."""
+_INVALID = MISSING | {"unreadable", "refused", "truncated", "oversize"}
+"""Ends without any valid verdict."""
 
 _Said = tuple[tuple[int, ...] | None, str]
 
@@ -23,6 +26,21 @@ _Said = tuple[tuple[int, ...] | None, str]
 def judge_folder(run: Path, terms: JuryTerms, place: int) -> Path:
     """Return the folder of a jury's judge (by its place) in a run folder."""
     return stored_judge(run, terms.jury.judges[place], terms)
+
+
+def has_no_verdict(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge was to judge answers, and has no valid verdict on any."""
+    return bool(ends) and set(ends) <= _INVALID
+
+
+def is_silent(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge has replied, and no reply has a valid verdict."""
+    return has_no_verdict(ends) and not set(ends) <= MISSING
+
+
+def is_missing(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge lacks verdicts that are still to be asked for, or has none at all."""
+    return any(ends.get(end) for end in MISSING) or is_silent(ends)
 
 
 class StoredPanel:

@@ -87,7 +87,10 @@ def _ended(
         met=tuple(d.is_met if (d := found[c.name][0]) else None for c in criteria),
         invalid={name: fault for name, (_, fault) in found.items() if fault},
     )
-    return FinalAnswer(state=verdicts.to_state(), ending="partly invalid" if faults else "")
+    ending = "partly invalid" if faults else ""
+    if all(met is None for met in verdicts.met):
+        ending = faults[0]
+    return FinalAnswer(state=verdicts.to_state(), ending=ending)
 
 
 class _Case:

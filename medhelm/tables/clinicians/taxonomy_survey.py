@@ -30,7 +30,7 @@ from medhelm.tables.format.spreadsheet import (
     to_csv,
     write_whole,
 )
-from medhelm.tables.format.table import Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 
 COVERAGE = "comprehensiveness"
 _SHEET = ("item", "rater", "subcategory", "tasks", "choices", "answer")
@@ -41,13 +41,26 @@ COLUMNS = (
     count("raters", "clinicians who answered", "clinicians"),
     count("answered", "answers", "answers", of="asked"),
     count("asked", "rows of the sheets, answered or not"),
-    number("agreement", "share of the answers that name the taxonomy's category", "share", "agree"),
+    number(
+        "agreement",
+        "share of the answers that name the taxonomy's category",
+        "share",
+        "agree",
+        ("agreement_low", "agreement_high"),
+    ),
     *ends("agreement", "agreement", "share"),
-    number("mean", "mean rating from 1 to 5, of comprehensiveness", "points", "mean"),
+    number(
+        "mean",
+        "mean rating from 1 to 5, of comprehensiveness",
+        "points",
+        "mean",
+        ("mean_low", "mean_high"),
+    ),
     *ends("mean", "mean", "points"),
     text("method", "how the interval was made, or why there is none"),
     text("taken_for", "the other category that is named most often, and how often", "taken for"),
 )
+_LAYOUT = Layout(leaving=("taken_for", "raters", "answered"), main=("what", "agreement", "mean"))
 
 
 @dataclass(frozen=True)
@@ -122,6 +135,7 @@ def survey_table(answers: Sequence[Answer], taxonomy: Taxonomy, settings: Settin
             "one cluster. The paper: 96.7 % of the subcategories, 4.21 of 5, 29 clinicians.",
         ),
         {"confidence": settings.confidence},
+        layout=_LAYOUT,
     )
 
 

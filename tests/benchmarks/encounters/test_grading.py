@@ -237,6 +237,7 @@ def test_the_evaluator_judges_batches_and_is_asked_again_where_one_item_is_void(
     assert answer.ending == "" and batched((1, 2, 3), 2) == [(1, 2), (3,)]  # type: ignore[arg-type]
     stubborn, _ = grading(episode, lambda request, attempt: "All are met.", batch=15)
     assert {v["fault"] for v in stubborn.state["items"]} == {"unreadable"}
+    assert stubborn.ending == "unreadable"
     failed = Response(instance_id="x", finish="error", error="http 500")
     assert grading(episode, lambda request, attempt: failed)[0].finish == "error"
 

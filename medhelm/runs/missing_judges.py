@@ -1,0 +1,66 @@
+"""Judges without verdicts on a graded run, each as one line that says how many, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from medhelm.errors import MedhelmError
+from medhelm.grading.jury.panel import MISSING, has_no_verdict, is_missing, is_silent
+from medhelm.schema.run import RunRecord
+
+_REASONS = 2
+"""The most reasons that are given for a judge's failed requests."""
+
+
+@dataclass(frozen=True)
+class MissingJudge:
+    """Names a judge without a verdict on some answers of a run."""
+
+    line: str
+    """Says on how many, why, and whether the quorum is met without it."""
+    is_asked_again: bool
+    """True if the same command asks it again. False if it has replied, and nothing is valid."""
+
+
+def missing_judges(
+    record: RunRecord, broken: Mapping[str, MedhelmError], errors: Mapping[str, Counter[str]]
+) -> tuple[MissingJudge, ...]:
+    """Return the judges that lack verdicts to be asked for, or have no valid one, and why.
+
+    `broken`: why judges could not be asked. `errors`: reasons of their failed requests.
+    """
+    lacking = [party for party in record.graders if is_missing(party.ends)]
+    raters = record.grading.raters
+    without = {party.model.name for party in lacking if has_no_verdict(party.ends)}
+    present = len({party.model.name for party in record.graders} - without)
+    is_met = present >= (raters.quorum if raters is not None else 1)
+    if record.state == "partial" and record.results[0].outcomes.get("unscored"):
+        is_met = False
+    tail = f"the quorum is {'met' if is_met else 'not met'} without it"
+    found = []
+    for party in lacking:
+        name, ends = party.model.name, party.ends
+        total, missing = sum(ends.values()), sum(ends.get(end, 0) for end in MISSING)
+        if is_silent(ends):
+            kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
+            line = f"judge {name} has no valid verdict on {total:,} of {total:,} answers ({kinds})"
+        else:
+            line = f"judge {name} is missing on {missing:,} of {total:,} answers"
+        why = broken.get(name) or _reasons(errors.get(name, Counter()))
+        line += f": {why}" if missing and why else ""
+        found.append(MissingJudge(f"{line}; {tail}", bool(missing)))
+    return tuple(found)
+
+
+def _reasons(errors: Counter[str]) -> str:
+    """Return why requests failed; of a bare HTTP status its standard words too."""
+    said = []
+    for error, n in errors.most_common(_REASONS):
+        status = error.removeprefix("http ")
+        is_known = status != error and status.isdigit() and int(status) in set(HTTPStatus)
+        words = f" ({HTTPStatus(int(status)).phrase})" if is_known else ""
+        said.append(f"{n:,} {error}{words}")
+    return f"requests failed, {', '.join(said)}" if said else ""
