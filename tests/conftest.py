@@ -6,6 +6,8 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
 
+from medhelm.models import providers
+
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
 settings.register_profile("medhelm", deadline=None)
 settings.load_profile("medhelm")
@@ -18,3 +20,9 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the pages of the documentation: one of them is the longest test of all."""
     items.sort(key=lambda item: item.path.name != "test_docs.py")
+
+
+@pytest.fixture(autouse=True)
+def no_providers_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Providers of plugins are known to a whole process: let each test begin without any."""
+    monkeypatch.setattr(providers, "_OF_PLUGINS", {})

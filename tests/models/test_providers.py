@@ -13,7 +13,7 @@ import pytest
 from medhelm import ModelSpec, Provider, evaluate
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, PluginError, UnknownName
-from medhelm.models import ModelPool, check_model, open_model, providers
+from medhelm.models import ModelPool, check_model, open_model
 from medhelm.models.catalogue import find_model, load_models
 from medhelm.models.identity import identity, reads_gold, reads_prompt, without_unused
 from medhelm.models.providers import built_in, find_provider, known_provider
@@ -32,12 +32,6 @@ HASHES = {  # of 0.1.0, before a provider was a value
     "openai": "c76643b919aab2bf",
     "scripted": "11a7e0ddc2eb577c",
 }
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has met no plugin."""
-    monkeypatch.setattr(providers, "_OF_PLUGINS", {})
 
 
 @pytest.mark.parametrize("name", HASHES)
