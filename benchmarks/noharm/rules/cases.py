@@ -7,6 +7,7 @@ means for the score is derived (`derive`), never stored.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -44,11 +45,19 @@ LEAST_RATERS = 3
 _CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
 _ACTION = re.compile(r"[A-Za-z]\w{0,15}")
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b"
+    "\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
+    + "]"
 )
-"""Control characters, and those that hide or turn round the text beside them; a tab and a line
-break are text, a soft hyphen and the joiners of some scripts are."""
+"""Control characters, noncharacters, and what Unicode draws as nothing (Default_Ignorable_Code_Point),
+which hides or turns round the text beside it; a tab and a line break are text, a soft hyphen and the
+joiners of some scripts are."""
+_MARKS = "‼⁉〰〽ℹ"
+"""Emoji that Unicode does not class as symbols."""
 
 
 def _told(description: str, **rules: Any) -> msgspec.Meta:
@@ -213,8 +222,24 @@ def faults(case: Case) -> Iterator[str]:
 
 def hidden_character(text: str) -> str:
     """Return the first character of a text that cannot be seen, and its place; empty for none."""
-    found = _HIDDEN.search(text)
-    return f"U+{ord(found[0]):04X} at character {found.start() + 1}" if found else ""
+    for found in _HIDDEN.finditer(text):
+        if not _presents_symbol(text, found.start()):
+            return f"U+{ord(found[0]):04X} at character {found.start() + 1}"
+    return ""
+
+
+def _presents_symbol(text: str, place: int) -> bool:
+    """Return whether a character makes the symbol before it text or emoji.
+
+    Keyboards put U+FE0F after a warning sign or an arrow by themselves, so one there is ordinary
+    text. After a letter it does nothing, and a row of selectors can spell a message: both are faults.
+    """
+    before = text[place - 1 : place]
+    if text[place] not in "\ufe0e\ufe0f" or not before:
+        return False
+    if text[place + 1 : place + 2] == "\u20e3":  # the frame of a keycap
+        return before in "0123456789#*"
+    return before in _MARKS or unicodedata.category(before).startswith("S")
 
 
 def _hidden_faults(case: Case) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from medhelm.tables.format.table import Column, Row, Table, make_table
+from medhelm.tables.format.table import Column, Row, Table, Value, make_table
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     CONFIDENCE,
@@ -83,12 +83,8 @@ def flags(quality: Quality) -> Iterator[Flag]:
 
 def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
-    readings = dict(READINGS)
-    if embeddings is not None:
-        readings["near-duplicate"] += (
-            f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
-        )
-    made: dict[str, Callable[[Quality, Mapping[str, str]], Table]] = {
+    settings: dict[str, Value] = {"embeddings": embeddings}
+    made: dict[str, Callable[[Quality, Mapping[str, Value]], Table]] = {
         "summary": _summary,
         "checks": _checks,
         "rates": _rates,
@@ -96,10 +92,10 @@ def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str,
         "leaks": _leaks,
         "measures": _measures,
     }
-    return {name: make(quality, readings) for name, make in made.items()}
+    return {name: make(quality, settings) for name, make in made.items()}
 
 
-def _summary(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
     """Return the rows of the paper's table 1."""
     s = quality.summary
     counts = s.categories
@@ -133,11 +129,11 @@ def _summary(quality: Quality, readings: Mapping[str, str]) -> Table:
         columns,
         [dict(zip(("statistic", "value", "number"), row, strict=True)) for row in rows],
         [],
-        readings,
+        settings,
     )
 
 
-def _checks(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
         Column(
             name="check", type="string", description="its name, or a set of them", heading="Check"
@@ -177,6 +173,11 @@ def _checks(quality: Quality, readings: Mapping[str, str]) -> Table:
             ("all", "all of them", CHECKS),
         )
     ]
+    readings = dict(READINGS)
+    if (embeddings := settings["embeddings"]) is not None:
+        readings["near-duplicate"] += (
+            f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
+        )
     said = "; ".join(f"{name}: {value}" for name, value in readings.items())
     notes = [
         "The checks say that a case is well formed, not that its ratings are right. Flags stand "
@@ -184,10 +185,10 @@ def _checks(quality: Quality, readings: Mapping[str, str]) -> Table:
         f"Check `words`: {_auc(quality.words)}.",
         f"How the paper was read: {said}.",
     ]
-    return make_table("checks", "Structural checks", columns, rows, notes, readings)
+    return make_table("checks", "Structural checks", columns, rows, notes, settings)
 
 
-def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
         Column(name="measure", type="string", description="what", heading="Over all actions"),
         Column(name="count", type="integer", description="actions", heading="n", of="actions"),
@@ -228,13 +229,15 @@ def _rates(quality: Quality, readings: Mapping[str, str]) -> Table:
         f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where none "
         "was seen, the exact one-sided bound. That of the AUC draws whole cases.",
         "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
+        f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
+        f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
     ]
     return make_table(
-        "rates", f"Leaks and raters ({actions:,} actions)", columns, rows, notes, readings
+        "rates", f"Leaks and raters ({actions:,} actions)", columns, rows, notes, settings
     )
 
 
-def _flags(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _flags(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
         Column(name="case", type="string", description="its code", heading="Case"),
         Column(name="check", type="string", description="the check it fails", heading="Check"),
@@ -248,10 +251,10 @@ def _flags(quality: Quality, readings: Mapping[str, str]) -> Table:
     ]
     flagged = len({row["case"] for row in rows} - {ALL_CASES})
     title = f"Flagged: {flagged} of {len(quality.cases)} cases"
-    return make_table("flags", title, columns, rows, [], readings, ("case",))
+    return make_table("flags", title, columns, rows, [], settings, ("case",))
 
 
-def _leaks(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _leaks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
         Column(name="case", type="string", description="its code", heading="Case"),
         Column(name="action", type="string", description="its id", heading="Action"),
@@ -264,10 +267,10 @@ def _leaks(quality: Quality, readings: Mapping[str, str]) -> Table:
         for leak in case.leaks
     ]
     title = f"Wordings that give an action's class away: {len(rows)}"
-    return make_table("leaks", title, columns, rows, [], readings, ("case",))
+    return make_table("leaks", title, columns, rows, [], settings, ("case",))
 
 
-def _measures(quality: Quality, readings: Mapping[str, str]) -> Table:
+def _measures(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
         Column(name="case", type="string", description="its code", heading="Case"),
         Column(name="specialty", type="string", description="its specialty"),
@@ -306,7 +309,7 @@ def _measures(quality: Quality, readings: Mapping[str, str]) -> Table:
         for m in check.measures
     ]
     return make_table(
-        "measures", "Every check of every case", columns, rows, [], readings, ("case",)
+        "measures", "Every check of every case", columns, rows, [], settings, ("case",)
     )
 
 

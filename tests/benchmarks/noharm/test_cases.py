@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
 from medhelm.errors import DataError
-from medhelm_benchmarks.noharm.rules.cases import parse_case, to_case
+from medhelm_benchmarks.noharm.rules.cases import hidden_character, parse_case, to_case
 from tests.benchmarks.noharm.making import case
 
 GOOD = msgspec.to_builtins(case({"a1": 8, "a2": 2, "a3": 7}, alternatives=[["a1", "a3"]]))
@@ -72,10 +73,58 @@ def test_text_that_is_no_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Käse\tund\nBrot", "soft\u00adhyphen", "\u0646\u0645\u06cc\u200c"]
+    "text",
+    [
+        "Käse\tund\nBrot",
+        "soft\u00adhyphen",
+        "\u0646\u0645\u06cc\u200c",
+        "\u26a0\ufe0f allergy",
+        "pain \u2194\ufe0e rest",
+        "step 1\ufe0f\u20e3",
+        "\u2139\ufe0f",
+        "\u2764\ufe0f\u200d\U0001f525",
+    ],
 )
 def test_what_has_an_honest_use_is_no_fault(text: str) -> None:
     assert to_case({**GOOD, "vignette": text}, "f").vignette == text
+
+
+HIDDEN = [
+    *[0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x200B, 0x200E, 0x200F, 0x3164, 0xFEFF, 0xFFA0],
+    *range(0x180B, 0x1810),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFDD0, 0xFDF0),
+    *range(0xFE00, 0xFE10),
+    *range(0xFFF0, 0x10000),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
+    *range(0xE0000, 0xE1000),
+    *[plane << 16 | end for plane in range(17) for end in (0xFFFE, 0xFFFF)],
+]
+"""Default_Ignorable_Code_Point of Unicode without soft hyphen and joiners, and noncharacters."""
+
+
+def test_every_character_that_cannot_be_seen_is_found() -> None:
+    said = {c: hidden_character(f"a{chr(c)}b") for c in HIDDEN}
+    assert said == {c: f"U+{c:04X} at character 2" for c in HIDDEN}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\ufe0f", "U+FE0F at character 2"),
+        ("\ufe0fa", "U+FE0F at character 1"),
+        ("1\ufe0f mg", "U+FE0F at character 2"),
+        ("\u26a0\ufe0f\ufe0f", "U+FE0F at character 3"),
+        ("\u26a0\ufe01", "U+FE01 at character 2"),
+        ("\u26a0\ufe0f ok\U000e0041", "U+E0041 at character 6"),
+    ],
+)
+def test_a_selector_that_changes_no_symbol_is_hidden(text: str, said: str) -> None:
+    assert hidden_character(text) == said
+    with pytest.raises(DataError, match=f"field vignette: {re.escape(said)}"):
+        to_case({**GOOD, "vignette": text}, "f")
 
 
 def test_specifics_of_one_broad_action_may_hold_others() -> None:

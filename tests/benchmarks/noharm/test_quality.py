@@ -277,9 +277,19 @@ def test_the_tables_say_what_was_found_and_how_the_paper_was_read() -> None:
     said = " ".join(tables["checks"].notes)
     assert "median below 3" in said and "exactly at a limit passes" in said
     assert "some/encoder" in said
+    said = " ".join(tables["rates"].notes)
+    assert "ratings at most 1 apart. Discordant: a rating of 1 to 3 beside one of 7 to 9." in said
     assert "a1 + a10" in to_csv(tables["flags"])
     assert "a1 + a10" in to_markdown(tables["flags"]).replace("\\", "")
     assert len(tables["measures"].rows) == 10  # 3 + 2 + 1 + 1 + 1 + 1 + 1
+
+
+@pytest.mark.parametrize("embeddings", [None, "some/encoder"])
+def test_settings_of_the_tables_are_what_an_option_sets(embeddings: str | None) -> None:
+    tables = quality_tables(check_cases([twins()]), embeddings)
+    assert {name: dict(table.settings) for name, table in tables.items()} == {
+        name: {"embeddings": embeddings} for name in tables
+    }
 
 
 def test_bundled_cases_pass_every_check() -> None:
