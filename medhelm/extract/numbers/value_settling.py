@@ -86,12 +86,16 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
 
 
 def _opening_alone(found: list[Statement[T]], kind: Kind[T]) -> T | None:
-    """Return the score that a cut text opens with by its name where it only lists findings then."""
+    """Return what a cut text opens with by its name, where a total is the same or findings follow."""
     opening, others = found[:1], found[1:]
-    if not (kind.is_score and opening and opening[0].is_opening and opening[0].is_asked):
+    if not opening or not (opening[0].is_opening and opening[0].is_asked and opening[0].level):
         return None
-    is_list = len(others) > 2 and all(s.level == 0 for s in others)
-    return opening[0].value if is_list and opening[0].level else None
+    value, last = opening[0].value, others[-1:]
+    is_total = bool(last) and last[0].level >= 2 and bool(GENERAL_NAMES & {*last[0].key})
+    if value is not None and is_total and _agrees(last[0], value, kind):
+        return value
+    is_list = kind.is_score and len(others) > 2 and all(s.level == 0 for s in others)
+    return value if is_list else None
 
 
 def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
