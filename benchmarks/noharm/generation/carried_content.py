@@ -32,7 +32,7 @@ LEAST_PART = 0.4
 LEAST_EXPECTED = 0.25
 """As LEAST_PART, for a sentence that looks ahead or states a rule."""
 _NEAR = 70
-"""Characters on either side of a judging word among which its measure is."""
+"""Characters on either side of a judging word, or before a dose, that hold its measure or drug."""
 _STEM = 6
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -400,7 +400,10 @@ def _doses(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _dose_of(text: str, found: re.Match[str]) -> Iterator[tuple[str, str, str]]:
     number = found["number"].replace(",", ".")
-    for word in words(text[: found.start()])[-_BEFORE_DOSE:]:
+    before = text[
+        max(0, found.start() - _NEAR) : found.start()
+    ]  # all of it would be read once for each dose
+    for word in words(before)[-_BEFORE_DOSE:]:
         if len(word) > 4 and word not in _EMPTY:
             yield word[:_STEM], number, found["unit"].lower().removesuffix("s")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from medhelm_benchmarks.noharm.generation import carried_content
 from medhelm_benchmarks.noharm.generation.advice_words import measures
 from medhelm_benchmarks.noharm.generation.carried_content import carried
-from medhelm_benchmarks.noharm.generation.guideline import Guideline
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from tests.benchmarks.noharm.generation.carrying import (
     FRESH,
@@ -151,3 +152,13 @@ def test_words_of_the_setting_are_no_fault() -> None:
     assert faults(f"She has {own}.", "HYPERK")
     assert faults(f"She has {own}.", "HYPERK", own=[own]) == []
     assert faults("A potassium above 6.5 mmol", "HYPERK", is_flag=True) == []
+
+
+def test_a_long_guideline_is_not_read_again_for_each_dose(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(f"Drug{n} {n} mg is given." for n in range(2000))
+    read = []
+    monkeypatch.setattr(
+        carried_content, "words", lambda text: read.append(len(text)) or words(text)
+    )
+    assert list(carried("She takes drug12 12 mg.", Guideline("Long 2024", text))) == []
+    assert sum(read) < 20 * len(text)
