@@ -78,7 +78,7 @@ def scene_faults(reply: SceneReply, guideline: Guideline, asked: Collection[str]
         faults.append("an entry is empty")
     faults += [f"it holds the character {c}" for c in filter(None, map(hidden_character, parts))]
     for part in parts:
-        faults += carried(part, guideline, asked, is_flag=part in said)
+        faults += carried(part, guideline, asked, is_flag=part in said, letter=reply.vignette)
     name_words = " ".join(words(guideline.name))
     if any(f" {name_words} " in f" {' '.join(words(part))} " for part in parts):
         faults.append("it names the guideline")
