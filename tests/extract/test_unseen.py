@@ -125,6 +125,7 @@ def is_right(row: Row, got: Any) -> bool:
         ("set22.jsonl", 96),
         ("set23.jsonl", 100),
         ("set24.jsonl", 100),
+        ("set25.jsonl", 100),
         ("own.jsonl", 374),
     ],
 )

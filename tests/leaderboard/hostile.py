@@ -13,6 +13,7 @@ from unittest.mock import patch
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import medhelm
 from medhelm.schema.data import Criterion, Instance
@@ -110,23 +111,24 @@ def _judged(folder: Path, results: Path) -> None:
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     replies = {line["id"]: text for line, text in zip(lines, ATTACKS, strict=True)}
-    medhelm.evaluate(
-        [scripted(FIRST.name, "", script={"replies": replies})],
-        ["open"],
-        data="full",
-        data_dir=folder / "data",
-        results_dir=results,
-        plugins=plugin,
-        jury=JurySpec(
-            name="attackers",
-            judges=(
-                scripted(JUDGES[0], "", script={"replies": replies}),
-                scripted(JUDGES[1], json.dumps({"own": 3})),
+    with pytest.warns(UserWarning, match="has no valid verdict"):
+        medhelm.evaluate(
+            [scripted(FIRST.name, "", script={"replies": replies})],
+            ["open"],
+            data="full",
+            data_dir=folder / "data",
+            results_dir=results,
+            plugins=plugin,
+            jury=JurySpec(
+                name="attackers",
+                judges=(
+                    scripted(JUDGES[0], "", script={"replies": replies}),
+                    scripted(JUDGES[1], json.dumps({"own": 3})),
+                ),
+                quorum=1,
+                repairs=1,
             ),
-            quorum=1,
-            repairs=1,
-        ),
-    )
+        )
 
 
 def _acted(folder: Path, results: Path) -> None:

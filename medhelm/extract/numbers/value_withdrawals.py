@@ -179,10 +179,21 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     is_concluded = is_named or any(s.level >= 2 for s in later)
     is_final = any(s.level == 3 and s.is_asked and s.value is not None for s in later)
     is_final |= _is_worked_out_anew(value, earlier, later, kind)
+    is_final |= _is_kept(value, earlier, later, kind)
     is_wrong = _WRONG.search(text, ends[0], ends[0] + 60) is not None
     if is_kept and (is_final or not (is_new and (was_concluded or is_wrong or not is_concluded))):
         return reading
     return Reading(None, "a result is stated and then taken back")
+
+
+def _is_kept(
+    value: T, earlier: list[Statement[T]], later: list[Statement[T]], kind: Kind[T]
+) -> bool:
+    """Return whether a text comes to a value, has second thoughts, and names the same value then."""
+    before = [s.value for s in earlier if s.value is not None]
+    own = [s for s in later if s.value is not None and kind.merge(s.value, value) is not None]
+    is_before = any(kind.merge(v, value) is not None for v in before)
+    return is_before and any(s.is_asked and s.level for s in own)
 
 
 def _is_worked_out_anew(

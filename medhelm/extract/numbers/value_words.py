@@ -84,7 +84,7 @@ CONCLUDED = late(
     r"finally|altogether|as a result|conclu\w+|summary|total(?!\s(?:bili|chol|prot|body|iron|calc|daily|serum|weight))|gives?|giving|gave|yield\w*|get|"
     r"obtain|result(?:s|ing)? (?:in|to)|adds? up|sums?|totals|totall?ing|comes?(?: out)? to|vaut donc|"
     r"works? out|amounts? to|rounds?|rounded|rounding|arrives? at|ends? up|leaves?(?: us| me)?(?: with)?|left with|"
-    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|all told|in all|together|combined|tally)\b"
+    r"brings? (?:us|me|it|this|(?:the|his|her|their|its) (?:[a-z-]{1,24} ){0,4}[\w-]{1,24}) to|all told|in all|together(?!\swith\b)|combined|tally)\b"
     r"|^\W*(?:so|overall)\b|,\s?so\b|^\W*(?:that|this|which)\s(?:makes|leaves|totals|brings)\b"
     r"|\b(?:donc|ainsi|por (?:lo )?tanto|portanto|quindi|pertanto|somit|daher|damit|folglich|deshalb)\b|\u3057\u305f\u304c\u3063\u3066|\u56e0\u6b64|\u6240\u4ee5|\u7efc\u4e0a|\u603b\u5206|\u5408\u8ba1|\u5171\u8ba1",
     re.IGNORECASE,
@@ -151,7 +151,7 @@ ADDS_THIS = late(
 )
 """The beginning of a sentence that goes on with the result before it."""
 RUNNING = late(
-    r"^\W*\+\s?\d|\b(?:current|so far|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
+    r"^\W*\+\s?\d|\b(?:current|so far|without (?:the )?age|before (?:adding )?(?:the )?age|running|initial|starting|start|previous|sub-?total|keeping|remains?|stays|"
     r"becomes?|new|updated|now|increases)\b",
     re.IGNORECASE,
 )
@@ -226,7 +226,7 @@ REACHED = late(
 )
 """Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""
 TOTALLING = late(
-    r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together|overall|all told|"
+    r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together(?!\swith\b[^.]{0,60}\b(?:indicat|suggest|point|mean|fit|support|argu)\w*)|overall|all told|"
     r"all in all|summing|adding|combined)\b",
     re.IGNORECASE,
 )
