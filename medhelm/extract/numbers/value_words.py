@@ -226,7 +226,7 @@ REACHED = late(
 )
 """Words of arriving at a result (`I arrive at an adjusted weight of 93 kg`)."""
 TOTALLING = late(
-    r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together(?!\swith\b[^.]{0,60}\b(?:indicat|suggest|point|mean|fit|support|argu)\w*)|overall|all told|"
+    r"^\W*(?:(?:so|thus|hence|therefore)\W{1,2})?(?:in (?:sum|total|all)|altogether|together(?!\swith\b.{0,60}?\b(?:indicat|suggest|point|mean|fit|support|argu)\w*)|overall|all told|"
     r"all in all|summing|adding|combined)\b",
     re.IGNORECASE,
 )
