@@ -80,7 +80,7 @@ def pearson(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float |
 def top_overlap(main: Mapping[str, float], other: Mapping[str, float], size: int) -> int | None:
     """Return how many of the first `size` models are among the first by another score, too.
 
-    Ties are ordered by name, in both alike. None where there are no more models than `size`, of
+    Both rankings order ties by name. None where there are no more models than `size`, of
     which any two orders share all.
     """
     if len(main) <= size:

@@ -1,7 +1,7 @@
 """Find the words by which a sentence advises, and the measures that a guideline advises on.
 
-Three strengths: advice (`ADVICE`) may stand in a letter of facts and counts beside much of a
-recommendation. A judgement (`JUDGED`: essential, a mistake, cannot wait) counts beside one measure of
+There are three strengths. Advice (`ADVICE`) also occurs in letters of facts, so it counts only beside
+much of a recommendation. A judgement (`JUDGED`: essential, a mistake, cannot wait) counts beside one measure of
 the guideline. An expectation (`EXPECTED`: the plan will be, due, comes once) is common in letters and
 counts beside a measure and a further word of the same recommendation.
 """

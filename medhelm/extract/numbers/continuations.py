@@ -77,7 +77,7 @@ def worked_on(value: T, text: str, kind: Kind[T], any_unit: Kind[T]) -> Reading[
 
 
 def _places_from(value: T, text: str, kind: Kind[T], any_unit: Kind[T]) -> list[_Place[T]]:
-    """Return the values of a text from the last sentence on that has a value."""
+    """Return the values of a text, from the last sentence that has the given one on."""
     places: list[_Place[T]] = []
     for number, (sentence, _) in reversed([*enumerate(split_sentences(text))]):
         results = {v.start: v for v in kind.find(sentence)}

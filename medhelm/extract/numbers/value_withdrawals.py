@@ -83,6 +83,14 @@ _WRONG = late(
 )
 
 
+_ENDS_WRONG = late(
+    r"\bscratch that\b[^.?\n]{0,40}[.!\s]*$|\bi (?:made|have made) an? (?:mistake|error)\b[^.?\d\n]{0,30}[.!\s]*$"
+    r"|\b(?:wait|actually|no|hmm+|oops|sorry)\b[^.?\d\n]{0,40}\b(?:wrong|incorrect|mistaken|not (?:right|correct))[.!\s]*$",
+    re.IGNORECASE,
+)
+"""The end of a text that takes its result back and gives none in its place."""
+
+
 def corrected(text: str, kind: Kind[T]) -> T | None:
     """Return what a text calls by the asked name once it has said that an earlier result is wrong."""
     ends = deque((match.end() for match in _CORRECTED.finditer(text)), maxlen=1)
@@ -155,6 +163,8 @@ def unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[
     """Return the reading, unless the text takes it back or concludes it after another one."""
     ends = deque(_retractions(text), maxlen=1)
     value = reading.value
+    if value is not None and _ENDS_WRONG.search(text[-160:]):
+        return Reading(None, "a result is stated and then taken back")
     if value is not None and _TO_DO.search(text[-300:]):
         return Reading(None, "a step is announced whose result is not stated")
     if value is not None and _is_refused(text, kind):

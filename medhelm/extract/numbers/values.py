@@ -191,7 +191,7 @@ def _read_named(text: str, kind: Kind[T], is_cut: bool, asked: Asked) -> Reading
     if not is_marked:
         onward = worked_on(reading.value, plain(visible), narrowed, other)
         if onward.value is None or narrowed.merge(onward.value, reading.value) is None:
-            return onward
+            return unless_taken_back(onward, plain(visible), narrowed)
     reason = why_weak(reading.value, visible, narrowed, is_share=is_share)
     if not is_marked and reason:
         return Reading(None, reason)
