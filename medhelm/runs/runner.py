@@ -38,6 +38,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
+from medhelm.store.names import rename_run
 from medhelm.store.records import (
     Plan,
     is_same_model,
@@ -221,6 +222,8 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
 
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     """Return the record of one run: from disk where it is finished, else after asking."""
+    if run.found is not None:
+        await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
     finished = read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats
