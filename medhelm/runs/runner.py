@@ -34,6 +34,7 @@ from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
+from medhelm.runs.served import ServedCheck
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
@@ -388,12 +389,12 @@ _Begun = Mapping[int, OpenEpisode]
 async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
 ) -> None:
-    desk = sweep.desk.part()
+    desk, served = sweep.desk.part(), ServedCheck(run, sweep.pool)
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
         spec=run.spec,
-        models={role: sweep.pool.open(spec) for role, spec in run.players.items()},
+        models=dict(zip(run.players, map(served.open, run.players.values()), strict=True)),
         desk=desk,
         log=folder,
         strategies=run.strategies,

@@ -3,6 +3,7 @@
 <results>/runs/<benchmark>/<model>/<request hash>/
     spec.json           what was asked, and which instances are planned
     responses.jsonl     one line per finished request, each with its checksum
+    served.json         what servers of the user's own said of the weights that answered
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
@@ -79,6 +80,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     instances: int
     cut: int | None = None
     """Instances whose `order_key` is at most this; None: all."""
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`served.json`: what servers said of the weights behind the models of a run."""
+
+    schema: int = SCHEMA
+    models: dict[str, dict[str, str]] = {}
+    """By address and `model`."""
 
 
 def request_hash(spec: RunSpec) -> str:
@@ -322,6 +331,14 @@ def write_struct(path: Path, value: msgspec.Struct) -> None:
 def read_plan(run: Path) -> Plan:
     """Return `spec.json` of a run folder; raises RecordError."""
     return _read_struct(run / "spec.json", Plan)
+
+
+def read_served(run: Path) -> Served:
+    """Return `served.json` of a run folder; an empty one where there is none that can be read."""
+    try:
+        return _read_struct(run / "served.json", Served)
+    except RecordError:
+        return Served()
 
 
 def read_record(grading: Path) -> RunRecord:
