@@ -39,7 +39,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.names import rename_run
+from medhelm.store.names import other_names, rename_run
 from medhelm.store.records import (
     Plan,
     is_same_model,
@@ -224,7 +224,10 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     """Return the record of one run: from disk where it is finished, else after asking."""
     if run.found is not None:
+        names = other_names(run.found, run.spec, run.grading)
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
+        said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
+        sweep.progress.message(f"{run.spec.benchmark}: {said}")
     finished = read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats

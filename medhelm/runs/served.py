@@ -44,13 +44,14 @@ class ServedCheck:
         place = f"{endpoint_of(spec)} {spec.model}"
         then = stored.get(place, {})
         others = [name for name in now if now[name] != then.get(name, now[name])]
-        if others and not self._run.is_same_model:
+        # whoever has just given a new name to what is stored has not seen yet that the weights differ
+        if others and not (self._run.is_same_model and self._run.found is None):
             said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in others)
             raise ModelError(
                 f"model {spec.name!r}: {endpoint_of(spec)} serves other weights than when this run was "
                 f"asked before ({said}). Nothing is asked. Start the server with the weights of then, or "
-                f"give those of now another model.model (now {spec.model!r}); if they are the same, add "
-                "model.rename=true"
+                f"give those of now another model.model (now {spec.model!r}); if they are the same, run it "
+                "again with model.rename=true"
             )
         if then != then | now:
             write_struct(

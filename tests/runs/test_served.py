@@ -63,7 +63,10 @@ def test_other_weights_behind_a_port_stop_the_run_before_its_first_request(
         server.pages = then | {"/other": {}}
         assert ask(4)[0] == 0 and server.requests == 4
         server.pages = now
-        assert ask(5, "model.rename=true")[0] == 0 and ask(6)[0] == 0 and server.requests == 6
+        again = ("model.rename=true", "model.name=s/new")
+        code, err = ask(5, *again)
+        assert (code, server.requests) == (6, 4) and said in err, "a new name is not other weights"
+        assert ask(5, *again)[0] == 0 and ask(6, again[1])[0] == 0 and server.requests == 6
 
 
 @pytest.mark.parametrize(
