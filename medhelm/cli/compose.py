@@ -239,7 +239,8 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     for group in ("model", "benchmark"):
         _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
+    own = {"name": None, "rename": False}
+    store.store(name="model_defaults", node=empty | own, provider="medhelm")
     store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
     store.store(name="jury_defaults", node=jury | {"name": None}, provider="medhelm")

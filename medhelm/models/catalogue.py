@@ -115,9 +115,10 @@ def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
 def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
     """Return the spec that plain values describe; `place` is their place, for messages.
 
-    Raises `UsageError` for an unknown key, also inside `sampling` and `price`, with the
-    nearest known one, and for a wrong type.
+    A value `???` is one that the user gives. Raises `UsageError` for an unknown key, also inside
+    `sampling` and `price`, with the nearest known one, and for a wrong type.
     """
+    values = {name: value for name, value in values.items() if value != "???"}
     try:
         return msgspec.convert(values, ModelSpec)
     except msgspec.ValidationError as error:

@@ -34,10 +34,12 @@ from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
+from medhelm.runs.served import ServedCheck
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
+from medhelm.store.names import other_names, rename_run
 from medhelm.store.records import (
     Plan,
     is_same_model,
@@ -221,6 +223,11 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
 
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     """Return the record of one run: from disk where it is finished, else after asking."""
+    if run.found is not None:
+        names = other_names(run.found, run.spec, run.grading)
+        await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
+        said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
+        sweep.progress.message(f"{run.spec.benchmark}: {said}")
     finished = read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats
@@ -385,12 +392,12 @@ _Begun = Mapping[int, OpenEpisode]
 async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
 ) -> None:
-    desk = sweep.desk.part()
+    desk, served = sweep.desk.part(), ServedCheck(run, sweep.pool)
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
         spec=run.spec,
-        models={role: sweep.pool.open(spec) for role, spec in run.players.items()},
+        models=dict(zip(run.players, map(served.open, run.players.values()), strict=True)),
         desk=desk,
         log=folder,
         strategies=run.strategies,
