@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from medhelm.api import score as score
     from medhelm.api import validate as validate
     from medhelm.api import verify_data as verify_data
+    from medhelm.config import PrivacyPolicy as PrivacyPolicy
     from medhelm.data.csv_table import read_table as read_table
     from medhelm.data.sections import cut_section as cut_section
     from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance
+    from medhelm.errors import BudgetReached as BudgetReached
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
+    from medhelm.errors import ModelError as ModelError
+    from medhelm.errors import PrivacyRefused as PrivacyRefused
     from medhelm.extract import Glossary as Glossary
     from medhelm.extract import Quantity as Quantity
     from medhelm.extract import Reading as Reading
@@ -87,6 +91,7 @@ if TYPE_CHECKING:
     from medhelm.schema.model import ModelSpec as ModelSpec
     from medhelm.schema.model import Price as Price
     from medhelm.schema.page import Page as Page
+    from medhelm.schema.run import JurySpec as JurySpec
     from medhelm.schema.score import Metric as Metric
     from medhelm.schema.score import Outcome as Outcome
     from medhelm.schema.score import Score as Score
@@ -94,6 +99,7 @@ if TYPE_CHECKING:
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
     from medhelm.stats.aggregation import by_label as by_label
     from medhelm.stats.aggregation import mean_of_defined as mean_of_defined
+    from medhelm.stats.aggregation import ratio as ratio
     from medhelm.tables.format.table import Column as Column
     from medhelm.tables.format.table import Layout as Layout
     from medhelm.tables.format.table import Part as Part
@@ -117,7 +123,8 @@ _HOMES = {
     "data.table_layout": ("TableLayout",),
     "data.weighted_rubrics": ("weighted_rubric_instance",),
     "grading.rubric.metrics": ("rubric_score_of",),
-    "errors": ("DataError", "MedhelmError"),
+    "config": ("PrivacyPolicy",),
+    "errors": ("BudgetReached", "DataError", "MedhelmError", "ModelError", "PrivacyRefused"),
     "extract": (
         "Glossary",
         "Quantity",
@@ -147,7 +154,7 @@ _HOMES = {
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
     "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
-    "stats.aggregation": ("by_label", "mean_of_defined"),
+    "stats.aggregation": ("by_label", "mean_of_defined", "ratio"),
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
@@ -184,6 +191,7 @@ _HOMES = {
         "Price",
     ),
     "schema.page": ("Page",),
+    "schema.run": ("JurySpec",),
     "schema.score": (
         "Metric",
         "Outcome",

@@ -66,7 +66,7 @@ def evaluate(
 
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
-    name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. `cast` says which model
+    name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
     `variants` asks multiple-choice questions again in other forms, for the table `robustness`.
     `rename` says that models whose answers are stored under other names are the same ones. Raises

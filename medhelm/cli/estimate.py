@@ -104,9 +104,10 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         expected += sum(j.usd_expected or 0.0 for j in judges)
         limit = sum(e.usd_limit or 0.0 for e in estimates)
         limit += sum(j.usd_limit or 0.0 for j in judges)
+        others = f" All others: {_usd(expected)} USD expected, {_usd(limit)} at most."
         print(
-            f"Price unknown: {names}; set model.price (input, output, date). All others: "
-            f"{_usd(expected)} USD expected, {_usd(limit)} at most."
+            f"Price unknown: {names}; set model.price (input, output, date)."
+            f"{others if limit else ''}"
         )
 
 

@@ -13,6 +13,7 @@ from medhelm.data.rubrics import load_rubric
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.plugins.taxonomy import load_taxonomy
 from medhelm.prompts.messages import resolve_prompt
+from medhelm.proof.manifest import read_manifest
 from medhelm.proof.validation import validate
 from medhelm.schema.data import FileDataset
 
@@ -201,6 +202,18 @@ def test_the_samples_pass_and_are_as_the_manifest_says(name: str, registry: Regi
         assert report.facts.scores["oracle"][metric] == 1.0
     if report.facts.metrics:
         assert report.facts.scores["empty"][next(iter(report.facts.metrics))] == 0.0
+
+
+def test_manifests_hold_the_versions_of_today_in_every_part(registry: Registry) -> None:
+    stale = [
+        (benchmark.name, data, name)
+        for benchmark in registry.benchmarks.values()
+        for data in ("sample", "full")
+        if (facts := read_manifest(benchmark, data)) is not None
+        for name, version in {"": facts.version, **facts.metrics}.items()
+        if version != (registry.metric(name).version if name else benchmark.version)
+    ]
+    assert stale == []
 
 
 def test_the_samples_cover_every_form_of_answer() -> None:
