@@ -19,7 +19,7 @@ SLICES = ("use_case", "type", "difficulty", "specialty")
 """Columns that tables slice by."""
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance:
     """Return a conversation; what a physician answered is shown to neither model nor judge."""
     conversation, items = row["conversation"], row["rubric_items"]
     if not isinstance(conversation, dict) or not isinstance(items, list):

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from medhelm.schema.data import HubDataset as HubDataset
     from medhelm.schema.data import Instance as Instance
     from medhelm.schema.data import Items as Items
+    from medhelm.schema.data import LeftOut as LeftOut
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
@@ -161,6 +162,7 @@ _HOMES = {
         "HubDataset",
         "Instance",
         "Items",
+        "LeftOut",
         "Phrasing",
         "Prompt",
         "Row",

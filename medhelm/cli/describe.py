@@ -34,6 +34,7 @@ from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Category, Subcategory
 from medhelm.prompts.messages import render_prompt, resolve_prompt
+from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, HubDataset, Instance, Rubric
 from medhelm.schema.model import ModelSpec
@@ -175,6 +176,7 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "max_output_tokens": benchmark.max_output_tokens,
         "reasoning_output_tokens": benchmark.reasoning_output_tokens,
         "expected_instances": dict(benchmark.expected_instances),
+        "left_out": _left_out(benchmark),
         "cluster": benchmark.cluster,
         "parts": list(benchmark.parts),
         "reference_part": benchmark.reference_part,
@@ -186,6 +188,15 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "prompt": {"name": prompt.name, "version": prompt.version},
         "example_prompt": _example(benchmark, root),
     }
+
+
+def _left_out(benchmark: Benchmark) -> Facts:
+    """Return the rows that are left out, by reason, as the manifest counted them."""
+    full, sample = (read_manifest(benchmark, data) for data in ("full", "sample"))
+    facts, of = (full, f"full data, split {full.split}") if full else (sample, "bundled samples")
+    if facts is None or not facts.left_out:
+        return {}
+    return {"of": of, "instances": facts.instances, "rows": facts.left_out}
 
 
 def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
@@ -264,7 +275,7 @@ def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) ->
             continue
         if isinstance(value, Mapping):
             print(f"{indent}{label}:")
-            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm"))
+            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm", "rows"))
         elif isinstance(value, list) and isinstance(value[0], Mapping):
             print(f"{indent}{label}:")
             for item in value:

@@ -12,7 +12,7 @@ import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal
@@ -32,13 +32,31 @@ from medhelm.data.sources import (
     source_sha256,
 )
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.data import (
+    Benchmark,
+    FileDataset,
+    HubDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+)
 from medhelm.schema.type_errors import explain
 
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_Located = tuple[str, Row]
+_Located = tuple[str, Row | LeftOut]
 """Pairs the place of a row ('test.csv, row 3') with the row."""
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Counts the rows of one reading that are no instances of their own."""
+
+    copies: Counter[str] = field(default_factory=Counter)
+    """Counts the rows without ids that repeat another one, by that one's id."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Counts the rows that the benchmark leaves out, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,55 +78,59 @@ class Dataset:
     def rows(self) -> Iterator[Row]:
         """Yield the rows as their reader gives them; raises DataError."""
         for _, row in self.read():
-            yield row
+            if not isinstance(row, LeftOut):
+                yield row
 
-    def instances(self, copies: Counter[str] | None = None) -> Iterator[Instance]:
+    def instances(self, counts: RowCounts | None = None) -> Iterator[Instance]:
         """Yield checked instances, ids filled, in the order of the file.
 
         An instance without an id gets 16 hex digits of the sha256 of context, question,
-        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ... and
-        are counted in `copies` under the first one's id.
+        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ...
         Raises DataError naming benchmark, place and field for an instance that cannot be
         asked or scored, and where there is none at all. Ids that repeat are left to
         `find_duplicate_ids`.
         """
-        names = ContentIds()
-        rows, is_empty = 0, True
-        for rows, (place, row) in enumerate(self.read(), 1):  # noqa: B007 - used below
+        names, is_empty = ContentIds(), True
+        counts = counts or RowCounts()
+        for place, row in self.read():
             try:
-                instance = self._map(row)
-                if instance is None:
+                mapped = row if isinstance(row, LeftOut) else self._map(row)
+                if isinstance(mapped, LeftOut):
+                    counts.left_out[mapped.reason] += 1
                     continue
-                instance = check_instance(self.benchmark, instance)
+                instance = check_instance(self.benchmark, mapped)
             except _Fault as e:
                 raise DataError(f"{self.benchmark.name}: {place}: {e}") from None
             if not instance.id:
                 name, is_copy = names.name(instance)
-                if is_copy and copies is not None:
-                    copies[name] += 1
+                if is_copy:
+                    counts.copies[name] += 1
                 own = f"{name}-{is_copy + 1}" if is_copy else name
                 instance = msgspec.structs.replace(instance, id=own)
-            if self.change is not None and (instance := self.change(instance)) is None:
-                continue
-            is_empty = False
-            yield instance
+            changed = instance if self.change is None else self.change(instance)
+            if changed is not None:
+                is_empty = False
+                yield changed
         if is_empty:
-            name, why = self.benchmark.name, self._why(rows)
+            name, why = self.benchmark.name, self._why(counts)
             raise DataError(f"{name}: split {self.split!r} has no instance{why}")
 
-    def _why(self, rows: int) -> str:
+    def _why(self, counts: RowCounts) -> str:
         """Return why there is no instance, as far as it is known."""
         dataset = self.benchmark.dataset
-        if rows:
-            return f"; {rows} row(s) were read and all are left out"
+        if counts.left_out:
+            return f"; {left_out_note(counts.left_out)}"
         if self.data == "sample" or not self.benchmark.columns or isinstance(dataset, HubDataset):
             return ""
         path = file_path(self.benchmark, dataset.needed(self.split)[0], self.folder.parent)
         return f"; {path.name} holds no row of data"
 
-    def _map(self, row: Row) -> Instance | None:
+    def _map(self, row: Row) -> Instance | LeftOut:
+        row, column = _Checked(row), self.benchmark.dataset.split_column
+        if column:
+            row[column] = self.split
         try:
-            return self.benchmark.to_instance(_Checked(row))
+            return self.benchmark.to_instance(row)
         except _NoColumn as e:
             raise _Fault(f"there is no column {e.args[0]!r}") from None
         except DataError as e:
@@ -181,10 +203,21 @@ def find_duplicate_ids(dataset: Dataset) -> list[str]:
     return list(twice)
 
 
+def left_out_note(left_out: Mapping[str, int]) -> str:
+    """Return how many rows are left out and why; empty where none is."""
+    if not left_out:
+        return ""
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out.items())
+    return f"{sum(left_out.values()):,} row(s) are left out: {reasons}"
+
+
 def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     """Return the instance with its fields' types checked. The error names the field only."""
     if not isinstance(instance, Instance):
-        raise _Fault(f"to_instance gave {type(instance).__name__}, not an Instance or None")
+        found = "None" if instance is None else type(instance).__name__
+        raise _Fault(
+            f"to_instance gave {found}, not an Instance, or LeftOut('why') for a row to leave out"
+        )
     try:
         instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
     except msgspec.ValidationError as e:
@@ -335,7 +368,7 @@ def _locate(
 
 def _guard(
     benchmark: Benchmark,
-    read: Callable[[Sequence[Path], str], Iterable[Row]],
+    read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]],
     paths: Sequence[Path],
     split: str,
 ) -> Iterator[_Located]:

@@ -110,6 +110,14 @@ class Instance(
     files is that of the first one, whose stored instances are found by their JSON."""
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Says that a benchmark leaves a row out by its documented rule."""
+
+    reason: str
+    """Gives the rule in the same words for all rows that it concerns, without any of their text."""
+
+
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One upstream file, or a folder of files that come in one archive."""
 
@@ -137,11 +145,13 @@ class FileDataset:
     """Rows read from files that lie below the data directory."""
 
     files: tuple[SourceFile, ...]
-    read: Callable[[Sequence[Path], str], Iterable[Row]] | None = None
-    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
+    read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]] | None = None
+    """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     splits: tuple[str, ...] = ("test",)
     """The splits that can be chosen. The first is the default."""
+    split_column: str = ""
+    """Column in which `to_instance` finds the split, where the mapping depends on it."""
     source: str = ""
     """The upstream repository and commit, for people."""
 
@@ -158,6 +168,8 @@ class HubDataset:
     revision: str
     config: str | None = None
     splits: tuple[str, ...] = ("test",)
+    split_column: str = ""
+    """As in `FileDataset`."""
 
 
 @dataclass(frozen=True)
@@ -223,8 +235,8 @@ class Benchmark:
     subcategory: str
     """An id of `taxonomy.yaml`."""
     dataset: FileDataset | HubDataset
-    to_instance: Callable[[Row], Instance | None]
-    """Maps one row, purely; None leaves the row out by the benchmark's documented rule."""
+    to_instance: Callable[[Row], Instance | LeftOut]
+    """Maps one row, purely."""
     metrics: Sequence[str]
     """Names of metrics. The first is the main one. `evaluate:NAME` is allowed after it."""
     published_metric: str = ""

@@ -18,18 +18,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids, open_dataset
 from medhelm.data.fetch import verify
 from medhelm.data.instance_ids import SmallHashSet, copies_note
 from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.proof.checks import is_data_present
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.data import (
+    Benchmark,
+    FileDataset,
+    HubDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+)
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     if row.get("skip"):
-        return None
+        return LeftOut(row["skip"])
     return Instance(
         id=row.get("id", ""),
         context=row["context"],
@@ -189,7 +197,7 @@ def test_an_empty_file_has_no_instance(tmp_path: Path) -> None:
 
 def test_ids_of_the_source_are_kept_and_rows_left_out(tmp_path: Path) -> None:
     dataset = jsonl(
-        tmp_path, {"id": "p/1", "context": "a"}, {"skip": 1}, {"id": "p/2", "context": "a"}
+        tmp_path, {"id": "p/1", "context": "a"}, {"skip": "old"}, {"id": "p/2", "context": "a"}
     )
     assert [i.id for i in dataset.instances()] == ["p/1", "p/2"]
 
@@ -245,7 +253,11 @@ def bad(**fields: Any) -> Callable[[Row], Any]:
         (bad(cluster=3), "text", r"cluster: expected `str \| null`, got `int`"),
         (bad(context="secret \ud800"), "text", "half of a surrogate pair"),
         (bad(context=object()), "text", "wrong type .*object"),
-        (lambda row: "secret", "text", "to_instance gave str, not an Instance or None"),
+        (
+            lambda row: "secret",
+            "text",
+            "to_instance gave str, not an Instance, or LeftOut('why') for a row to leave out",
+        ),
         (lambda row: row["lost"], "text", "there is no column 'lost'"),
         (lambda row: {}[row["context"]], "text", "to_instance failed: KeyError at test_dataset.py"),
         (lambda row: int(row["context"]), "text", "to_instance failed: ValueError at test_data"),
@@ -507,11 +519,11 @@ def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None
     rows = [{"context": c} for c in ("a", "b", "a", "a", "c", "c")]
     put(tmp_path, "test.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
     dataset = open_dataset(benchmark("test.jsonl"), "full", root=tmp_path)
-    copies: Counter[str] = Counter()
-    ids = [i.id for i in dataset.instances(copies)]
+    counts = RowCounts()
+    ids = [i.id for i in dataset.instances(counts)]
     assert len(set(ids)) == 6 and ids[2:4] == [f"{ids[0]}-2", f"{ids[0]}-3"]
-    assert copies == {ids[0]: 2, ids[4]: 1}
-    note = copies_note(copies)
+    assert counts.copies == {ids[0]: 2, ids[4]: 1}
+    note = copies_note(counts.copies)
     assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
     assert copies_note(Counter()) == ""
 
