@@ -498,8 +498,8 @@ two models are right independently of each other. Benchmarks with a jury, of sev
 <MDE>
 
 - Every printed effect lies within its range, below that of independent models: models miss the same questions.
-- **The scale.** The authors' script divides a jury's mean by 5, takes the SD with n in the denominator and 2.80 as
-  factor. Here differences are on the normalised scale, (x - 1) / 4 of a jury, with n - 1 and 2.8016: a jury's effect
+- **The scale.** The authors' script divides a jury's mean by 5, takes SDs (over instances, and over pairs) with n in the
+  denominator and 2.80 as factor. Here differences are on the normalised scale, (x - 1) / 4 of a jury, with n - 1 and 2.8016: a jury's effect
   is 1.25 times the printed one. `medhelm tables --table mde --mde paper` is on theirs.
 - One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model is in eight of the 36 pairs
   and can do that; the table `mde` shows the median too.
