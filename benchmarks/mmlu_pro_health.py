@@ -11,6 +11,7 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     LeftOut,
     Row,
@@ -52,10 +53,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name="test-00000-of-00001.parquet",
-                        url=(
-                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
-                            "/data/test-00000-of-00001.parquet"
-                        ),
+                        hub=HubSource(repo=repository, revision=revision, split="test"),
                     ),
                 ),
                 source=f"{repository} at revision {revision}",

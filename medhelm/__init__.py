@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
+    from medhelm.schema.data import HubSource as HubSource
     from medhelm.schema.data import Instance as Instance
     from medhelm.schema.data import Items as Items
     from medhelm.schema.data import LeftOut as LeftOut
@@ -160,6 +161,7 @@ _HOMES = {
         "Exposure",
         "FileDataset",
         "HubDataset",
+        "HubSource",
         "Instance",
         "Items",
         "LeftOut",

@@ -24,7 +24,7 @@ from medhelm.cli.options import (
 from medhelm.config import packaged_suites
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics
-from medhelm.data.sources import file_path, hub_folder, is_there
+from medhelm.data.sources import file_path, is_found, origin_of
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import jury_names, packaged_jury
@@ -36,7 +36,7 @@ from medhelm.plugins.taxonomy import Category, Subcategory
 from medhelm.prompts.messages import render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
-from medhelm.schema.data import Benchmark, HubDataset, Instance, Rubric
+from medhelm.schema.data import Benchmark, Instance, Rubric
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Metric
 from medhelm.similarity.bertscore import BertScore, is_bertscore
@@ -202,21 +202,12 @@ def _left_out(benchmark: Benchmark) -> Facts:
 def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
     dataset = benchmark.dataset
     get = how_to_get(benchmark, root)
-    if isinstance(dataset, HubDataset):
-        return {
-            "hub": dataset.repo,
-            "revision": dataset.revision,
-            "config": dataset.config,
-            "splits": list(dataset.splits),
-            "folder": str(hub_folder(benchmark, dataset, root)),
-            "get": get,
-        }
     files = [
         {
             "path": str(path),
-            "is_there": is_there(source, path),
+            "is_there": is_found(benchmark, source, root),
             "sha256": source.sha256 or "unpinned",
-            "url": source.url or "none: a user must bring it",
+            "url": origin_of(source) or "none: a user must bring it",
         }
         for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
     ]

@@ -11,23 +11,25 @@ import hashlib
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal
 
 import msgspec
 
+from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
 from medhelm.data.readers import OtherSeparator, read_cells, read_file, read_jsonl, with_cells
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
+    check_cached,
     check_file,
     file_path,
     file_sha256,
-    hub_files,
-    load_hub,
+    files_beside,
     of_split,
     source_sha256,
 )
@@ -67,7 +69,7 @@ class Dataset:
     data: Literal["sample", "full"]
     split: str
     sha256: str
-    """Hash of what decides the rows: files and split, or hub repository and revision."""
+    """Hash of what decides the rows: files and split, or hub repository, revision and split."""
     folder: Path
     """Names the folder of the files (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
@@ -120,7 +122,7 @@ class Dataset:
         dataset = self.benchmark.dataset
         if counts.left_out:
             return f"; {left_out_note(counts.left_out)}"
-        if self.data == "sample" or not self.benchmark.columns or isinstance(dataset, HubDataset):
+        if self.data == "sample" or not self.benchmark.columns:
             return ""
         path = file_path(self.benchmark, dataset.needed(self.split)[0], self.folder.parent)
         return f"; {path.name} holds no row of data"
@@ -167,10 +169,8 @@ def open_dataset(
         raise UnknownName("split", chosen, splits, f"{benchmark.name} has {', '.join(splits)}.")
     if data == "sample":
         sha256, read = _open_samples(benchmark)
-    elif isinstance(benchmark.dataset, FileDataset):
-        sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
     else:
-        sha256, read = _open_hub(benchmark, benchmark.dataset, chosen, root)
+        sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
     folder = data_folder(benchmark, data, root)
     return Dataset(
         benchmark=benchmark, data=data, split=chosen, sha256=sha256, folder=folder, read=read
@@ -281,6 +281,15 @@ def _blame(benchmark: Benchmark, e: BaseException) -> str:
 # Where the rows come from ------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One file of a data set, or what came from the hub in its place."""
+
+    name: str
+    read: Callable[[], Iterator[tuple[int, Row]]]
+    source: SourceFile
+
+
 def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Located]]]:
     path = _samples(benchmark)
     if not path.is_file():
@@ -289,7 +298,8 @@ def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Loc
             f"or use data=full"
         )
 
-    return file_sha256(path), lambda: _locate(benchmark, [path], read_jsonl)
+    part = _Part(path.name, partial(read_jsonl, path), SourceFile(name=path.name))
+    return file_sha256(path), lambda: _locate(benchmark, [part])
 
 
 def _samples(benchmark: Benchmark) -> Path:
@@ -300,63 +310,74 @@ def _samples(benchmark: Benchmark) -> Path:
 def _open_files(
     benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
 ) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    sources = dataset.needed(split)
-    paths = [check_file(benchmark, source, root) for source in sources]
-    digest = hashlib.sha256(f"{split}\n".encode())
-    for source, path in zip(sources, paths, strict=True):
-        digest.update(f"{source_sha256(source, path)}  {source.name}\n".encode())
+    """Read what lies below `root`, else what came from the hub."""
+    digest = hashlib.sha256(_identity(dataset, split).encode())
+    paths: list[Path] = []
+    parts: list[_Part] = []
+    for source in dataset.needed(split):
+        if source.hub and not files_beside(benchmark, source, root):
+            record = check_cached(benchmark, source, root)
+            if not isinstance(dataset, HubDataset):
+                digest.update(f"{record.sha256}  {source.name}\n".encode())
+            parts.append(_Part(Path(source.name).name, partial(cached_rows, record), source))
+            continue
+        for path, named in _checked(benchmark, source, root):
+            if named:
+                digest.update(f"{source_sha256(source, path)}  {named}\n".encode())
+            is_other = not source.hub and path.name != Path(source.name).name
+            reader = read_cells if is_other else read_file  # JSON lines in place of a CSV file
+            parts.append(_Part(path.name, partial(reader, path), source))
+            paths.append(path)
     if dataset.read is not None:
         own = dataset.read
+        return digest.hexdigest(), lambda: _guard(benchmark, lambda: own(paths, split), parts)
+    if not all(part.source.splits for part in parts):
+        names = of_split([Path(part.name) for part in parts], split, dataset.splits)
+        parts = [part for part in parts if Path(part.name) in names]
+    if not parts:
+        raise PluginError(
+            f"benchmark {benchmark.name!r}: no file of split {split!r}; "
+            f"name its files {split}.csv or the like, or declare FileDataset.read"
+        )
+    if dataset.expand is None:
+        return digest.hexdigest(), lambda: _locate(benchmark, parts)
+    expand = dataset.expand
 
-        def read() -> Iterator[_Located]:
-            return _guard(benchmark, own, paths, split)
-    else:
-        is_named = all(s.splits for s in sources)
-        chosen = paths if is_named else of_split(paths, split, dataset.splits)
-        if not chosen:
-            raise PluginError(
-                f"benchmark {benchmark.name!r}: no file of split {split!r}; "
-                f"name its files {split}.csv or the like, or declare FileDataset.read"
-            )
+    def expanded() -> Iterable[Row | LeftOut]:
+        return expand(row for _, row in _locate(benchmark, parts))
 
-        is_declared = [p.name for p in paths] == [Path(s.name).name for s in sources]
-        reader = read_file if is_declared else read_cells  # JSON lines in place of a CSV file
-        cells = {path: s.cells for s, path in zip(sources, paths, strict=True)}
-
-        def read() -> Iterator[_Located]:
-            return _locate(benchmark, chosen, lambda p: with_cells(reader(p), cells[p]))
-
-    return digest.hexdigest(), read
+    return digest.hexdigest(), lambda: _guard(benchmark, expanded, parts)
 
 
-def _open_hub(
-    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
-) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    """Read fetched files, else files brought by hand, else what the hub or its cache has."""
-    identity = f"{dataset.repo}\n{dataset.revision}\n{dataset.config or ''}\n{split}\n"
-    digest = hashlib.sha256(identity.encode())
-    paths, is_fetched = hub_files(benchmark, dataset, split, root)
-    if not paths:
-        rows = load_hub(benchmark, dataset, split, root)
-        return digest.hexdigest(), lambda: ((f"row {n}", row) for n, row in enumerate(rows, 1))
-    for path in paths:
-        if is_fetched:
-            name = f"{path.parent.name}/{path.name}"
-            check_file(benchmark, SourceFile(name=name, url=dataset.repo), root)
-        else:  # nothing says which revision they are of: their bytes decide
-            digest.update(f"{file_sha256(path)}  {path.name}\n".encode())
-    return digest.hexdigest(), lambda: _locate(benchmark, paths, read_file)
+def _checked(benchmark: Benchmark, source: SourceFile, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a source, and the name that each has in the hash of the data.
+
+    What an earlier version fetched of a data set of the hub is in its identity, and has none.
+    """
+    if not isinstance(benchmark.dataset, HubDataset):
+        yield check_file(benchmark, source, root), source.name
+        return
+    for path in files_beside(benchmark, source, root):
+        if path.parent == root / benchmark.name:
+            yield path, path.name
+        else:
+            fetched = SourceFile(name=f"{path.parent.name}/{path.name}")
+            yield check_file(benchmark, fetched, root), ""
 
 
-def _locate(
-    benchmark: Benchmark,
-    paths: Iterable[Path],
-    reader: Callable[[Path], Iterator[tuple[int, Mapping[str, Any]]]],
-) -> Iterator[_Located]:
-    for path in paths:
+def _identity(dataset: FileDataset, split: str) -> str:
+    """Return what a data set is beside its files: the split, of the hub repository and commit, too."""
+    if not isinstance(dataset, HubDataset):
+        return f"{split}\n"
+    (hub,) = (source.hub for source in dataset.needed(split) if source.hub)
+    return f"{hub.repo}\n{hub.revision}\n{hub.config or ''}\n{split}\n"
+
+
+def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str, Row]]:
+    for part in parts:
         try:
-            for number, row in reader(path):
-                yield f"{path.name}, row {number}", row
+            for number, row in with_cells(part.read(), part.source.cells):
+                yield f"{part.name}, row {number}", row
         except OtherSeparator as e:
             # A name is surely one of a header, not data, only where the benchmark declares it.
             names = ", ".join(name for name in e.header if name in benchmark.columns)
@@ -367,20 +388,17 @@ def _locate(
 
 
 def _guard(
-    benchmark: Benchmark,
-    read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]],
-    paths: Sequence[Path],
-    split: str,
+    benchmark: Benchmark, read: Callable[[], Iterable[Row | LeftOut]], parts: Iterable[_Part]
 ) -> Iterator[_Located]:
     """Yield the rows of a benchmark's own reader; whatever it raises names the benchmark."""
     n = 0
     try:
-        for n, row in enumerate(read(paths, split), 1):
+        for n, row in enumerate(read(), 1):
             yield f"row {n}", row
     except MedhelmError as e:
-        raise DataError(f"{benchmark.name}: {e}") from None
+        raise DataError(f"{benchmark.name}: {str(e).removeprefix(f'{benchmark.name}: ')}") from None
     except (Exception, SystemExit) as e:  # the boundary to a plugin
-        names = ", ".join(p.name for p in paths)
+        names = ", ".join(part.name for part in parts)
         raise DataError(
             f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(benchmark, e)}"
         ) from None

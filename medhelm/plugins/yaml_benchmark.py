@@ -145,7 +145,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     )
 
 
-def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
+def _dataset(values: _Dataset, path: Path) -> FileDataset:
     if bool(values.hub) == bool(values.files):
         raise PluginError(
             f"{path}: dataset needs either hub (with revision) or files, such as {_FILES}"

@@ -1,5 +1,4 @@
 import csv
-import gzip
 import hashlib
 import io
 import json
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -256,7 +254,7 @@ def bad(**fields: Any) -> Callable[[Row], Any]:
         (
             lambda row: "secret",
             "text",
-            "to_instance gave str, not an Instance, or LeftOut('why') for a row to leave out",
+            "to_instance gave str, not an Instance, or LeftOut",
         ),
         (lambda row: row["lost"], "text", "there is no column 'lost'"),
         (lambda row: {}[row["context"]], "text", "to_instance failed: KeyError at test_dataset.py"),
@@ -526,73 +524,3 @@ def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None
     note = copies_note(counts.copies)
     assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
     assert copies_note(Counter()) == ""
-
-
-@pytest.mark.slow
-def test_a_hub_data_set_without_network_names_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import datasets
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise ConnectionError("could not reach https://secret")
-
-    monkeypatch.setattr(datasets, "load_dataset", refuse)
-    told = failure(lambda: open_dataset(benchmark(dataset=HUB), "full", root=tmp_path))
-    assert "owner/name at abc123 cannot be loaded from the hub (ConnectionError)" in told
-    assert told.endswith(f"put test.parquet or test.jsonl into {tmp_path / 'bench'}")
-
-
-def test_a_hub_data_set_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    asked: list[Any] = []
-
-    def load(repo: str, config: str | None, *, split: str, revision: str) -> Any:
-        asked.append((repo, config, split, revision))
-        return datasets.Dataset.from_list([{"context": "hub"}])
-
-    monkeypatch.setattr(datasets, "load_dataset", load)
-    dataset = open_dataset(benchmark(dataset=HUB), "full", split="dev", root=tmp_path)
-    assert [i.context for i in dataset.instances()] == ["hub"]
-    assert [i.context for i in dataset.instances()] == ["hub"]
-    assert asked == [("owner/name", None, "dev", "abc123")]
-    others = [
-        replace(HUB, revision="abd"),
-        replace(HUB, config="en"),
-        replace(HUB, repo="owner/other"),
-    ]
-    hashes = {
-        open_dataset(benchmark(dataset=d), "full", split="dev", root=tmp_path).sha256
-        for d in others
-    }
-    assert len(hashes | {dataset.sha256}) == 4
-
-
-def test_instances_survive_being_written(tmp_path: Path) -> None:
-    dataset = jsonl(tmp_path, {"context": "a\u2028b\t\x01"})
-    (instance,) = dataset.instances()
-    assert msgspec.json.decode(msgspec.json.encode(instance), type=Instance) == instance
-
-
-def test_a_gzipped_source_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    """However it was compressed; another content, and a file cut short, are refused."""
-    content = b'{"prompt": "How do I sleep?"}\n' * 400
-    source = SourceFile(
-        name="rows.jsonl.gz", sha256=hashlib.sha256(content).hexdigest(), hashed_unpacked=True
-    )
-    packed = benchmark(source.name)
-    packed = replace(packed, dataset=FileDataset(files=(source,)))
-    found = set()
-    for level in (1, 9):
-        put(tmp_path, source.name, gzip.compress(content, level, mtime=level))
-        assert verify(packed, tmp_path)[0].status == "ok"
-        found.add(open_dataset(packed, "full", root=tmp_path).sha256)
-    assert len(found) == 1
-    whole = gzip.compress(content)
-    damaged = whole[:40] + bytes([whole[40] ^ 255]) + whole[41:]
-    for wrong in (gzip.compress(content + b"{}\n"), whole[:-9], damaged, content):
-        put(tmp_path, source.name, wrong)
-        assert verify(packed, tmp_path)[0].status == "mismatch"
-        with pytest.raises(DataError, match="; put the right file there"):
-            open_dataset(packed, "full", root=tmp_path)
