@@ -48,9 +48,9 @@ class _Line(msgspec.Struct, frozen=True):
     fix: str = ""
     """Names the step that mends a missing or wrong file."""
     source: str = ""
-    """Names the place that it comes from; empty where a user must bring it."""
+    """Names the place that a fetch would get it from."""
     bytes: int | None = None
-    """Counts what a fetch would bring; None where it is not known, or nothing."""
+    """Counts what a fetch would get; None where the server does not say, or was not asked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,11 +118,10 @@ def _where(benchmark: Benchmark, root: Path) -> Iterator[_Line]:
         found = is_found(benchmark, source, root)
         fix = "" if found else how_to_get(benchmark, root)
         if fix and source.splits and dataset.splits[0] not in source.splits:
-            fix = f"only split {source.splits[0]} needs it; put it there"
+            get = f"medhelm data fetch {benchmark.name}" if source.is_fetchable else "put it there"
+            fix = f"only split {source.splits[0]} needs it; {get}"
         status, path = "there" if found else "missing", file_path(benchmark, source, root)
-        yield _Line(
-            benchmark.name, source.name, str(path), status, fix=fix, source=origin_of(source)
-        )
+        yield _Line(benchmark.name, source.name, str(path), status, fix=fix)
 
 
 def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
@@ -204,7 +203,7 @@ def _print(lines: Sequence[_Line], root: Path) -> None:
 
 
 def _say(line: _Line) -> str:
-    if line.bytes is not None or (line.source and line.status in ("missing", "mismatch")):
+    if line.source:
         size = "size unknown" if line.bytes is None else f"{line.bytes:,} bytes"
         return f"{line.status}: from {line.source}, {size}; {line.fix}"
     if line.status == "missing":

@@ -176,7 +176,8 @@ def _fetch_hub(
     if fault:
         raise DataError(f"{benchmark.name}: {fault}")
     write_record(path, record)
-    report(source.name, record.rows, record.rows)
+    size = sum(Path(name).stat().st_size for name in record.cached)
+    report(source.name, size, size)
 
 
 def to_fetch(benchmark: Benchmark, root: Path) -> list[tuple[SourceFile, FileStatus]]:

@@ -489,7 +489,11 @@ def test_a_hub_data_set_from_files_brought_by_hand(tmp_path: Path) -> None:
     hub = benchmark(dataset=HUB)
     first = open_dataset(hub, "full", root=tmp_path)
     assert [i.context for i in first.instances()] == ["by hand"]
-    put(tmp_path, "test-00000-of-00001.jsonl", '{"context": "other"}\n')
+    held = hashlib.sha256(b'{"context": "by hand"}\n').hexdigest()
+    name = "test-00000-of-00001.jsonl"
+    identity = f"owner/name\nabc123\n\ntest\n{held}  {name}\n"
+    assert first.sha256 == hashlib.sha256(identity.encode()).hexdigest()
+    put(tmp_path, name, '{"context": "other"}\n')
     assert open_dataset(hub, "full", root=tmp_path).sha256 != first.sha256
 
 
@@ -509,6 +513,8 @@ def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:
     # what was fetched comes before what a user put beside it, for all of them
     fetched = put(tmp_path, "abc123/test.jsonl", '{"context": "fetched"}\n')
     (only,) = [s.path for s in verify(hub, tmp_path) if s.path != dev]
+    identity = hashlib.sha256(b"owner/name\nabc123\n\ntest\n")
+    assert open_dataset(hub, "full", root=tmp_path).sha256 == identity.hexdigest()
     (instance,) = open_dataset(hub, "full", root=tmp_path).instances()
     assert (only, instance.context) == (fetched, "fetched")
 

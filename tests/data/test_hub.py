@@ -97,6 +97,8 @@ def test_configuration_and_split_choose_the_rows_whose_cells_stay_texts(
         + ((german, "test", other),)
     }
     assert len(hashes) == 3
+    identity = f"{folder}\n{OLD}\nen\ntest\n"  # as it was before there were records
+    assert hashlib.sha256(identity.encode()).hexdigest() in hashes
 
 
 def test_a_changed_file_is_refused_and_a_damaged_cache_replaced(
