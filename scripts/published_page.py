@@ -507,7 +507,8 @@ two models are right independently of each other. Benchmarks with a jury, of sev
 ## Notes of MTSamples
 
 Two benchmarks leave notes out by default, as their golds are not what is asked for or nothing in the note tells
-them. `benchmark.split=published` has the notes of HELM's loader, cut where it cuts them:
+them. `benchmark.split=published` has the notes of HELM's loader, cut where it cuts them (in a `results_dir` of
+its own, as two splits of one benchmark are never one column):
 
 | benchmark | default | `published` | what differs there |
 | --- | ---: | ---: | --- |
