@@ -8,6 +8,7 @@ from medhelm import (
     Benchmark,
     Exposure,
     FileDataset,
+    HubSource,
     Metric,
     SourceFile,
     hookimpl,
@@ -38,7 +39,6 @@ def medhelm_metrics() -> list[Metric]:
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
     revision = "40ee1968852fc57f625934251ac22be47077a8fb"
-    hub = f"https://huggingface.co/datasets/openai/healthbench/resolve/{revision}"
     parts = {
         "test": (
             "2025-05-07-06-14-12_oss_eval.jsonl",
@@ -70,7 +70,17 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         splits=("part_245",),
                     ),
                     *(
-                        SourceFile(name=name, url=f"{hub}/{name}", sha256=sha256, splits=(split,))
+                        SourceFile(
+                            name=name,
+                            sha256=sha256,
+                            splits=(split,),
+                            hub=HubSource(
+                                repo="openai/healthbench",
+                                revision=revision,
+                                split=split,
+                                file=name,
+                            ),
+                        )
                         for split, (name, sha256) in parts.items()
                     ),
                 ),

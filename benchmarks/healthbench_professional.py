@@ -8,6 +8,7 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     Row,
     SourceFile,
@@ -19,7 +20,7 @@ SLICES = ("use_case", "type", "difficulty", "specialty")
 """Columns that tables slice by."""
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance:
     """Return a conversation; what a physician answered is shown to neither model nor judge."""
     conversation, items = row["conversation"], row["rubric_items"]
     if not isinstance(conversation, dict) or not isinstance(items, list):
@@ -56,9 +57,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name=name,
-                        url=(
-                            "https://huggingface.co/datasets/openai/healthbench-professional"
-                            f"/resolve/{revision}/{name}"
+                        hub=HubSource(
+                            repo="openai/healthbench-professional", revision=revision, file=name
                         ),
                         sha256="d44b08e6e952e04c945e2c406f02533d9e7a989a84e35820ee7efdff20c9e4e2",
                     ),

@@ -73,8 +73,10 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
+    from medhelm.schema.data import HubSource as HubSource
     from medhelm.schema.data import Instance as Instance
     from medhelm.schema.data import Items as Items
+    from medhelm.schema.data import LeftOut as LeftOut
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
@@ -166,8 +168,10 @@ _HOMES = {
         "Exposure",
         "FileDataset",
         "HubDataset",
+        "HubSource",
         "Instance",
         "Items",
+        "LeftOut",
         "Phrasing",
         "Prompt",
         "Row",

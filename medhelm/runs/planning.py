@@ -37,7 +37,7 @@ from medhelm.runs.casting import (
     refuse_rule,
     refuse_unused,
 )
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Variant
+from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -458,17 +458,11 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         description=benchmark.description,
         instruction=benchmark.instruction,
         tasks=tuple(benchmark.tasks),
-        source=_source(benchmark.dataset),
+        source=benchmark.dataset.source,
         plugin=_plugin(benchmark.origin),
         reference_part=benchmark.reference_part,
         public_since=benchmark.exposure.public_since,
     )
-
-
-def _source(dataset: FileDataset | HubDataset) -> str:
-    if isinstance(dataset, HubDataset):
-        return f"Hugging Face dataset {dataset.repo} at {dataset.revision}"
-    return dataset.source
 
 
 def _plugin(origin: str) -> str:

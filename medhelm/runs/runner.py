@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
 from medhelm.grading.scoring import score_run
@@ -287,6 +288,7 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
         request_hash=run.request_hash,
         instances=selection.instances,
         cut=selection.cut,
+        left_out=dict(selection.rows.left_out),
     )
     if not (run.path / "spec.json").exists():
         return plan
@@ -369,8 +371,8 @@ async def _selection(run: Run, sweep: Sweep) -> Selection:
         made = asyncio.to_thread(select, run.dataset, run.spec)
         sweep.selections[key] = asyncio.ensure_future(made)
     selection = await asyncio.shield(sweep.selections[key])
-    if is_first and selection.copies:
-        sweep.progress.message(f"{run.spec.benchmark}: {selection.copies}")
+    if is_first and (note := copies_note(selection.rows.copies)):
+        sweep.progress.message(f"{run.spec.benchmark}: {note}")
     return selection
 
 
