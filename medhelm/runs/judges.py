@@ -42,6 +42,7 @@ class Sweep(Protocol):
     logs: dict[Log, asyncio.Task[Any] | None]
     broken: dict[Path, dict[str, MedhelmError]]
     errors: dict[Path, dict[str, Counter[str]]]
+    windows: dict[Path, Counter[str]]
 
 
 _BATCH = 32
@@ -227,6 +228,9 @@ async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
     if desk.errors:
         name = queue.rater.model.spec.name
         sweep.errors.setdefault(run.path, {}).setdefault(name, Counter()).update(desk.errors)
+    if desk.window:
+        windows = sweep.windows.setdefault(run.path, Counter())
+        windows[queue.rater.model.spec.name] = desk.window
     if isinstance(desk.failed, ModelError):
         _note(run, queue.rater.model.spec.name, desk.failed, sweep)
     elif desk.failed:

@@ -114,6 +114,8 @@ class Sweep:
     """Gives the reason why judges could not be asked. The run is graded without them."""
     errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
     """Counts the failed requests of judges by reason."""
+    windows: dict[Path, Counter[str]] = field(default_factory=dict)
+    """Gives the tokens of the largest request that did not fit a judge's window."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -175,7 +177,9 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     sweep.progress.ended(run, record, error)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
-        missing = missing_judges(record, broken, sweep.errors.get(run.path, {}))
+        missing = missing_judges(
+            record, broken, sweep.errors.get(run.path, {}), sweep.windows.get(run.path, {})
+        )
     return Ending(run, record, error, missing, _available(run, sweep))
 
 
