@@ -46,12 +46,13 @@ def complete(words: Sequence[str]) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
-    from medhelm.cli.compose import compose
+    from medhelm.cli.compose import compose, with_own_models
     from medhelm.cli.run import load_plugins
 
     registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    compose(argv, registry, lambda configs: _show(configs, registry, args.format))
+    own = with_own_models(registry, argv)
+    compose(argv, registry, lambda configs: _show(configs, own, args.format))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -29,6 +30,19 @@ def load_models() -> dict[str, ModelSpec]:
     return {
         name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml") for name, file in found
     }
+
+
+def plain_models(folder: Path) -> dict[str, ModelSpec]:
+    """Return the models of a user's folder `model` by name.
+
+    A file that only Hydra can complete (a defaults list, a reference to another key) is left out.
+    """
+    found: dict[str, ModelSpec] = {}
+    for name, file in _yaml_files(folder) if folder.is_dir() else ():
+        with suppress(UsageError):
+            values = _yaml_values(file.read_bytes(), name)
+            found[name] = make_spec({"name": name} | values, name)
+    return found
 
 
 def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> ModelSpec:
