@@ -13,6 +13,7 @@ from medhelm.data.rubrics import load_rubric
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.plugins.taxonomy import load_taxonomy
 from medhelm.prompts.messages import resolve_prompt
+from medhelm.proof.manifest import read_manifest
 from medhelm.proof.validation import validate
 from medhelm.schema.data import FileDataset
 
@@ -201,6 +202,23 @@ def test_the_samples_pass_and_are_as_the_manifest_says(name: str, registry: Regi
         assert report.facts.scores["oracle"][metric] == 1.0
     if report.facts.metrics:
         assert report.facts.scores["empty"][next(iter(report.facts.metrics))] == 0.0
+
+
+def test_every_part_of_every_manifest_is_of_the_versions_of_today(registry: Registry) -> None:
+    """What was measured by an older reader is measured again, or taken out."""
+    old, seen = [], 0
+    for benchmark in registry.benchmarks.values():
+        for data in ("sample", "full"):
+            if (facts := read_manifest(benchmark, data)) is None:
+                continue
+            seen += 1
+            now = {name: registry.metric(name).version for name in facts.metrics}
+            if (facts.version, facts.metrics) != (benchmark.version, now):
+                old.append(f"{benchmark.name} {data}")
+            if facts.split not in benchmark.dataset.splits:
+                old.append(f"{benchmark.name} {data} {facts.split}")
+    assert old == []
+    assert seen > len(registry.benchmarks), "some have full data"
 
 
 def test_the_samples_cover_every_form_of_answer() -> None:
