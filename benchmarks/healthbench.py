@@ -1,7 +1,7 @@
 """HealthBench: conversations with criteria that physicians wrote for each, with points.
 
-Arora et al., 2025, arXiv 2505.08775. The whole set is `test`, its parts `hard` and `consensus`. 245
-conversations of five and more turns, whose file was verified, are the split `part_245`, the default.
+Arora et al., 2025, arXiv 2505.08775. The published set is `test`, its parts are `hard` and
+`consensus`. 245 conversations of five and more turns, whose file was verified, are `part_245`.
 """
 
 from medhelm import (
@@ -74,7 +74,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         for split, (name, sha256) in parts.items()
                     ),
                 ),
-                splits=("part_245", *parts),
+                splits=(*parts, "part_245"),
                 source=f"openai/healthbench at revision {revision}",
             ),
             to_instance=weighted_rubric_instance,
@@ -91,18 +91,21 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
-            expected_instances={"part_245": 245, "test": 5000, "hard": 1000, "consensus": 3671},
+            expected_instances={"test": 5000, "hard": 1000, "consensus": 3671, "part_245": 245},
             how_to_get=(
+                "The published set is fetched: `medhelm data fetch healthbench`.",
                 "part_245: put the 245 rows as healthbench_245.jsonl.gz into <data dir>/healthbench. "
                 "They are src/eval/tasks/healthbench/evaluation_code/data/healthbench.jsonl of "
                 "aisa-group/PostTrainBench at 9082063a62e10e040f1acacdec2ccfc1467e0c00, compressed.",
-                "The other splits are fetched: `medhelm data fetch healthbench`.",
             ),
             exposure=Exposure(
                 public_since="2025-05-12",
                 overlaps=("HealthBench Professional is of the same makers, not of its rows.",),
             ),
             mended=(
+                "Where the published 5,000 are not there, the split `part_245` is taken, and tables name it "
+                "(`healthbench.part_245`): a selection of long conversations, which says nothing of the "
+                "whole set. The file of the 5,000 itself was not at hand: its hash and count are checked.",
                 "The conversation is sent as turns, and nothing is added to it; example answers are "
                 "shown to neither model nor judge.",
                 "A criterion with points below zero that is met takes points off: an answer that "

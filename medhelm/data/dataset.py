@@ -24,6 +24,7 @@ from medhelm.data.readers import OtherSeparator, read_cells, read_file, read_jso
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_file,
+    default_split,
     file_path,
     file_sha256,
     hub_files,
@@ -140,7 +141,7 @@ def open_dataset(
     Raises DataError for a missing or changed file, UnknownName for an unknown split.
     """
     splits = benchmark.dataset.splits
-    chosen = splits[0] if split is None else split
+    chosen = split or (splits[0] if data == "sample" else default_split(benchmark, root))
     if chosen not in splits:
         raise UnknownName("split", chosen, splits, f"{benchmark.name} has {', '.join(splits)}.")
     if data == "sample":

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from medhelm.data.archives import unpack_folder
 from medhelm.data.sources import (
+    default_split,
     expected_sha256,
     fetch_command,
     file_path,
@@ -84,7 +85,9 @@ def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
             sources += [(source, path) for source, path in found if path.exists()]
     else:
         dataset = benchmark.dataset
-        default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
+        default = dataset.needed(
+            default_split(benchmark, root)
+        )  # without the others nothing is wrong
         found = [(s, file_path(benchmark, s, root)) for s in dataset.files]
         sources = [(s, path) for s, path in found if s in default or is_there(s, path)]
     return [_status(source, path) for source, path in sources]
@@ -111,7 +114,7 @@ def fetch(
         _fetch_hub(benchmark, benchmark.dataset, root, report)
         return verify(benchmark, root)
     by_hand: list[Path] = []
-    default = benchmark.dataset.needed(benchmark.dataset.splits[0])
+    default = benchmark.dataset.needed(default_split(benchmark, root))
     for source in benchmark.dataset.files:
         path = file_path(benchmark, source, root)
         status = _status(source, path)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.data.sources import file_path, hub_files, is_there
+from medhelm.data.sources import default_split, has_files, hub_files
 from medhelm.prompts.messages import letter_choices, render_prompt
 from medhelm.schema.data import Benchmark, HubDataset, Instance
 from medhelm.schema.score import Metric
@@ -155,8 +155,7 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
 
     Nothing is read, and no network is asked.
     """
-    dataset = benchmark.dataset
-    if not isinstance(dataset, HubDataset):
-        sources = dataset.needed(split or dataset.splits[0])
-        return all(is_there(source, file_path(benchmark, source, root)) for source in sources)
-    return bool(hub_files(benchmark, dataset, split or dataset.splits[0], root)[0])
+    dataset, split = benchmark.dataset, split or default_split(benchmark, root)
+    if isinstance(dataset, HubDataset):
+        return bool(hub_files(benchmark, dataset, split, root)[0])
+    return has_files(benchmark, dataset.needed(split), root)

@@ -114,7 +114,7 @@ def validate(
 
 def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings) -> ManifestState:
     stored = read_manifest(benchmark, data)
-    if stored is None:
+    if stored is None or (data == "full" and stored.split != facts.split):
         return "absent"
     differences = compare(stored, facts)
     for key, (then, now) in differences.items():

@@ -21,6 +21,9 @@ Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
+PART = "part_"
+"""Begins the name of a split that is a part of the published set."""
+
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, separated by ", ". A model
 that is asked what it made itself is named while it runs."""
@@ -141,7 +144,9 @@ class FileDataset:
     """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     splits: tuple[str, ...] = ("test",)
-    """The splits that can be chosen. The first is the default."""
+    """The splits that can be chosen. The first is the default. One named `part_...` is a part of the
+    published set: taken where the first one's files are missing and its own are there, and named beside
+    the benchmark wherever its numbers are shown."""
     source: str = ""
     """The upstream repository and commit, for people."""
 
