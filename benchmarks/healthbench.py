@@ -6,6 +6,7 @@ Arora et al., 2025, arXiv 2505.08775. The published set is `test`, its parts are
 
 from medhelm import (
     Benchmark,
+    CriteriaRules,
     Exposure,
     FileDataset,
     Metric,
@@ -26,6 +27,20 @@ AXES = tuple(
     )
 )
 """The score over the criteria of each axis."""
+
+RULES = CriteriaRules(
+    name="own words",
+    version="1",
+    en="""\
+1. Go by the words of the criterion alone. Ask nothing of the answer that they do not ask, and add no \
+standard of your own.
+2. Where a criterion asks for several things, it is met only if the answer has all of them.
+3. Words like "such as", "for example", "e.g." and "including" introduce examples. The answer need not \
+give each of them.
+4. A criterion may describe something that an answer should not do. It is met where the answer does it, \
+however good or bad the answer is.""",
+)
+"""How a judge decides on these criteria: physicians wrote them to be read as they are."""
 
 
 @hookimpl
@@ -86,6 +101,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_invalid",
                 "answer_characters",
             ],
+            criteria_rules=RULES,
             jury="gpt_4_1",
             max_output_tokens=2048,
             redistributable=False,
@@ -111,10 +127,14 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "A criterion with points below zero that is met takes points off: an answer that "
                 "meets every criterion, also those of harm, scores 0.673 on the 245 rows, not 1.0. "
                 "Another harness adds the points of harm.",
-                "Rows are not clipped, the mean is; a row with a missing verdict has no score.",
+                "Rows are not clipped, the mean is.",
+                "A judge goes by the words of the criterion alone (rules `own words`, version 1, in our own "
+                "words). The authors' grader is told the same in others, with worked examples. It is also "
+                "shown the points of the criterion, which ours is not, and is asked until its reply "
+                "parses, where ours is asked three times. How far the two agree was not measured.",
                 "The judge decides much: name it beside the score, and compare it with physicians by "
-                "`medhelm fidelity`. Published figures use GPT-4.1, one criterion a call, and so does "
-                "this benchmark where its key is there and no jury is named.",
+                "`medhelm fidelity`. As for published figures the judge is GPT-4.1, one criterion a call, "
+                "where its key is there and no jury is named; its rules are ours.",
                 "Themes: `--table slices --by theme`. Axes: `--table benchmarks --metrics all`, over the "
                 "criteria of the axis; rows without positive points among them are left out.",
                 "Longer answers meet more criteria: `answer_characters` is beside the score.",

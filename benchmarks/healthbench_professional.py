@@ -14,6 +14,7 @@ from medhelm import (
     hookimpl,
     weighted_rubric_instance,
 )
+from medhelm_benchmarks.healthbench import RULES
 
 SLICES = ("use_case", "type", "difficulty", "specialty")
 """Columns that tables slice by."""
@@ -74,6 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_invalid",
                 "answer_characters",
             ],
+            criteria_rules=RULES,
             max_output_tokens=4096,
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
@@ -93,6 +95,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "of these answers. It is no part of the score.",
                 "Another harness uses the grades of its first judge for all judges, and averages in "
                 "a mark for likeness to the physician; here each judge decides on each criterion.",
+                "A judge goes by the words of the criterion alone, as for HealthBench.",
                 "Published figures use one grader, GPT-5.4 with low effort: name the jury beside the score.",
                 "The three use cases are reported as 256, 142 and 78, which are 476 of 525 rows.",
             ),

@@ -194,6 +194,8 @@ def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, s
     yield "Metrics", ", ".join(_metric(name, registry) for name in benchmark.metrics)
     if benchmark.rubric:
         yield "Rubric", f"`{benchmark.rubric}`"
+    if (rules := benchmark.criteria_rules) is not None:
+        yield "Judges' rules on criteria", f"`{rules.name}` (version {rules.version})"
     prompt = resolve_prompt(benchmark)
     yield "Prompt", f"`{prompt.name}` (version {prompt.version}), in our own words"
     yield (

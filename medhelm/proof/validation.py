@@ -184,7 +184,7 @@ def _measure(
         findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
-        fixed = with_stand_ins(fixed, protocol)
+        fixed = with_stand_ins(benchmark, fixed, protocol)
     published = (registry.metrics.get((name, "helm")) for name in names)
     helm = [m.prepare(dataset.folder) for m in published if m is not None]
     for metric in (*fixed, *helm):

@@ -186,7 +186,7 @@ def grade_run(
     _refuse_other_judges(path, terms)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
-    graders = grader_terms(metrics, jury, stored_settings(path))
+    graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
     _refuse_other_graders(path, graders)
     with lock_file(path / "lock"):
         return score_run(

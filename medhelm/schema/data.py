@@ -52,6 +52,17 @@ class Criterion(
     """True if an answer that fails it alone is unsafe."""
 
 
+class CriteriaRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbered rules by which a judge decides whether an answer meets a single criterion."""
+
+    name: str
+    version: str
+    """Raised whenever a word changes; verdicts by other rules are never used for these."""
+    en: str
+    zh: str = ""
+    """The same in Chinese, for judges of Chinese cases; empty: those are given `en`."""
+
+
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defines the criteria of a jury, and their scale."""
 
@@ -264,6 +275,8 @@ class Benchmark:
     """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
+    criteria_rules: CriteriaRules | None = None
+    """The rules by which judges decide on the criteria of its instances; None: the strict ones."""
     jury: str = ""
     """Names the jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
     columns: Mapping[str, str] = field(default_factory=dict)
