@@ -41,6 +41,8 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
+    from medhelm_benchmarks.healthbench import RULES
+
     revision, name = (
         "349962fd46dd02343a0d8a606491baf59154ea1a",
         "healthbench_professional_eval.jsonl",
@@ -74,6 +76,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_invalid",
                 "answer_characters",
             ],
+            criteria_rules=RULES,
             max_output_tokens=4096,
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
@@ -93,6 +96,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "of these answers. It is no part of the score.",
                 "Another harness uses the grades of its first judge for all judges, and averages in "
                 "a mark for likeness to the physician; here each judge decides on each criterion.",
+                "A judge goes by the words of the criterion alone, as for HealthBench.",
                 "Published figures use one grader, GPT-5.4 with low effort: name the jury beside the score.",
                 "The three use cases are reported as 256, 142 and 78, which are 476 of 525 rows.",
             ),

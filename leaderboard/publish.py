@@ -368,7 +368,7 @@ def run_line(record: RunRecord) -> RunLine:
     """Return what must be known to make a run again, and when it was made."""
     spec, known = record.spec, dict(provenance(record))
     return RunLine(
-        benchmark=spec.benchmark,
+        benchmark=spec.column,
         model=spec.model.name,
         seed=spec.seed,
         repeats=spec.repeats,
@@ -404,6 +404,8 @@ def run_command(record: RunRecord) -> str:
     """Return the command that makes a run again."""
     spec = record.spec
     words = [f"benchmark={spec.benchmark}", f"model={spec.model.name}", f"data={spec.data}"]
+    if spec.column != spec.benchmark:
+        words.append(f"benchmark.split={spec.split}")
     if spec.max_instances is not None:
         words.append(f"max_instances={spec.max_instances}")
     if spec.repeats != 1:

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from medhelm.schema.aggregation import Sums as Sums
     from medhelm.schema.aggregation import pooled_share as pooled_share
     from medhelm.schema.data import Benchmark as Benchmark
+    from medhelm.schema.data import CriteriaRules as CriteriaRules
     from medhelm.schema.data import Criterion as Criterion
     from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
@@ -164,6 +165,7 @@ _HOMES = {
     "tables.table_spec": ("TableRequest", "TableSpec", "publish_whole"),
     "schema.data": (
         "Benchmark",
+        "CriteriaRules",
         "Criterion",
         "Exposure",
         "FileDataset",

@@ -181,6 +181,7 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "parts": list(benchmark.parts),
         "reference_part": benchmark.reference_part,
         "rubric": benchmark.rubric,
+        "criteria_rules": msgspec.to_builtins(benchmark.criteria_rules),
         "columns": dict(benchmark.columns),
         "how_to_get": list(benchmark.how_to_get),
         "plugin": benchmark.origin,

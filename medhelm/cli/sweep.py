@@ -107,7 +107,7 @@ def trial_lines(endings: Sequence[Ending]) -> list[str]:
             f"{usd * times:,.2f} USD" if isinstance(usd, float) else "a cost not known (no price)"
         )
         lines.append(
-            f"{record.spec.benchmark} x {record.spec.model.name}: {record.instances:,} of "
+            f"{record.spec.column} x {record.spec.model.name}: {record.instances:,} of "
             f"{ending.available:,} instances; all would take about {tokens * times:,.0f} tokens, "
             f"{paid}, with judges and other roles"
         )
@@ -120,11 +120,11 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
     specs = [_flat(msgspec.to_builtins(r.spec)) for r in records]
     lines = []
     for path, record, spec in zip(gradings, records, specs, strict=True):
-        cell = (record.spec.benchmark, record.spec.model.name)
+        cell = (record.spec.column, record.spec.model.name)
         rivals = [
             s
             for s, r in zip(specs, records, strict=True)
-            if (r.spec.benchmark, r.spec.model.name) == cell
+            if (r.spec.column, r.spec.model.name) == cell
         ]
         apart = [k for k in spec if len({str(s.get(k)) for s in rivals}) > 1]
         main = record.results[0]

@@ -27,6 +27,7 @@ from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_cached,
     check_file,
+    default_split,
     file_path,
     file_sha256,
     files_beside,
@@ -164,7 +165,7 @@ def open_dataset(
     Raises DataError for a missing or changed file, UnknownName for an unknown split.
     """
     splits = benchmark.dataset.splits
-    chosen = splits[0] if split is None else split
+    chosen = split or (splits[0] if data == "sample" else default_split(benchmark, root))
     if chosen not in splits:
         raise UnknownName("split", chosen, splits, f"{benchmark.name} has {', '.join(splits)}.")
     if data == "sample":

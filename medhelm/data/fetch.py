@@ -25,6 +25,7 @@ from medhelm.data.archives import unpack_folder
 from medhelm.data.hub import files_of, is_unchanged, load, write_record
 from medhelm.data.hub import record_path as hub_record_path
 from medhelm.data.sources import (
+    default_split,
     expected_sha256,
     fetch_command,
     file_path,
@@ -80,7 +81,7 @@ class _Interrupted(Exception):
 def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
     """Return the state of each source file. Every file is read anew."""
     dataset = benchmark.dataset
-    default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
+    default = dataset.needed(default_split(benchmark, root))  # without the others nothing is wrong
     return [
         status
         for source in dataset.files
@@ -98,7 +99,7 @@ def fetch(
     between attempts. It doubles. Raises DataError for what cannot be had.
     """
     by_hand: list[Path] = []
-    default = benchmark.dataset.needed(benchmark.dataset.splits[0])
+    default = benchmark.dataset.needed(default_split(benchmark, root))
     for source in benchmark.dataset.files:
         path = file_path(benchmark, source, root)
         statuses = _statuses(benchmark, source, root)

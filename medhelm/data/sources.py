@@ -23,7 +23,7 @@ from medhelm.data.hub import HubRecord, is_unchanged, read_record
 from medhelm.data.readers import READERS
 from medhelm.errors import DataError, PluginError
 from medhelm.files.durable import why
-from medhelm.schema.data import Benchmark, HubDataset, SourceFile
+from medhelm.schema.data import PART, Benchmark, HubDataset, SourceFile
 
 
 def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
@@ -46,6 +46,24 @@ def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
 def is_there(source: SourceFile, path: Path) -> bool:
     """Return whether a source is at a path, as a file or as the folder that it is."""
     return path.is_dir() if source.folder else path.is_file()
+
+
+def has_files(benchmark: Benchmark, sources: Sequence[SourceFile], root: Path) -> bool:
+    """Return whether all of these sources lie on this machine."""
+    return all(is_found(benchmark, source, root) for source in sources)
+
+
+def default_split(benchmark: Benchmark, root: Path) -> str:
+    """Return the split of the full data that is read where none is named.
+
+    It is the first one. Where its files are missing, it is a part of the published set that is there.
+    """
+    dataset = benchmark.dataset
+    first, *others = dataset.splits
+    if has_files(benchmark, dataset.needed(first), root):
+        return first
+    parts = (s for s in others if s.startswith(PART))
+    return next((s for s in parts if has_files(benchmark, dataset.needed(s), root)), first)
 
 
 def source_sha256(source: SourceFile, path: Path, *, now: bool = False) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.data.sources import is_found
+from medhelm.data.sources import default_split, has_files
 from medhelm.prompts.messages import letter_choices, render_prompt
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.score import Metric
@@ -155,5 +155,5 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
 
     Nothing is read, and no network is asked.
     """
-    sources = benchmark.dataset.needed(split or benchmark.dataset.splits[0])
-    return all(is_found(benchmark, source, root) for source in sources)
+    split = split or default_split(benchmark, root)
+    return has_files(benchmark, benchmark.dataset.needed(split), root)

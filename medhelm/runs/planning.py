@@ -358,7 +358,7 @@ def _run(
     names = metric_names(benchmark, job.scoring)
     terms = jury_terms(benchmark, jury) if jury is not None else None
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
-    graders = grader_terms(metrics, jury, job.grader) if jury is not None else ()
+    graders = grader_terms(benchmark, metrics, jury, job.grader) if jury is not None else ()
     prompt = resolve_prompt(benchmark)
     protocol = registry.protocol(benchmark.protocol)
     model = named_by_strategy(as_asked(protocol, job.model))

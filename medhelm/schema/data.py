@@ -21,6 +21,9 @@ Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
+PART = "part_"
+"""Begins the name of a split that is a part of the published set."""
+
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, separated by ", ". A model
 that is asked what it made itself is named while it runs."""
@@ -47,6 +50,17 @@ class Criterion(
     """Slices of a table of criteria, as `axis:accuracy`."""
     is_critical: bool = False
     """True if an answer that fails it alone is unsafe."""
+
+
+class CriteriaRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbered rules by which a judge decides whether an answer meets a single criterion."""
+
+    name: str
+    version: str
+    """Raised whenever a word changes; verdicts by other rules are never used for these."""
+    en: str
+    zh: str = ""
+    """The same in Chinese, for judges of Chinese cases; empty: those are given `en`."""
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,7 +190,9 @@ class FileDataset:
     expand: Callable[[Iterable[Row]], Iterable[Row | LeftOut]] | None = None
     """Makes rows of the rows read, where one becomes several; without `read`."""
     splits: tuple[str, ...] = ("test",)
-    """The splits that can be chosen. The first is the default."""
+    """The splits that can be chosen. The first is the default. One named `part_...` is a part of the
+    published set: taken where the first one's files are missing and its own are there, and named beside
+    the benchmark wherever its numbers are shown."""
     split_column: str = ""
     """Column in which `to_instance` finds the split, where the mapping depends on it."""
     source: str = ""
@@ -314,6 +330,8 @@ class Benchmark:
     """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
+    criteria_rules: CriteriaRules | None = None
+    """The rules by which judges decide on the criteria of its instances; None: the strict ones."""
     jury: str = ""
     """Names the jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
     columns: Mapping[str, str] = field(default_factory=dict)

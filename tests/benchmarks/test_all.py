@@ -209,16 +209,21 @@ def test_the_samples_pass_and_are_as_the_manifest_says(name: str, registry: Regi
         assert report.facts.scores["empty"][next(iter(report.facts.metrics))] == 0.0
 
 
-def test_manifests_hold_the_versions_of_today_in_every_part(registry: Registry) -> None:
-    stale = [
-        (benchmark.name, data, name)
-        for benchmark in registry.benchmarks.values()
-        for data in ("sample", "full")
-        if (facts := read_manifest(benchmark, data)) is not None
-        for name, version in {"": facts.version, **facts.metrics}.items()
-        if version != (registry.metric(name).version if name else benchmark.version)
-    ]
-    assert stale == []
+def test_every_part_of_every_manifest_is_of_the_versions_of_today(registry: Registry) -> None:
+    """What was measured by an older reader is measured again, or taken out."""
+    old, seen = [], 0
+    for benchmark in registry.benchmarks.values():
+        for data in ("sample", "full"):
+            if (facts := read_manifest(benchmark, data)) is None:
+                continue
+            seen += 1
+            now = {name: registry.metric(name).version for name in facts.metrics}
+            if (facts.version, facts.metrics) != (benchmark.version, now):
+                old.append(f"{benchmark.name} {data}")
+            if facts.split not in benchmark.dataset.splits:
+                old.append(f"{benchmark.name} {data} {facts.split}")
+    assert old == []
+    assert seen > len(registry.benchmarks), "some have full data"
 
 
 def test_the_samples_cover_every_form_of_answer() -> None:

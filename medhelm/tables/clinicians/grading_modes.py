@@ -123,7 +123,7 @@ def _read(
     results_dir: Path, benchmark: str, data: Data | None, models: Sequence[str]
 ) -> dict[str, _Judged]:
     every = graded_runs(results_dir)[0]
-    runs = [r for r in every if r.benchmark == benchmark]
+    runs = [r for r in every if benchmark in r.record.spec.names]
     if not runs:
         raise UnknownName("benchmark", benchmark, {r.benchmark for r in every})
     if unknown := set(models) - {r.model for r in runs}:
