@@ -9,9 +9,10 @@ import msgspec
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.grading.jury.reply import BadReply, Reply, read_reply
+from medhelm.grading.jury.reply import Reply, read_reply, reply_schema
 from medhelm.schema.episode import Episode, Message, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms
@@ -41,12 +42,15 @@ def judge_request(judge: ModelSpec, terms: JuryTerms, episode: Episode, shown: s
 def _request(
     judge: ModelSpec, terms: JuryTerms, episode: Episode, messages: tuple[Message, ...]
 ) -> Request:
+    criteria, rubric = criteria_of(terms.rubric, episode.instance), terms.rubric
+    schema = reply_schema(criteria, rubric.minimum, rubric.maximum, reasons=terms.jury.reasons)
     return Request(
         instance_id=episode.instance.id,
         repeat=episode.response.repeat,
         messages=messages,
         max_output_tokens=judge_budget(judge, terms.jury),
         sampling=judge.sampling,
+        json_schema=schema if judge.json_schema else None,
     )
 
 
