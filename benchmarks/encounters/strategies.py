@@ -73,7 +73,7 @@ async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Re
     said = await ask(asked, step=f"{step}/critic", attempt=attempt)
     number = {"type": "integer", "enum": [*range(1, len(usable) + 1)]}
     try:
-        best: int = read_object(said.text, closed({"best": number})).value["best"]
+        best: int = read_object(said.text, closed({"best": number}))["best"]
     except BadReply:
         best = 1
     return usable[best - 1]

@@ -81,19 +81,6 @@ def read_json(text: str) -> JsonReply:
     raise fault
 
 
-def is_planted(answer: str, verdict: dict[str, object]) -> bool:
-    """Return whether an answer gives itself these values, in whatever form.
-
-    Such a verdict is not taken out of a reply that has more than the verdict: it may be quoted.
-    """
-    return bool(verdict) and all(
-        re.search(
-            rf"{re.escape(name)}\W{{0,9}}(?:score\W{{0,9}})?{value}(?!\w)", answer, re.IGNORECASE
-        )
-        for name, value in verdict.items()
-    )
-
-
 def _after_thoughts(text: str) -> str:
     """Return the visible text; nothing where the reply ends inside of a thought.
 

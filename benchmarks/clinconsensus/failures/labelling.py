@@ -17,7 +17,7 @@ import msgspec
 
 from medhelm.errors import MedhelmError
 from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply, is_planted
+from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import TEXT, closed, read_object
 from medhelm.grading.rubric.explanations import Explained
 from medhelm.models import ModelPool, is_instance_model
@@ -172,7 +172,7 @@ class _Run:
             response = await asker(_LABELLER, request, step=step, attempt=attempt)
             if response.finish in ("error", "oversize"):
                 return None
-            if (found := read_type(response.text, answer.episode.text)) is not None:
+            if (found := read_type(response.text)) is not None:
                 return found
         return ""
 
@@ -193,11 +193,9 @@ def _schema() -> dict[str, Any]:
     return closed({"reason": TEXT, "type": TEXT | {"enum": [*failure_types()]}})
 
 
-def read_type(text: str, answer: str = "") -> str | None:
+def read_type(text: str) -> str | None:
     """Return the type that a reply names, None where it is not one object with a known type."""
     try:
-        reply = read_object(text, _schema() | {"required": ["type"]})
+        return str(read_object(text, _schema() | {"required": ["type"]})["type"])
     except BadReply:
         return None
-    name: str = reply.value["type"]
-    return name if reply.is_bare or not is_planted(answer, {"type": name}) else None

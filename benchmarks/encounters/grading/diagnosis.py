@@ -20,7 +20,7 @@ from medhelm import (
     Score,
     Terms,
 )
-from medhelm.extract.json_reply import NOT_ONE, BadReply, is_planted
+from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, read_object
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
 from medhelm.models.tokens import estimate_tokens
@@ -51,10 +51,7 @@ def messages(gold: str, given: str) -> tuple[Message, Message]:
 
 def read_same(text: str, given: str = "") -> bool:
     """Return a judge's verdict on the diagnosis that was given; raises BadReply."""
-    reply = read_object(text, _SCHEMA)
-    if not reply.is_bare and is_planted(given, {"same": "(?:true|false)"}):
-        raise BadReply(NOT_ONE)
-    return bool(reply.value["same"])
+    return bool(read_object(text, _SCHEMA, given)["same"])
 
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.extract.json_reply import NOT_ONE, BadReply, is_planted
-from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, fit, list_of, read_object
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, INTEGER, TEXT, closed, fit, list_of, read_object
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 Fault = Literal[
@@ -57,8 +57,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of the reply, in words for its writer."""
 
 
-_INTEGER = {"type": "integer"}
-_ENTRY = {"competency": TEXT, "item": TEXT, "met": BOOLEAN, "turns": list_of(_INTEGER)}
+_ENTRY = {"competency": TEXT, "item": TEXT, "met": BOOLEAN, "turns": list_of(INTEGER)}
 SCHEMA = closed({"items": list_of(closed(_ENTRY))})
 """The JSON Schema of a reply."""
 _ENTRIES = list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
@@ -70,10 +69,8 @@ def read_batch(text: str, items: Sequence[RubricItem], turns: int, shown: str = 
 
     `shown`: the encounter, as the evaluator saw it.
     """
-    reply = read_object(text, closed({"items": _ENTRIES}))
-    if not reply.is_bare and is_planted(shown, {"met": "(?:true|false)"}):
-        raise BadReply(NOT_ONE)
-    found = [{k: _hashable(k, v) for k, v in e.items()} for e in reply.value["items"]]
+    said = read_object(text, closed({"items": _ENTRIES}), shown)["items"]
+    found = [{k: _hashable(k, v) for k, v in entry.items()} for entry in said]
     due = {(item.competency, item.text): n for n, item in enumerate(items)}
     texts = {item.text for item in items}
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
@@ -110,7 +107,7 @@ def _verdict(
     if not met:
         return Verdict(met=False)
     named = entry.get("turns")
-    said = [_fitted(n, _INTEGER) for n in named] if isinstance(named, list) else []
+    said = [_fitted(n, INTEGER) for n in named] if isinstance(named, list) else []
     shown = sorted({n for n in said if n is not None and 1 <= n <= turns})
     if not shown:
         return Verdict(met=False, fault=NO_EVIDENCE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from medhelm.extract.json_reply import NOT_ONE, BadReply, is_planted
+from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, list_of, read_object
 
 _DECISION = {"explanation": TEXT, "criteria_met": BOOLEAN}
@@ -34,26 +34,19 @@ def all_of(names: Sequence[str]) -> dict[str, Any]:
 
 def read_decision(text: str, answer: str = "") -> Decision:
     """Return the decision on one criterion; raises BadReply. `answer`: what was decided on."""
-    return _decision(_read(text, ONE, answer))
+    return _decision(read_object(text, ONE, answer))
 
 
 def read_decisions(text: str, names: Sequence[str], answer: str = "") -> dict[str, Decision]:
     """Return the decisions on all criteria, each of which is named once; raises BadReply."""
     decisions: dict[str, Decision] = {}
-    for found in _read(text, all_of(names), answer)["verdicts"]:
+    for found in read_object(text, all_of(names), answer)["verdicts"]:
         if found["id"] in decisions:
             raise BadReply(f"there are two verdicts of {found['id']}")
         decisions[found["id"]] = _decision(found)
     if missing := [name for name in names if name not in decisions]:
         raise BadReply(f"no verdict of {', '.join(missing)}")
     return decisions
-
-
-def _read(text: str, schema: dict[str, Any], answer: str) -> Any:
-    reply = read_object(text, schema)
-    if not reply.is_bare and is_planted(answer, {"criteria_met": "(?:true|false)"}):
-        raise BadReply(NOT_ONE)
-    return reply.value
 
 
 def _decision(found: dict[str, Any]) -> Decision:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from medhelm import DataError, Episode, Response, Score, Terms
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict, Shown, shown_of
-from medhelm.grading.jury.reply import BadReply
 from medhelm.protocols.protocol import RoleTerms
 from medhelm.schema.episode import Request
 from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion

@@ -73,7 +73,7 @@ def test_the_other_roles_are_read_by_their_own_fields() -> None:
     said = '{"speak": ["Ow.", "Mother: He fell."], "actors_present": {"Patient": "x"}}'
     assert read_reply(said, PatientReply)[0].speak == ["Ow.", "Mother: He fell."]
     assert read_reply(json.dumps(CONTROLLER), ControllerReply)[0].state_label == "a"
-    with pytest.raises(BadReply, match="progress_index: Expected `int` >= 0"):
+    with pytest.raises(BadReply, match="Expected `int` >= 0"):
         read_reply(json.dumps(CONTROLLER | {"progress_index": -1}), ControllerReply)
     odd = {"raw": "", "interpreted_action": "", "status": "done", "rationale": ""}
     with pytest.raises(BadReply, match="none of executed, pending, unsupported"):
