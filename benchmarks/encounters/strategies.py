@@ -226,6 +226,7 @@ def most_agreed(courses: Sequence[FinalAnswer]) -> FinalAnswer:
 STRATEGIES = (
     Strategy(
         name="best_of_5",
+        version="2",
         calls=CANDIDATES + 1,
         answer=best_of,
         help="five candidates a turn at temperature 0.8, of which the model chooses",
@@ -238,6 +239,7 @@ STRATEGIES = (
     ),
     Strategy(
         name="specialist_panel",
+        version="2",
         calls=2 * len(SPECIALISTS) + 2,
         answer=panel,
         help="five specialists: advice, synthesis, one round of votes",

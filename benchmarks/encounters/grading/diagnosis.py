@@ -23,7 +23,7 @@ from medhelm import (
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, read_object
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import Ask
 from medhelm.schema.aggregation import Share
@@ -78,7 +78,8 @@ def forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge."""
-    tokens = estimate_tokens(messages(instance.references[0], "x" * 60))
+    sent = messages(instance.references[0], "x" * 60)
+    tokens = request_tokens(terms.request(instance, JUDGE, sent, _SCHEMA))
     tries = 1 + terms.settings[REPAIRS]
     again = tries * (terms.roles[JUDGE].max_output_tokens + 100)
     yield Forecast(

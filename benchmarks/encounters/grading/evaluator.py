@@ -14,7 +14,7 @@ import msgspec
 from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask
@@ -223,7 +223,8 @@ def forecast(
     items = items_of(instance, terms.settings[RUBRIC])
     batches = batched(items, terms.settings[SIZE])
     empty = Encounter()
-    tokens = sum(estimate_tokens(messages(empty, batch)) + 3 * answer for batch in batches)
+    sent = (terms.request(instance, JUDGE, messages(empty, b), SCHEMA) for b in batches)
+    tokens = sum(request_tokens(request) + 3 * answer for request in sent)
     repairs: int = terms.settings[REPAIRS]
     again = terms.roles[JUDGE].max_output_tokens + 200
     yield Forecast(

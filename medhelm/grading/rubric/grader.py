@@ -18,7 +18,7 @@ from medhelm.grading.rubric.prompt import (
 )
 from medhelm.grading.rubric.reply import ONE, Decision, all_of, read_decision, read_decisions
 from medhelm.grading.rubric.verdicts import Verdicts
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
 from medhelm.schema.data import Benchmark, Criterion, Instance
@@ -146,7 +146,8 @@ def _forecast(
     criteria = criteria_of(instance)
     is_batched = terms.settings[MODE] == BATCHED
     case, own = _tokens(benchmark, instance, is_batched)
-    shared = case + answer
+    schema = all_of([c.name for c in criteria]) if is_batched else ONE
+    shared = case + answer + request_tokens(terms.request(instance, JUDGE, (), schema))
     calls = 1 if is_batched else len(criteria)
     tokens = calls * shared + own
     repairs = terms.settings[REPAIRS]
