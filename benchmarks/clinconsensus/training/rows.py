@@ -17,7 +17,7 @@ from typing import Any
 from medhelm import Benchmark, Criterion, FileDataset, Instance, LeftOut
 from medhelm.data.readers import read_jsonl
 from medhelm.errors import DataError, UsageError, closest
-from medhelm.grading.jury.reply import BadReply
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.prompt import metadata_language, shared_messages, with_criterion
 from medhelm.grading.rubric.reply import read_decision
 from medhelm.store.records import order_key

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from medhelm.extract.json_reply import BadReply
 from medhelm_benchmarks.noharm.generation.carried_content import carried
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionReply,
     OptionsReply,

@@ -17,6 +17,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from medhelm.errors import DataError
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import schema_of
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import bare_name
@@ -36,7 +38,6 @@ from medhelm_benchmarks.noharm.generation.calls import Caller, Stopped
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.patients import Patients
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionsReply,
     QuotesReply,
@@ -44,7 +45,6 @@ from medhelm_benchmarks.noharm.generation.replies import (
     SceneReply,
     TrapsReply,
     read_reply,
-    reply_schema,
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
 from medhelm_benchmarks.noharm.generation.views import (
@@ -424,7 +424,7 @@ def make_request(
         max_output_tokens=stage_budget(model, stage),
         sampling=model.sampling,
         seed=seed,
-        json_schema=reply_schema(form) if model.json_schema else None,
+        json_schema=schema_of(form) if model.json_schema else None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from medhelm.extract.reply_form import schema_of
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
 from medhelm_benchmarks.noharm.generation import prompts
@@ -22,7 +23,6 @@ from medhelm_benchmarks.noharm.generation.replies import (
     RatingsReply,
     SceneReply,
     TrapsReply,
-    reply_schema,
 )
 from medhelm_benchmarks.noharm.generation.views import (
     Brief,
@@ -196,7 +196,7 @@ def test_a_text_cannot_close_its_own_tag() -> None:
 def test_the_schema_of_a_reply_says_nothing_that_the_prompt_does_not(
     form: type[msgspec.Struct],
 ) -> None:
-    schema = json.dumps(reply_schema(form))
+    schema = json.dumps(schema_of(form))
     assert "description" not in schema and "title" not in schema and "$ref" not in schema
     if form is not TrapsReply:
         assert not {t for t in TAGS if f'"{t}"' in schema}
@@ -220,5 +220,5 @@ def test_a_schema_is_sent_only_where_the_endpoint_holds_replies_to_one(studio: S
     studio.raters = ("test/one", "test/writer", "test/writer")
     studio.run(1)
     (asked,) = studio.models["test/one"].requests
-    assert asked.json_schema == reply_schema(RatingsReply)
+    assert asked.json_schema == schema_of(RatingsReply)
     assert all(r.json_schema is None for r in studio.models["test/writer"].requests)

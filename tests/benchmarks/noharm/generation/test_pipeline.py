@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
+from medhelm.extract.json_reply import BadReply
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.models.tokens import estimate_tokens
@@ -26,7 +27,6 @@ from medhelm_benchmarks.noharm.generation.forecast import forecast
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
 from medhelm_benchmarks.noharm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionsReply,
     TrapsReply,
@@ -128,7 +128,7 @@ def option(text: str) -> str:
 FAULTY = [
     ("scene", "I will not", "one JSON object"),
     ("scene", json.dumps(scene() | {"vignette": "A man has chest pain."}), "has 5 words"),
-    ("scene", json.dumps(scene() | {"answer": "aspirin"}), "unknown field"),
+    ("scene", json.dumps({k: v for k, v in scene().items() if k != "knowns"}), "has no knowns"),
     ("scene", json.dumps(scene() | {"unknowns": []}), "unknowns has 0 entries"),
     ("options", json.dumps(options(19)), "19 actions"),
     ("options", option("Start aspirin despite the known allergy"), "give away"),
@@ -150,7 +150,7 @@ FAULTY = [
     ("traps", "```json\n" + json.dumps(traps())[:-3] + "\n```", "one JSON object"),
     ("groups", '{"alternatives": [["a1", "a99"]], "broad": []}', "'a99' is not on the menu"),
     ("groups", '{"alternatives": [["a1", "a2"], ["a2", "a3"]], "broad": []}', "in two groups"),
-    ("groups", '{"alternatives": [], "broad": [], "broad": []}', "a key stands twice"),
+    ("groups", '{"alternatives": [], "broad": [], "broad": [1]}', "a key stands twice"),
     (
         "groups",
         '{"alternatives": [], "broad": [{"broad": "a1", "specific": ["a2"]}, '
@@ -181,7 +181,9 @@ def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
     assert repaired and all(said in p for p in repaired)
 
 
-@pytest.mark.parametrize("change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9"}])
+@pytest.mark.parametrize(
+    "change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9/10"}]
+)
 def test_a_sheet_with_a_wrong_entry_is_no_sheet(studio: Studio, change: dict[str, Any]) -> None:
     bad = sheet(**change)
 
@@ -512,8 +514,8 @@ SECRET = "Blood cultures are taken"
 @pytest.mark.parametrize(
     ("stage", "reply"),
     [
-        ("options", json.dumps({SECRET: 1, "options": []})),
-        ("options", json.dumps({f"x` - at `$.{SECRET}": 1, "options": []})),
+        ("options", json.dumps({SECRET: 1})),
+        ("options", json.dumps({f"x` - at `$.{SECRET}": 1})),
         ("options", json.dumps({"options": [{"text": "x", "category": f"'{SECRET}'\x1b[31m"}]})),
         ("options", option(f"Do it despite the {SECRET}")),
         ("groups", json.dumps({"alternatives": [[SECRET, "a2"]], "broad": []})),
@@ -730,7 +732,7 @@ def test_a_reply_may_stand_in_a_fence_or_after_thinking() -> None:
     for text in (body, f"```json\n{body}\n```", f"<think>hm {{}}</think>\n{body}"):
         assert read_reply(text, GroupsReply) == GroupsReply(alternatives=(), broad=())
     with pytest.raises(BadReply):
-        read_reply(f"Here it is: {body}", GroupsReply)
+        read_reply(f"He says: {body}", GroupsReply)
     with pytest.raises(BadReply, match="NaN"):
         read_reply('{"alternatives": NaN, "broad": []}', GroupsReply)
 
