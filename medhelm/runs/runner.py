@@ -177,9 +177,9 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     sweep.progress.ended(run, record, error)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
-        missing = missing_judges(
-            record, broken, sweep.errors.get(run.path, {}), sweep.windows.get(run.path, {})
-        )
+        errors = sweep.errors.get(run.path, {})
+        windows = sweep.windows.get(run.path, {})
+        missing = missing_judges(run.path, record, broken, errors, windows)
     return Ending(run, record, error, missing, _available(run, sweep))
 
 

@@ -126,7 +126,15 @@ def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) ->
             done = world.run(*judges)
             assert done.returncode == (0 if is_met == "met" else 6)  # no answer has a value
             said = "judge j/gone has no valid verdict on 12 of 12 answers (12 unreadable)"
-            assert f"{said}; the quorum is {is_met} without it. Its replies are kept" in done.stderr
+            why = (
+                "the reply is not one JSON object and nothing else"
+                if reply
+                else "the reply is empty"
+            )
+            assert f"{said}, the first: {why}; its replies are in " in done.stderr
+            log = Path(done.stderr.partition("its replies are in ")[2].partition(";")[0])
+            assert "j/gone" in log.read_text()
+            assert f"; the quorum is {is_met} without it. Its replies are kept" in done.stderr
         assert "judges" in _flags(world).split()
         shutil.rmtree(world.folder / "results")
 

@@ -96,7 +96,10 @@ def never(prompt: str) -> str:
 
 
 def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> None:
-    silent = r"j/three has no valid verdict on 3 of 3 answers \(3 unreadable\); the quorum is "
+    silent = (
+        r"j/three has no valid verdict on 3 of 3 answers \(3 unreadable\); its replies are in "
+        r"\S+/responses.jsonl; the quorum is "
+    )
     with serve_in_thread(decision) as a, serve_in_thread(never) as b, serve_in_thread("Yes.") as c:
         with pytest.warns(UserWarning, match=f"{silent}met"):
             three = run(tmp_path / "3", judge(a), judge(b, "j/two"), judge(c, "j/three"), quorum=2)
