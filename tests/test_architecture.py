@@ -150,7 +150,17 @@ PROSE = {
 """Where such a word may be: the second word of a command, plain prose, examples to copy, and the name
 under which stored instances hold a payload."""
 
-HEAVY = {"datasets", "docx", "evaluate", "nltk", "openpyxl", "pandas", "plotly", "pyarrow"}
+HEAVY = {
+    "datasets",
+    "docx",
+    "evaluate",
+    "huggingface_hub",
+    "nltk",
+    "openpyxl",
+    "pandas",
+    "plotly",
+    "pyarrow",
+}
 HEAVY |= {"rapidfuzz", "rouge_score"}
 HEAVY |= {"scipy", "sklearn", "sqlglot", "torch", "transformers"}
 

@@ -26,11 +26,15 @@ class MissingJudge:
 
 
 def missing_judges(
-    record: RunRecord, broken: Mapping[str, MedhelmError], errors: Mapping[str, Counter[str]]
+    record: RunRecord,
+    broken: Mapping[str, MedhelmError],
+    errors: Mapping[str, Counter[str]],
+    windows: Mapping[str, int],
 ) -> tuple[MissingJudge, ...]:
     """Return the judges that lack verdicts to be asked for, or have no valid one, and why.
 
-    `broken`: why judges could not be asked. `errors`: reasons of their failed requests.
+    `broken`: why judges could not be asked. `errors`: reasons of their failed requests. `windows`:
+    tokens of the largest request that did not fit a judge's window.
     """
     lacking = [party for party in record.graders if is_missing(party.ends)]
     raters = record.grading.raters
@@ -47,10 +51,15 @@ def missing_judges(
         if is_silent(ends):
             kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
             line = f"judge {name} has no valid verdict on {total:,} of {total:,} answers ({kinds})"
-        else:
+        elif missing:
             line = f"judge {name} is missing on {missing:,} of {total:,} answers"
+        else:
+            line = f"judge {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
         why = broken.get(name) or _reasons(errors.get(name, Counter()))
         line += f": {why}" if missing and why else ""
+        if ends.get("oversize"):
+            needed = f", which would have to hold {w:,} tokens" if (w := windows.get(name)) else ""
+            line += f": {ends['oversize']:,} do not fit its window{needed}"
         found.append(MissingJudge(f"{line}; {tail}", bool(missing)))
     return tuple(found)
 

@@ -55,6 +55,8 @@ MISTAKES = [
     ([*REMOTE, "model.provider=foo"], "anthropic, baseline, google, hf, human, openai, scripted"),
     (["run", "--cfg", "job", "-m", "model='x"], "a quote ' in it is not closed"),
     (["run", "--cfg", "job", "-m", 'model="x'], 'a quote " in it is not closed'),
+    (["run", "--cfg", "job", "-m", "model=a,b", "benchmark=headqa"], "not model=a,b"),
+    ([*REMOTE, "model.price.input=1"], "'model.price={input: ..., output: ..., cached: ..., date"),
     (["evaluate", "headqa"], "it is `medhelm run`"),
     (["ls"], "it is `medhelm list`"),
     (["list", "jury"], "did you mean 'juries'?"),

@@ -90,6 +90,19 @@ class RatingsReply(_Reply, frozen=True, kw_only=True):
     ratings: tuple[RatingReply, ...]
 
 
+class QuoteReply(_Reply, frozen=True, kw_only=True):
+    """Words of the guideline for one action; empty where it is silent."""
+
+    id: str
+    quote: str
+
+
+class QuotesReply(_Reply, frozen=True, kw_only=True):
+    """One rater's second look for references."""
+
+    quotes: tuple[QuoteReply, ...]
+
+
 def read_reply(text: str, form: type[_T]) -> _T:
     """Return a reply of a form; raises BadReply. What makes a case may hold no half of a character."""
     reply, written = read_form(text, form)

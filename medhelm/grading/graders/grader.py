@@ -87,6 +87,8 @@ class Grader:
     name: str
     version: str = "1"
     """Raised whenever a judge is sent something else, or its replies are read otherwise."""
+    rules: Callable[[Benchmark], str] = lambda _: ""
+    """Names the benchmark's own rules that judges are sent; they are a part of the version."""
     grade: Grade
     forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
     """Foretells the calls to one judge, given the tokens of the answer."""

@@ -12,6 +12,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
+    rules_version,
     shared_messages,
     with_criteria,
     with_criterion,
@@ -217,6 +218,7 @@ def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
 RUBRIC = Grader(
     name="rubric",
     version="2",
+    rules=rules_version,
     grade=_grade,
     forecast=_forecast,
     stand_in=_stand_in,

@@ -87,6 +87,7 @@ def test_every_prompt_is_made_from_one_view() -> None:
         "trap_messages": TrapView,
         "group_messages": MenuView,
         "rating_messages": RatingView,
+        "quote_messages": RatingView,
     }
     assert all(len(hints) == 2 for hints in makers.values())  # the view and what is returned
 
@@ -101,7 +102,7 @@ BAD = {
 
 
 def test_no_prompt_holds_what_its_stage_may_not_see(studio: Studio) -> None:
-    studio.author.bad = BAD
+    studio.author.bad, studio.author.quote = BAD, ""
     studio.raters = ("test/one", "test/two", "test/three")
     end = studio.run(3)
     assert [e.status for e in end.ends] == ["made"] * 3
@@ -112,16 +113,17 @@ def test_no_prompt_holds_what_its_stage_may_not_see(studio: Studio) -> None:
         "traps": 9,
         "groups": 9,
         "rating": 27,
+        "quotes": 9,
     }
     for stage in ("options", "groups"):  # the guideline: neither text nor name
         for prompt in seen[stage]:
             assert CANARY not in prompt and NAME not in prompt
-    for stage in ("scene", "traps", "rating"):
+    for stage in ("scene", "traps", "rating", "quotes"):
         assert all(CANARY in prompt for prompt in seen[stage])
-    for stage in ("scene", "options", "groups", "rating"):
+    for stage in ("scene", "options", "groups", "rating", "quotes"):
         for prompt in seen[stage]:
             assert not {t for t in TAGS if re.search(rf"\b{t}\b", prompt)}
-    for stage in ("scene", "options", "traps", "groups"):
+    for stage in ("scene", "options", "traps", "groups", "quotes"):
         assert not any('"rating"' in prompt for prompt in seen[stage])
     for prompt in seen["scene"]:  # no action yet
         assert "Order number" not in prompt and "Start medicine" not in prompt

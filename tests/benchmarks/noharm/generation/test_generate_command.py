@@ -275,7 +275,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
         generate("--model", "test-writer.yaml", "--estimate", "--format", "json").stdout
     )
     assert found["schema"] == "medhelm.generate-estimate/1"
-    assert [s["requests"] for s in found["stages"]] == [10] * 7
+    assert [s["requests"] for s in found["stages"]] == [10] * 10
 
 
 @pytest.mark.slow

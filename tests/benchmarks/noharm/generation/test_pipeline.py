@@ -35,10 +35,12 @@ from medhelm_benchmarks.noharm.generation.replies import (
 from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
 from medhelm_benchmarks.noharm.generation.views import Item
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
     GUIDELINE,
     KINDS,
     QUOTE,
+    menu_ids,
     options,
     rating_of,
     ratings,
@@ -456,7 +458,7 @@ def test_what_each_stage_used_is_counted_and_priced(studio: Studio) -> None:
 
 
 def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
-    studio.author.bad = {"traps": ["no"], "rating": ["no"]}
+    studio.author.bad, studio.author.quote = {"traps": ["no"], "rating": ["no"]}, ""
     series = studio.series()
     expected = forecast(series, 3)
     studio.run(3)
@@ -467,7 +469,8 @@ def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
         tokens = sum(estimate_tokens(r.messages) for r in sent)
         assert 0.5 * tokens / len(sent) * 3 < f.input_expected < 2.5 * tokens / len(sent) * 3
         assert tokens < f.input_limit
-        assert uses[f.stage].output_tokens < f.output_limit == 3 * 3 * sent[0].max_output_tokens
+        tries = 1 if f.stage.startswith("quotes") else 3
+        assert uses[f.stage].output_tokens < f.output_limit == 3 * tries * sent[0].max_output_tokens
         assert f.usd_expected is None
     priced = studio.series(generator=spec(price=Price(input=2.0, output=8.0, date="2026-01-01")))
     first = forecast(priced, 3)[0]
@@ -640,6 +643,30 @@ def test_where_the_guideline_is_silent_is_recorded_apart_from_the_rating(studio:
     assert end.case is not None and end.provenance is not None
     assert end.case.actions[0].ratings == (1, 1, 1) and end.case.actions[0].references == ()
     assert end.provenance.not_covered == {"a1": 3} and end.provenance.repairs == {}
+
+
+@pytest.mark.parametrize(
+    ("second", "referenced"), [(QUOTE, 1.0), ("", 0.0), ("Aspirin is given to everyone", 0.0)]
+)
+def test_strong_actions_without_a_reference_go_back_to_their_raters_once(
+    second: str, referenced: float, studio: Studio
+) -> None:
+    studio.author.quote, studio.author.second = "", second
+    end = studio.run(1).ends[0]
+    assert end.case is not None and end.provenance is not None
+    strong = [a for a in end.case.actions if is_strong(a)]
+    assert {bool(a.references) for a in strong} == {bool(referenced)}
+    assert all(a.ratings == (rating_of(a.text),) * 3 for a in end.case.actions)
+    asked = [p for s, p in studio.author.prompts if s == "quotes"]
+    assert len(asked) == 3 and all(menu_ids(p) == [a.id for a in strong] for p in asked)
+    silent = len(end.case.actions) - len(strong) * referenced
+    assert len(end.provenance.not_covered) == silent and end.provenance.unfounded_quotes == {}
+
+
+def test_a_second_look_that_cannot_be_read_leaves_the_sheet_as_it_is(studio: Studio) -> None:
+    studio.author.quote, studio.author.bad = "", {"quotes": ["no idea"]}
+    assert studio.run(1).ends[0].status == "made"
+    assert sum(stage == "quotes" for stage, _ in studio.author.prompts) == 3
 
 
 def test_raters_are_not_asked_to_spare_the_ends_of_the_scale(studio: Studio) -> None:
