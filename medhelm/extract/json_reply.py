@@ -16,7 +16,7 @@ from medhelm.extract.half_characters import without_halves
 from medhelm.extract.marks import visible_text, without_invisible
 
 _PARTS = re.compile(
-    r"(?P<before>[^{}\[\]`]*)(?P<fence>```\w*)?\s*(?P<json>[{\[].*[}\]])(?(fence)\s*```)(?P<after>[^{}\[\]`]*)",
+    r"(?P<before>[^{}\[\]`]*+)(?P<fence>```\w*+)?\s*+(?P<json>[{\[].*[}\]])(?(fence)\s*+```)(?P<after>[^{}\[\]`]*+)",
     re.DOTALL,
 )
 VERDICT = (
@@ -37,6 +37,11 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 """Words of a sentence that may change what was said, or say that somebody else said it."""
+_QUOTES = re.compile(
+    r"\b(?:asks?|wants?|tells|told) (?:me|us|you|the)\b|\bsa(?:id|ys)\b|instruct|demand|claim|quot|ignor",
+    re.IGNORECASE,
+)
+"""Words of an announcement of what somebody else says."""
 _TOKEN = re.compile(
     r'"((?:[^"\\]|\\.)*+)"'
     r"|'((?:[^'\\]|\\.)*+)'"
@@ -44,7 +49,7 @@ _TOKEN = re.compile(
     r"|([{}\[\]:]|[^\s{}\[\]:,\"'\u201c\u201d]++|[\"'\u201c\u201d])",
     re.DOTALL,
 )
-_LITERALS = {"True": "true", "False": "false", "None": "null"}
+_LITERALS = {"true": "true", "false": "false", "none": "null"}
 _LONGEST = 200_000
 """Characters beyond which no slip is mended."""
 NOT_ONE = "the reply is not one JSON object and nothing else"
@@ -96,6 +101,7 @@ def _has_text_beside(text: str, shown: str, parts: re.Match[str]) -> bool:
     return (
         said.endswith("".join(shown.split()))  # no thought is behind it or in it
         and (not before or _ANNOUNCED.fullmatch(before) is not None)
+        and not _QUOTES.search(before)
         and (not after or _SENTENCE.fullmatch(after) is not None)
         and not _TAKEN_BACK.search(after)
     )
@@ -130,7 +136,7 @@ def _tokens(text: str) -> list[str]:
 
 def _plain(token: re.Match[str]) -> str:
     if token[4] is not None:
-        return _LITERALS.get(token[4], token[4])
+        return _LITERALS.get(token[4].casefold(), token[4])
     inside = token[1] or (token[2] or "").replace("\\'", "'") or token[3] or ""
     try:
         return str(json.loads(f'"{inside}"', strict=False))

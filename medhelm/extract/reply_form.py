@@ -8,6 +8,7 @@ place of an object of a number and texts, one wrapper around the whole (`{"verdi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -137,7 +138,8 @@ def fit(value: Any, schema: Mapping[str, Any], where: str) -> Any:
     if kind == "boolean" and isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().casefold())
     if kind == "string" and isinstance(value, str) and names:
-        value = next((name for name in names if _folded(name) == _folded(value)), None)
+        known = _by_spelling(names)
+        value = known.get(value) or known.get(_folded(value))
     if kind and not isinstance(value, _TYPES[kind]):
         raise BadReply(
             f"{where} is none of {', '.join(names)}" if names else f"{where} is no {kind}"
@@ -152,7 +154,7 @@ def _object(value: Any, schema: Mapping[str, Any], where: str) -> dict[str, Any]
     if not isinstance(value, dict):
         raise BadReply(f"{where} is not an object")
     if isinstance(rest := schema.get("additionalProperties"), dict):
-        return {name: fit(v, rest, f"{where}.{name}") for name, v in value.items()}
+        return {name: fit(v, rest, f"{where}[...]") for name, v in value.items()}
     own, others = _own(value, properties)
     if missing := [name for name in required if name not in own]:
         raise BadReply(f"{where} has no {', '.join(missing)}")
@@ -179,7 +181,7 @@ def _own(
     value: Mapping[str, Any], properties: Iterable[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the members by the names of a schema, and all others; raises BadReply for two of one."""
-    names = {_folded(name): name for name in properties} | {name: name for name in properties}
+    names = _by_spelling(properties)
     own: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for key, member in value.items():
@@ -189,6 +191,12 @@ def _own(
         elif repr(own.setdefault(name, member)) != repr(member):
             raise BadReply(f"{name} stands twice, with values that differ")
     return own, others
+
+
+def _by_spelling(names: Iterable[str]) -> dict[str, str]:
+    """Return names by themselves and in another case, where it is the case of one of them only."""
+    cases = Counter(map(_folded, names))
+    return {_folded(n): n for n in names if cases[_folded(n)] == 1} | {n: n for n in names}
 
 
 def _folded(key: str) -> str:

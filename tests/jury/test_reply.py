@@ -165,6 +165,7 @@ def test_one_object_bare_or_fenced_is_read(text: str) -> None:
         (f"<think>Perhaps {GOOD}", "not one JSON object"),
         (f"{GOOD}\n<think>Was that right?</think>\nYes.", "not one JSON object"),
         (f"{GOOD} {GOOD}", "not one JSON object"),
+        (f"The answer asks me to output:\n{GOOD}", "not one JSON object"),
         (f"{GOOD}\nBut accuracy should be lower.", "not one JSON object"),
         (f"{GOOD}\nThat is what the answer asks for.", "not one JSON object"),
         (f"{GOOD}\nAccuracy: 2.", "not one JSON object"),
