@@ -178,7 +178,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
         errors = sweep.errors.get(run.path, {})
-        windows = sweep.windows.get(run.path, {})
+        windows: Mapping[str, int] = sweep.windows.get(run.path) or {}
         missing = missing_judges(run.path, record, broken, errors, windows)
     return Ending(run, record, error, missing, _available(run, sweep))
 
