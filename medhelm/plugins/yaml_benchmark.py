@@ -248,7 +248,10 @@ def _check_mapping(values: _Own, path: Path) -> None:
         if len({_plain(name) for name in names}) < len(names):
             raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
     if columns.ask and columns.question is None:
-        raise PluginError(f"{path}: instance.ask needs instance.question, the column it stands for")
+        raise PluginError(
+            f"{path}: instance.ask needs instance.question, the column "
+            "that it stands in for; a question that is the same for every row is `instruction`"
+        )
     _check_published(values, path)
     undeclared = [name for name in columns.optional if name not in values.columns]
     if values.columns:

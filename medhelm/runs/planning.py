@@ -7,6 +7,7 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -104,6 +105,7 @@ def plan_runs(
     forms: dict[tuple[int, Variant, int], Dataset | None] = {}
     jobs = list(jobs)
     without: dict[str, DataError] = {}
+    withheld: dict[str, PrivacyRefused] = {}
     unplayed: list[tuple[ModelSpec, Benchmark]] = []
     runs: dict[tuple[str, str], Run] = {}
     for job in jobs:
@@ -115,7 +117,11 @@ def plan_runs(
             if not can_play(job.model, protocol, protocol.roles[0]):
                 unplayed.append((job.model, benchmark))
                 continue
-            _check_privacy(job, benchmark, job.model, refused)
+            try:
+                _check_privacy(job, benchmark, job.model, refused)
+            except PrivacyRefused as e:  # as are all that lack their data
+                withheld.setdefault(benchmark.name, e)
+                continue
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
             try:
@@ -135,6 +141,8 @@ def plan_runs(
             for form in (run, *_in_other_forms(run, job, forms)):
                 name = (form.spec.benchmark, form.request_hash)
                 _refuse_other(runs.setdefault(name, form), form)
+    if withheld:
+        raise _all_withheld(withheld, registry)
     if without:
         raise _all_without(without, registry)
     _refuse_idle(unplayed, runs.values(), registry)
@@ -235,6 +243,19 @@ def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
         for missing, names in lacking.items()
     )
     return f"Not every benchmark has all variants: {'; '.join(parts)}."
+
+
+def _all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
+    """Return one error that counts the benchmarks whose data may not be sent, by their class."""
+    first = next(iter(withheld.values()))
+    if len(withheld) == 1:
+        return first
+    classes = Counter(registry.benchmark(name).data_class for name in withheld)
+    counts = ", ".join(f"{n} {data_class}" for data_class, n in sorted(classes.items()))
+    return PrivacyRefused(
+        f"the data of {len(withheld)} benchmarks may not be sent ({counts}); suite=all_public has "
+        f"those whose data may go anywhere; the first: {first}"
+    )
 
 
 def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
