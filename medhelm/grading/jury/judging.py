@@ -1,4 +1,4 @@
-"""Asking one judge for one verdict: the request, strict reading, and at most a few repairs."""
+"""Asking one judge for one verdict: the request, its reading, and at most a few repairs."""
 
 from __future__ import annotations
 
