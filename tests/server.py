@@ -102,6 +102,24 @@ ANSWERS: dict[str, Answer] = {
 """What `--answer` takes; any other value is the answer itself."""
 
 
+def prompt_of(body: Mapping[str, Any]) -> str:
+    """Return the texts of a request's messages."""
+    return "\n".join(_text(message["content"]) for message in body["messages"])
+
+
+def instance_of(schema: dict[str, Any]) -> Any:
+    """Return the value with the least in it that a closed schema allows, each list with one of all."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == [*schema["properties"]]
+        return {name: instance_of(own) for name, own in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [instance_of(schema["items"])]
+    return {"string": "x", "boolean": True, "integer": 1}[schema["type"]]
+
+
 class FaultServer:
     """The server and what it saw. `answer`: a rule, a key of `ANSWERS`, or the text itself."""
 
@@ -210,7 +228,7 @@ class FaultServer:
         body["model"] = self.served or body.get("model", "")
         self.headers.append(dict(request.headers))
         del self.bodies[:-1000], self.headers[:-1000]
-        prompt = "\n".join(_text(message["content"]) for message in body["messages"])
+        prompt = prompt_of(body)
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
             return _error(401, "invalid_api_key", f"Incorrect API key for: {prompt}")
         if self.max_parallel is not None and self.in_flight > self.max_parallel:

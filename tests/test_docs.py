@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,7 @@ from medhelm.cli import run_command, run_help
 from medhelm.plugins.registry import load_registry
 from medhelm.proof.checks import is_data_present
 from tests.benchmarks.noharm.generation.author import STAGES, good, stage_of
-from tests.server import ANSWERS, FaultServer, Reply, serve_in_thread
+from tests.server import ANSWERS, FaultServer, Reply, instance_of, prompt_of, serve_in_thread
 
 ROOT = Path(__file__).parent.parent
 
@@ -74,14 +74,17 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FaultServer]:
-    with serve_in_thread(reply) as running:
+    with serve_in_thread(by_body=reply) as running:
         yield running
 
 
-def reply(prompt: str) -> str | Reply:
-    """Answer as a writer of cases where one is asked, else with something of each kind."""
+def reply(body: Mapping[str, Any]) -> str | Reply:
+    """Answer as a writer of cases where one is asked, by a schema where one is sent, else with a mix."""
+    prompt = prompt_of(body)
     if any(words in prompt for words in STAGES.values()):
         return good(stage_of(prompt), prompt)
+    if "response_format" in body:
+        return json.dumps(instance_of(body["response_format"]["json_schema"]["schema"]))
     return ANSWERS["mixed"](prompt)
 
 

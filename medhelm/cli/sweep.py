@@ -234,7 +234,7 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
     for line in (*errors, *display.oversize()):
         print(f"medhelm: {line}", file=sys.stderr)
     partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
-    if end.stopped or failed or partial or errors:
+    if end.stopped or partial or errors or any(e.error for e in end.endings):
         print(f"To go on where it stopped: {command}", file=sys.stderr)
     if end.stopped is not None:
         raise end.stopped

@@ -11,25 +11,12 @@ import pytest
 import medhelm
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from tests.server import serve_in_thread
+from tests.server import instance_of, serve_in_thread
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:judge j/one has no valid verdict"),
 ]
-
-
-def instance_of(schema: dict[str, Any]) -> Any:
-    """Return the value with the least in it that a closed schema allows, each list with one of all."""
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema["type"] == "object":
-        assert schema["additionalProperties"] is False
-        assert schema["required"] == [*schema["properties"]]
-        return {name: instance_of(own) for name, own in schema["properties"].items()}
-    if schema["type"] == "array":
-        return [instance_of(schema["items"])]
-    return {"string": "x", "boolean": True, "integer": 1}[schema["type"]]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
     rubric.write_text("\n".join(lines))
     line = ["run", "model=encounter/silent", "benchmark=stage", "data=sample"]
     line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
-    assert run_command(line) == 0
+    assert run_command(line) == 6  # none of its answers has a value
     with pytest.raises(UsageError) as refused:
         load_results(tmp_path, plugins=[PLUGIN]).tables["encounters"]
     assert "grad" in str(refused.value)
