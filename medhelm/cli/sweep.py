@@ -20,6 +20,7 @@ from medhelm.files.durable import make_private, why
 from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
+from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import unplayed_note
 from medhelm.runs.planning import jury_note, paid_models, plan_runs, variants_note
@@ -253,6 +254,9 @@ def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
         return ModelError("no request was answered, none fits the model's window")
     if set(result.outcomes) <= {"error", "oversize"}:
         return ModelError("no request was answered")
+    of_rules = {"empty", "unparsed", "refused"}  # a rule that says nothing readable is meant to
+    if set(result.outcomes) <= of_rules and not reads_prompt(ending.run.spec.model):
+        return None
     said = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result.outcomes.items()))
     return ModelError(f"no answer has a value ({said})")
 
