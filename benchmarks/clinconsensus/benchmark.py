@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from medhelm import Benchmark, FileDataset, Prompt, SourceFile
-from medhelm_benchmarks.clinconsensus.cases import case_findings, public_findings, to_instance
+from medhelm_benchmarks.clinconsensus.cases import TIER, case_findings, public_findings, to_instance
 
 _HUB = "https://huggingface.co/datasets/skylenage/ClinConsensus/resolve/main/data"
 _METRICS = (
@@ -33,6 +33,7 @@ CLINCONSENSUS = Benchmark(
                 name=f"clinconsensus_{level}.jsonl",
                 url=f"{_HUB}/clinconsensus_low.jsonl" if level == "low" else "",
                 splits=(level,),
+                cells={TIER: level},
             )
             for level in _LEVELS
         ),
