@@ -43,6 +43,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
     record = cell.record
     is_judged = is_rated(record, metric)
+    there, declared = cell.parts(metric)
     served = [record.own.served_models]
     served += [j.served_models for j in record.graders if is_judged]
     unknown = [record.own.usage.unknown, *(j.usage.unknown for j in record.graders)]
@@ -51,7 +52,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "unread": cell.shortfall(metric).startswith("read"),
         "cut": cell.ended_at_budget(metric)[0] > 0,
         "partial": record.state == "partial",
-        "parts": cell.lacks_parts(metric),
+        "parts": there < declared,
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),

@@ -290,7 +290,9 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     if planned > rows:
         others["not run"] = planned - rows
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
+    parts, _ = cell.parts(metric.name)
     row: Row = {
+        "mean_of": _plural(parts, "part") if parts else None,
         "worst_case": bound if is_mean else None,
         "planned": planned,
         "counted": scores.counted,
