@@ -10,6 +10,7 @@ from medhelm import (
     CriteriaRules,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     Metric,
     Row,
@@ -44,7 +45,7 @@ give each of them.
 4. A criterion may describe something that an answer should not do. It is met where the answer does it, \
 however good or bad the answer is.""",
 )
-"""How a judge decides on these criteria: physicians wrote them to be read as they are."""
+"""The rules by which a judge decides: physicians wrote the criteria to be read as they are."""
 
 
 def to_instance(row: Row) -> Instance:
@@ -62,7 +63,6 @@ def medhelm_metrics() -> list[Metric]:
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
     revision = "40ee1968852fc57f625934251ac22be47077a8fb"
-    hub = f"https://huggingface.co/datasets/openai/healthbench/resolve/{revision}"
     parts = {
         "test": (
             "2025-05-07-06-14-12_oss_eval.jsonl",
@@ -96,7 +96,17 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     ),
                     SourceFile(name=labels, splits=("physicians",)),
                     *(
-                        SourceFile(name=name, url=f"{hub}/{name}", sha256=sha256, splits=(split,))
+                        SourceFile(
+                            name=name,
+                            sha256=sha256,
+                            splits=(split,),
+                            hub=HubSource(
+                                repo="openai/healthbench",
+                                revision=revision,
+                                split=split,
+                                file=name,
+                            ),
+                        )
                         for split, (name, sha256) in parts.items()
                     ),
                 ),

@@ -8,19 +8,19 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     Row,
     SourceFile,
     hookimpl,
     weighted_rubric_instance,
 )
-from medhelm_benchmarks.healthbench import RULES
 
 SLICES = ("use_case", "type", "difficulty", "specialty")
 """Columns that tables slice by."""
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance:
     """Return a conversation; what a physician answered is shown to neither model nor judge."""
     conversation, items = row["conversation"], row["rubric_items"]
     if not isinstance(conversation, dict) or not isinstance(items, list):
@@ -41,6 +41,8 @@ def to_instance(row: Row) -> Instance | None:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
+    from medhelm_benchmarks.healthbench import RULES
+
     revision, name = (
         "349962fd46dd02343a0d8a606491baf59154ea1a",
         "healthbench_professional_eval.jsonl",
@@ -57,9 +59,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name=name,
-                        url=(
-                            "https://huggingface.co/datasets/openai/healthbench-professional"
-                            f"/resolve/{revision}/{name}"
+                        hub=HubSource(
+                            repo="openai/healthbench-professional", revision=revision, file=name
                         ),
                         sha256="d44b08e6e952e04c945e2c406f02533d9e7a989a84e35820ee7efdff20c9e4e2",
                     ),

@@ -6,7 +6,7 @@ questions, whose file is the one that was verified, is `part_244`.
 
 from collections.abc import Mapping
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, HubSource, Instance, Row, SourceFile, hookimpl
 
 
 def to_instance(row: Row) -> Instance:
@@ -59,11 +59,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     ),
                     SourceFile(
                         name="test.jsonl",
-                        url=(
-                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
-                            "/Text/test.jsonl"
-                        ),
                         splits=("test",),
+                        hub=HubSource(repo=repository, revision=revision, config="Text"),
                     ),
                 ),
                 splits=("test", "part_244"),

@@ -223,6 +223,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         card=card,
         state=record.state,
         instances=record.instances,
+        left_out=record.left_out if has_text(card) else {},
         results=record.results,
         parties=tuple(
             change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from medhelm.api import score as score
     from medhelm.api import validate as validate
     from medhelm.api import verify_data as verify_data
+    from medhelm.config import PrivacyPolicy as PrivacyPolicy
     from medhelm.data.csv_table import read_table as read_table
     from medhelm.data.sections import cut_section as cut_section
     from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.data.weighted_rubrics import labelled_instance as labelled_instance
     from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance
+    from medhelm.errors import BudgetReached as BudgetReached
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
+    from medhelm.errors import ModelError as ModelError
+    from medhelm.errors import PrivacyRefused as PrivacyRefused
     from medhelm.extract import Glossary as Glossary
     from medhelm.extract import Quantity as Quantity
     from medhelm.extract import Reading as Reading
@@ -71,8 +75,10 @@ if TYPE_CHECKING:
     from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
+    from medhelm.schema.data import HubSource as HubSource
     from medhelm.schema.data import Instance as Instance
     from medhelm.schema.data import Items as Items
+    from medhelm.schema.data import LeftOut as LeftOut
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
@@ -89,6 +95,7 @@ if TYPE_CHECKING:
     from medhelm.schema.model import ModelSpec as ModelSpec
     from medhelm.schema.model import Price as Price
     from medhelm.schema.page import Page as Page
+    from medhelm.schema.run import JurySpec as JurySpec
     from medhelm.schema.score import Metric as Metric
     from medhelm.schema.score import Outcome as Outcome
     from medhelm.schema.score import Score as Score
@@ -96,6 +103,7 @@ if TYPE_CHECKING:
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
     from medhelm.stats.aggregation import by_label as by_label
     from medhelm.stats.aggregation import mean_of_defined as mean_of_defined
+    from medhelm.stats.aggregation import ratio as ratio
     from medhelm.tables.format.table import Column as Column
     from medhelm.tables.format.table import Layout as Layout
     from medhelm.tables.format.table import Part as Part
@@ -119,7 +127,8 @@ _HOMES = {
     "data.table_layout": ("TableLayout",),
     "data.weighted_rubrics": ("labelled_instance", "weighted_rubric_instance"),
     "grading.rubric.metrics": ("rubric_score_of",),
-    "errors": ("DataError", "MedhelmError"),
+    "config": ("PrivacyPolicy",),
+    "errors": ("BudgetReached", "DataError", "MedhelmError", "ModelError", "PrivacyRefused"),
     "extract": (
         "Glossary",
         "Quantity",
@@ -149,7 +158,7 @@ _HOMES = {
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
     "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
-    "stats.aggregation": ("by_label", "mean_of_defined"),
+    "stats.aggregation": ("by_label", "mean_of_defined", "ratio"),
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
@@ -162,8 +171,10 @@ _HOMES = {
         "Exposure",
         "FileDataset",
         "HubDataset",
+        "HubSource",
         "Instance",
         "Items",
+        "LeftOut",
         "Phrasing",
         "Prompt",
         "Row",
@@ -187,6 +198,7 @@ _HOMES = {
         "Price",
     ),
     "schema.page": ("Page",),
+    "schema.run": ("JurySpec",),
     "schema.score": (
         "Metric",
         "Outcome",

@@ -23,7 +23,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.prompts.messages import resolve_prompt
 from medhelm.proof.manifest import Facts, read_manifest
-from medhelm.schema.data import PART, Benchmark, FileDataset, HubDataset, SourceFile
+from medhelm.schema.data import PART, Benchmark, SourceFile
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -222,21 +222,21 @@ def _metric(name: str, registry: Registry) -> str:
 
 def _source(benchmark: Benchmark) -> str:
     dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset):
-        return f"{dataset.repo} at revision `{dataset.revision}`"
-    assert isinstance(dataset, FileDataset)
     return f"{dataset.source}: {', '.join(map(_file, dataset.files))}"
 
 
 def _file(file: SourceFile) -> str:
-    if not file.url:
-        return f"`{file.name}` (yours to bring)"
-    link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
     pin = (
         f"sha256 `{file.sha256[:12]}`"
         if file.sha256
         else "no checksum; that of the first fetch holds"
     )
+    if hub := file.hub:
+        page = f"https://huggingface.co/datasets/{hub.repo}/tree/{hub.revision}"
+        return f"`{file.name}`, from the hub by `datasets`: [{hub}]({page}) ({pin})"
+    if not file.url:
+        return f"`{file.name}` (yours to bring)"
+    link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
     return f"[`{file.name}`]({link}) ({pin})"
 
 

@@ -219,7 +219,8 @@ async def _load_late() -> None:
 
 def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
     """Say on stderr what went wrong and how to go on, then raise the first of the errors."""
-    failed = [(e.run, error) for e in end.endings if (error := _error(e, display)) is not None]
+    errors_of = ((e, _error(e, is_stopped=end.stopped is not None)) for e in end.endings)
+    failed = [(e.run, error) for e, error in errors_of if error is not None]
     alike: dict[str, list[tuple[str, str]]] = {}
     for run, error in failed:
         cell = f"{run.spec.benchmark} x {run.spec.model.name}"
@@ -250,16 +251,19 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
         raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
 
 
-def _error(ending: Ending, display: Display) -> MedhelmError | None:
-    """Return what stopped a run, or that every one of its requests has failed."""
+def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
+    """Return what stopped a run, or that none of its answers has a value."""
     if ending.error is not None or ending.record is None:
         return ending.error
-    outcomes = ending.record.results[0].outcomes
-    if not set(outcomes) <= {"error", "oversize"} or ending.record.state == "partial":
+    result = ending.record.results[0]
+    if result.counted or not result.outcomes or is_stopped:
         return None
-    if set(outcomes) == {"oversize"}:
+    if set(result.outcomes) == {"oversize"}:
         return ModelError("no request was answered, none fits the model's window")
-    return ModelError("no request was answered")
+    if set(result.outcomes) <= {"error", "oversize"}:
+        return ModelError("no request was answered")
+    said = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result.outcomes.items()))
+    return ModelError(f"no answer has a value ({said})")
 
 
 def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.data.sources import default_split, has_files, hub_files
+from medhelm.data.sources import default_split, has_files
 from medhelm.prompts.messages import letter_choices, render_prompt
-from medhelm.schema.data import Benchmark, HubDataset, Instance
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.score import Metric
 
 Level = Literal["failure", "warning"]
@@ -155,7 +155,5 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
 
     Nothing is read, and no network is asked.
     """
-    dataset, split = benchmark.dataset, split or default_split(benchmark, root)
-    if isinstance(dataset, HubDataset):
-        return bool(hub_files(benchmark, dataset, split, root)[0])
-    return has_files(benchmark, dataset.needed(split), root)
+    split = split or default_split(benchmark, root)
+    return has_files(benchmark, benchmark.dataset.needed(split), root)

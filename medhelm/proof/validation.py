@@ -214,6 +214,7 @@ def _measure(
         split=dataset.split,
         dataset_sha256=dataset.sha256,
         instances=known.instances,
+        left_out=dict(known.rows.left_out),
         unscored=grader.unscored,
         metrics={m.name: m.version for m in fixed},
         scores=_values(tallies, fixed),
@@ -269,7 +270,7 @@ def _check_counts(
 ) -> None:
     for name in find_duplicate_ids(dataset)[:SHOWN]:
         findings.add("failure", "ids", "the id is more than once in the data", instance=name)
-    if note := copies_note(known.copies):
+    if note := copies_note(known.rows.copies):
         findings.add("warning", "ids", note)
     if dataset.data == "sample":
         return

@@ -223,6 +223,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """partial: the run was stopped before every planned instance had its outcome."""
     instances: int
     """Planned instances (each asked `spec.repeats` times)."""
+    left_out: dict[str, int] = {}
+    """Counts the rows of the data that the benchmark leaves out, by reason."""
     results: tuple[MetricResult, ...]
     parties: tuple[Party, ...]
     """All models that were asked: the one under test first, the rest of the cast, the graders."""

@@ -179,7 +179,7 @@ def settings(study: Study) -> dict[str, Value]:
         "tie_tolerance": TIE,
         "win_sd_ddof": WIN_SD_DDOF,
         "macro_sd_ddof": MACRO_SD_DDOF,
-        "mde_sd_ddof": MDE_SD_DDOF,
+        "mde_sd_ddof": MDE_SD_DDOF[study.settings.mde],
         "mde_scale": study.settings.mde,
         "mde_alpha": ALPHA,
         "mde_beta": BETA,

@@ -106,7 +106,11 @@ class Grader:
 
     def terms(self, judge: ModelSpec, terms: GraderTerms, repeat: int = 0) -> Terms:
         """Return how one judge is asked."""
-        role = RoleTerms(max_output_tokens=judge_budget(judge, terms.jury), sampling=judge.sampling)
+        role = RoleTerms(
+            max_output_tokens=judge_budget(judge, terms.jury),
+            sampling=judge.sampling,
+            json_schema=judge.json_schema,
+        )
         settings = {**self.settings, **terms.settings, REPAIRS: terms.jury.repairs}
         return Terms(repeat=repeat, roles={JUDGE: role}, settings=settings)
 
