@@ -120,6 +120,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_score",
                 *(axis.name for axis in AXES),
                 "rubric_invalid",
+                "rubric_score_lowest",
+                "rubric_score_highest",
                 "answer_characters",
             ],
             criteria_rules=RULES,

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
-from medhelm_benchmarks.med_qa import picture
 
 _OPTIONS = re.compile(r"\(A\) (.*?) \(B\) (.*?) \(C\) (.*?) \(D\) (.*)", re.DOTALL)
 _OF_OTHERS = re.compile(
@@ -35,6 +34,8 @@ def _lines(path: Path) -> Iterator[Row]:
 
 def to_instance(row: Row) -> Instance:
     """Return a question; the copy has the options in its text. The worked answer stays out."""
+    from medhelm_benchmarks.med_qa import picture
+
     stem, _, listed = row["question"].rpartition("\nAnswer Choices: ")
     found = _OPTIONS.fullmatch(listed)
     if not found:

@@ -14,6 +14,7 @@ _METRICS = (
     "rubric_pass_at_k",
     "rubric_hits",
     "rubric_invalid",
+    "rubric_coverage_highest",
     "answer_characters",
 )
 _LEVELS = ("low", "medium", "high")

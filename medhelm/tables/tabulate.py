@@ -221,6 +221,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.common(study),
             *notes.ranking(study),
             *notes.worst_cases(rows),
+            *notes.undecided(rows, study),
             *notes.cut_answers(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.few_clusters(rows),

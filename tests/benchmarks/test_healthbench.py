@@ -144,3 +144,40 @@ def test_judges_are_measured_on_physicians_labels(
         assert found["physicians 2", "j/one"]["mf1"] == pytest.approx(1 / 4)  # one of three is
         assert found["physicians 3", "j/one"]["decisions"] == 1
         assert found["physicians 1", "physicians 2"]["decisions"] == 3
+
+
+@pytest.mark.filterwarnings("ignore:judge j/one has no valid verdict")
+def test_verdicts_that_are_missing_bound_the_score(tmp_path: Path) -> None:
+    """One wanted criterion (6 of 20 points) and one fault (-8, of 19) without a verdict, all else well."""
+    faults = (
+        "Advises to",
+        "States that it is safe",
+        "Promises",
+        "Names a risk",
+        "Recommends",
+        "Adds a",
+    )
+
+    def says(sent: str) -> str:
+        criterion = sent[sent.rindex("<criterion") :].split("\n")[1]
+        if criterion.startswith(("Names stroke", "States that it is safe")):
+            return "I cannot tell."
+        is_fault = criterion.startswith(faults) and "go on feeding" not in criterion
+        return json.dumps({"explanation": "x", "criteria_met": not is_fault})
+
+    with serve_in_thread(says) as server:
+        judge = ModelSpec(name="j/one", model="j", base_url=server.base_url, endpoint_class="local")
+        results = medhelm.evaluate(
+            "baseline/lead",
+            "healthbench",
+            data="sample",
+            results_dir=tmp_path,
+            jury=JurySpec(name="test", judges=(judge,), quorum=1, repairs=0),
+        )
+    table = results.typed("benchmarks", metrics="all")
+    scores = {r["metric"]: (r["score"], r["n"]) for r in table.rows}
+    assert scores["rubric_score"] == (pytest.approx((14 / 20 + 4) / 5), 5)
+    assert scores["rubric_score_lowest"] == (pytest.approx((14 / 20 + 11 / 19 + 4) / 6), 6)
+    assert scores["rubric_score_highest"] == (pytest.approx(1.0), 6)
+    (note,) = [note for note in table.notes if "valid verdict" in note]
+    assert "healthbench x baseline/lead 0.880 to 1.000" in note and "in no mean" in note
