@@ -1,7 +1,8 @@
 """HealthBench: conversations with criteria that physicians wrote for each, with points.
 
 Arora et al., 2025, arXiv 2505.08775. The published set is `test`, its parts are `hard` and
-`consensus`. 245 conversations of five and more turns, whose file was verified, are `part_245`.
+`consensus`. 245 conversations of five and more turns, whose file was verified, are `part_245`. Answers
+that physicians labelled are `physicians`: judges are measured on them, not models.
 """
 
 from medhelm import (
@@ -10,9 +11,12 @@ from medhelm import (
     Exposure,
     FileDataset,
     HubSource,
+    Instance,
     Metric,
+    Row,
     SourceFile,
     hookimpl,
+    labelled_instance,
     rubric_score_of,
     weighted_rubric_instance,
 )
@@ -44,6 +48,11 @@ however good or bad the answer is.""",
 """The rules by which a judge decides: physicians wrote the criteria to be read as they are."""
 
 
+def to_instance(row: Row) -> Instance:
+    """Return a conversation with its criteria, or an answer that physicians labelled."""
+    return labelled_instance(row) if "completion" in row else weighted_rubric_instance(row)
+
+
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the score of each axis."""
@@ -68,6 +77,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             "fabe37553327238928b05357d8b309737b5d426d6dee432a3376da618d0969d6",
         ),
     }
+    labels = "oss_meta_eval.jsonl"
     return [
         Benchmark(
             name="healthbench",
@@ -84,6 +94,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         hashed_unpacked=True,
                         splits=("part_245",),
                     ),
+                    SourceFile(name=labels, splits=("physicians",)),
                     *(
                         SourceFile(
                             name=name,
@@ -99,16 +110,18 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         for split, (name, sha256) in parts.items()
                     ),
                 ),
-                splits=(*parts, "part_245"),
+                splits=(*parts, "part_245", "physicians"),
                 source=f"openai/healthbench at revision {revision}",
             ),
-            to_instance=weighted_rubric_instance,
+            to_instance=to_instance,
             prompt="plain",
             answer="text",
             metrics=[
                 "rubric_score",
                 *(axis.name for axis in AXES),
                 "rubric_invalid",
+                "rubric_score_lowest",
+                "rubric_score_highest",
                 "answer_characters",
             ],
             criteria_rules=RULES,
@@ -117,12 +130,20 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
-            expected_instances={"test": 5000, "hard": 1000, "consensus": 3671, "part_245": 245},
+            expected_instances={
+                "test": 5000,
+                "hard": 1000,
+                "consensus": 3671,
+                "part_245": 245,
+                "physicians": 29511,
+            },
             how_to_get=(
                 "The published set is fetched: `medhelm data fetch healthbench`.",
                 "part_245: put the 245 rows as healthbench_245.jsonl.gz into <data dir>/healthbench. "
                 "They are src/eval/tasks/healthbench/evaluation_code/data/healthbench.jsonl of "
                 "aisa-group/PostTrainBench at 9082063a62e10e040f1acacdec2ccfc1467e0c00, compressed.",
+                f"physicians: put the labels of physicians as {labels} into <data dir>/healthbench; their "
+                "file is beside the others on the hub.",
             ),
             exposure=Exposure(
                 public_since="2025-05-12",
@@ -145,6 +166,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "The judge decides much: name it beside the score, and compare it with physicians by "
                 "`medhelm fidelity`. As for published figures the judge is GPT-4.1, one criterion a call, "
                 "where its key is there and no jury is named; its rules are ours.",
+                "The split `physicians` has answers that physicians labelled: `model=baseline/oracle` gives "
+                "them, a judge decides on each, and `medhelm fidelity` compares both (docs/fidelity.md). Its "
+                "reading was written from descriptions and never tried on the real file.",
                 "Themes: `--table slices --by theme`. Axes: `--table benchmarks --metrics all`, over the "
                 "criteria of the axis; rows without positive points among them are left out.",
                 "Longer answers meet more criteria: `answer_characters` is beside the score.",

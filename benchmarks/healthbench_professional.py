@@ -74,6 +74,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_score",
                 "rubric_score_by_length",
                 "rubric_invalid",
+                "rubric_score_lowest",
+                "rubric_score_highest",
                 "answer_characters",
             ],
             criteria_rules=RULES,

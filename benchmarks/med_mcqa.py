@@ -34,6 +34,8 @@ def _lines(path: Path) -> Iterator[Row]:
 
 def to_instance(row: Row) -> Instance:
     """Return a question; the copy has the options in its text. The worked answer stays out."""
+    from medhelm_benchmarks.med_qa import picture
+
     stem, _, listed = row["question"].rpartition("\nAnswer Choices: ")
     found = _OPTIONS.fullmatch(listed)
     if not found:
@@ -48,6 +50,7 @@ def to_instance(row: Row) -> Instance:
         metadata={
             "subject": row["subject_name"],
             "choice_type": row["choice_type"],
+            "picture": picture(stem),
             "of_others": "yes" if any(map(_OF_OTHERS.search, choices)) else "no",
         },
     )
@@ -95,6 +98,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=False,
             licence="MIT (medmcqa/medmcqa), Apache-2.0 (hub); questions of examinations",
             citation="Pal, Umapathi and Sankarasubbu. MedMCQA. CHIL 2022. arXiv 2203.14371",
+            version="2",
             expected_instances={"validation": 4183, "single": 2816},
             exposure=Exposure(
                 public_since="2022-03-27",
@@ -108,6 +112,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Questions of the type multi have a single key all the same: they are kept, and "
                 "`choice_type` is a slice.",
                 "Options such as all of the above (`of_others`) must stay in their order.",
+                "35 questions show something that is not in the file; metadata `picture` says so.",
                 "The worked answer is never shown.",
                 "The key A is the most frequent: always A scores 0.322, which is the floor to "
                 "compare with, not 0.25. 31.5 % of the questions are dental.",

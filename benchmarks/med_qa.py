@@ -10,7 +10,18 @@ from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile,
 
 _STRAY = re.compile(r"\s*\n\"?\s*$")
 _QUOTES = re.compile(r"^\"{3}|\"{3}$")
-_PICTURE = re.compile(r"\b(?:figure|image|photograph)s?\b", re.IGNORECASE)
+_PICTURE = re.compile(
+    r"(?<!mitotic )\bfig(?:ure)?s?\b|\bimage\b|\bimages? (?:[a-d]|\d)\b|\bphotographs?\b"
+    r"|\b(?:in|see|following|given) (?:the )?(?:diagram|picture|photo|images)\b|\bdiagrammatic\b"
+    r"|\b(?:is|was|been|done and|performed and) (?:as )?shown below\b|\bas shown[.,?]|\bvideo[- ]based\b"
+    r"|\b(?:case|condition|instrument|device|lesion) shown\b|\bwhich shown the following\b"
+    r"|\bshown in (?:the )?(?:radiograph|x[ -]*ray|scan|colou?r plate|slide)\b"
+    r"|\b(?:marked|shown) \(?(?:with|by) (?:an )?arrow|\bmarked (?:arrow|structure|muscles?|area)\b"
+    r"|\b(?:x[ -]*ray|scan|curve|slide|radiograph)\b[^.?]*\b(?:given|provided|depicted) below\b"
+    r"|\b(?:the given below|depicted below)\b",
+    re.IGNORECASE,
+)
+"""Words for a picture that a question needs; values that stand below it are none."""
 
 
 def to_instance(row: Row) -> Instance:
@@ -24,9 +35,14 @@ def to_instance(row: Row) -> Instance:
         references=(row["answer_idx"],),
         metadata={
             "step": row["meta_info"],
-            "picture": "named" if _PICTURE.search(row["question"]) else "none",
+            "picture": picture(row["question"]),
         },
     )
+
+
+def picture(question: str) -> str:
+    """Return whether a question names a picture, which is not in the file: named or none."""
+    return "named" if _PICTURE.search(question) else "none"
 
 
 def clean(option: str) -> str:
@@ -79,6 +95,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Jin et al. What Disease does this Patient Have? A Large-scale Open Domain Question "
                 "Answering Dataset from Medical Exams. arXiv 2009.13081"
             ),
+            version="2",
             expected_instances={"test": 1273, "five_options": 1273},
             exposure=Exposure(
                 public_since="2020-09-28",
@@ -87,8 +104,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             mended=(
                 "47 questions have a stray quote, line break or space at an end of an option, which "
                 "is cut off.",
-                "51 questions name a figure, image or photograph that is not in the file; metadata "
-                "`picture` says so.",
+                "62 questions name a figure, image or photograph, or show something that is not in the "
+                "file; metadata `picture` says so.",
                 "Phrases that the source tagged for retrieval are not shown.",
                 "Four and five options are splits of their own and never one column.",
                 "Published runs allowed one output token; a short sentence has room here.",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from medhelm.data.csv_table import read_table as read_table
     from medhelm.data.sections import cut_section as cut_section
     from medhelm.data.table_layout import TableLayout as TableLayout
+    from medhelm.data.weighted_rubrics import labelled_instance as labelled_instance
     from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance
     from medhelm.errors import BudgetReached as BudgetReached
     from medhelm.errors import DataError as DataError
@@ -124,7 +125,7 @@ _HOMES = {
     "data.csv_table": ("read_table",),
     "data.sections": ("cut_section",),
     "data.table_layout": ("TableLayout",),
-    "data.weighted_rubrics": ("weighted_rubric_instance",),
+    "data.weighted_rubrics": ("labelled_instance", "weighted_rubric_instance"),
     "grading.rubric.metrics": ("rubric_score_of",),
     "config": ("PrivacyPolicy",),
     "errors": ("BudgetReached", "DataError", "MedhelmError", "ModelError", "PrivacyRefused"),

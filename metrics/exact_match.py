@@ -75,6 +75,28 @@ class PublishedExactMatch(ExactMatch):
         return Score(value=float(chosen in gold), extracted=text)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChanceCorrected(ExactMatch):
+    """`exact_match` on the scale from -1 to 1 on which one half is 0: 2x - 1.
+
+    For a benchmark whose parts are balanced, so that the best constant answer is right in half of
+    what counts. Such an answer gets 0, and one that is always wrong -1.
+    """
+
+    name: str = "chance_corrected_accuracy"
+    version: str = "1"
+    minimum: float = -1.0
+    floor: float | None = -1.0
+    source: str = "Youden's index over balanced parts"
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return -1 or 1, or `unparsed`."""
+        found = super().score(instance, episode)
+        if found.value is None:
+            return found
+        return Score(value=2.0 * found.value - 1.0, extracted=found.extracted)
+
+
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,;:!\"'*`()")
 
@@ -101,5 +123,5 @@ def _letters(instance: Instance) -> tuple[str, ...]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return exact match by both rules."""
-    return [ExactMatch(), PublishedExactMatch()]
+    """Return exact match by both rules, and corrected for chance."""
+    return [ExactMatch(), PublishedExactMatch(), ChanceCorrected()]

@@ -271,6 +271,15 @@ def _scores(benchmark: Benchmark) -> Iterator[str]:
         cells = [_score(values[name]) for name in names]
         cells += [_score(facts.scores_helm[answer][name]) for name in helm]
         yield f"| {answer} | {' | '.join(cells)} |"
+    if facts.parts:
+        yield ""
+        yield f"`{names[0]}` in each part:"
+        yield ""
+        yield f"| answer | {' | '.join(f'`{part}`' for part in benchmark.parts)} |"
+        yield f"|---|{'---:|' * len(benchmark.parts)}"
+        for answer, by_part in facts.parts.items():
+            cells = [_score(by_part[part]) for part in benchmark.parts]
+            yield f"| {answer} | {' | '.join(cells)} |"
 
 
 def _score(value: float | None) -> str:

@@ -105,7 +105,7 @@ def render(stored: Mapping[str, Any]) -> str:
         f"The same {stored['questions']} questions of each public set for all rows. In brackets: "
         f"{settings['confidence']:.0%} intervals ({settings['draws']:,} bootstrap draws, seed "
         f"{settings['bootstrap_seed']}). Below: how many of the replies could be read; one that could "
-        "not counts as wrong.",
+        "not counts as wrong. mmlu_medical is the mean of its six subjects, not a share of the 40.",
     ]
     return "\n".join(lines) + "\n"
 

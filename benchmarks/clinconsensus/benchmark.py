@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from medhelm import Benchmark, FileDataset, Prompt, SourceFile
-from medhelm_benchmarks.clinconsensus.cases import case_findings, public_findings, to_instance
+from medhelm_benchmarks.clinconsensus.cases import TIER, case_findings, public_findings, to_instance
 
 _HUB = "https://huggingface.co/datasets/skylenage/ClinConsensus/resolve/main/data"
 _METRICS = (
@@ -14,6 +14,7 @@ _METRICS = (
     "rubric_pass_at_k",
     "rubric_hits",
     "rubric_invalid",
+    "rubric_coverage_highest",
     "answer_characters",
 )
 _LEVELS = ("low", "medium", "high")
@@ -33,6 +34,7 @@ CLINCONSENSUS = Benchmark(
                 name=f"clinconsensus_{level}.jsonl",
                 url=f"{_HUB}/clinconsensus_low.jsonl" if level == "low" else "",
                 splits=(level,),
+                cells={TIER: level},
             )
             for level in _LEVELS
         ),

@@ -22,6 +22,8 @@ from medhelm_benchmarks.clinconsensus.labels import (
 CRITERIA = 30
 THRESHOLD = 10
 """k of CACS@k, calibrated on physicians' answers (see `calibrate`)."""
+TIER = "tier"
+"""Column that the name of a public file gives its rows: the difficulty of all of them."""
 JOIN = " | "
 """Parts the labels of a case that has several."""
 LONG = 100_000
@@ -115,6 +117,9 @@ def case_findings(row: Row) -> Iterator[RowFinding]:
     if difficulty_of(difficulty := str(row.get("difficulty", ""))) is None:
         said = f"the difficulty is {difficulty!r}, not low, medium or high"
         yield RowFinding("unknown_difficulty", said)
+    elif (tier := row.get(TIER)) not in (None, difficulty_of(difficulty)):
+        said = f"the difficulty is {difficulty!r} in the file of the difficulty {tier}"
+        yield RowFinding("other_difficulty", said)
     if (language := row.get("language", "")) not in ("", "zh", "en"):
         said = f"the language is {language!r}; give zh or en, or leave it out to go by the text"
         yield RowFinding("unknown_language", said)
@@ -164,7 +169,7 @@ def _language(text: str) -> str:
 def read_case(row: Row) -> Case:
     """Return the case of a row; raises DataError for one that cannot be asked or graded."""
     try:
-        case = msgspec.convert(dict(row), Case)
+        case = msgspec.convert({k: v for k, v in row.items() if k != TIER}, Case)
     except msgspec.ValidationError as e:
         raise DataError(f"not a case: {_fault(str(e))}") from None
     failures = [f for f in case_findings(row) if f.is_failure]

@@ -23,10 +23,21 @@ _TWO = re.compile(
     re.IGNORECASE,
 )
 """A second verb of demand behind "and", a semicolon, or its Chinese forms."""
+_ASKED = (
+    r"(?:questions|queries|prompts|answers|responses|cases|users|sessions|conversations|dialogues"
+    r"|languages|runs)"
+)
 _OUTSIDE = re.compile(
-    r"\b(?:the system|over time|across (?:several|multiple|different)|previous (?:answers?|sessions?)"
-    r"|other users|consistently|in all cases|mechanism|reads? the (?:chart|image)|response time"
-    r"|cost of)\b|系统是否|多轮|历次|长期保持|反馈机制|其他用户|不同用户",
+    r"\b(?:the system|over time|consistently|in all cases|reads? the (?:chart|image)|response time|cost of"
+    rf"|across (?:(?:all|its|the|many|other|several|multiple|different|various|repeated) )*{_ASKED}"
+    r"|(?:previous|repeated|different) (?:questions?|quer(?:y|ies)|prompts?|answers?|sessions?)"
+    r"|(?:other|all|different) (?:users|conversations|dialogues|languages)|every (?:user|conversation|language)"
+    r"|(?:people|patients|users) of any|whoever asks|(?:stays|remains) (?:the same|consistent)(?! with)"
+    r"|of the same quality|equally well|(?:each|every) time|(?:when|if) asked (?:again|repeatedly)"
+    r"|(?:feedback|update|repair) mechanism|mechanism (?:for|to)|user feedback|systematic errors?"
+    r"|(?:an error|a mistake) is pointed out|why an answer)\b"
+    r"|系统是否|多轮|历次|长期保持|反馈机制|其他用户|不同用户"
+    r"|(?:不同|多个|所有|各个|每个|各种)(?:问题|提问|对话|回答|会话|语言)|(?:重复|多次|反复)(?:提问|询问)|跨问题",
     re.IGNORECASE,
 )
 """Words for what one answer cannot show."""

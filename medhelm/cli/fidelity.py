@@ -162,7 +162,7 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
     from medhelm.tables.clinicians.decision_files import (
         named_paths,
         read_case_criteria,
-        read_grader,
+        read_graders,
     )
     from medhelm.tables.clinicians.fidelity import Comparison
 
@@ -176,8 +176,9 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
             raise UsageError(f"--alias {name}: write NAME=NAME")
     experts, judges = (
         [
-            read_grader(name, paths, cases, is_judge=is_judge)
+            grader
             for name, paths in named_paths(given, option).items()
+            for grader in read_graders(name, paths, cases, is_judge=is_judge)
         ]
         for given, option, is_judge in (
             (args.experts, "--experts", False),

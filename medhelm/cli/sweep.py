@@ -17,6 +17,7 @@ from medhelm.cli.progress import Display
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
+from medhelm.grading.grade import MEAN_OF_PARTS
 from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
@@ -25,6 +26,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import unplayed_note
 from medhelm.runs.planning import jury_note, paid_models, plan_runs, variants_note
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
+from medhelm.schema.run import RunRecord
 from medhelm.store.records import read_record
 
 _LATE: tuple[str, ...] = (
@@ -133,9 +135,16 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
         settings = "".join(f"{k}={spec[k]}, " for k in apart if not k.endswith("sha256"))
         lines.append(
             f"{cell[0]} x {cell[1]}, {settings}{main.metric} {score} "
-            f"(n {main.counted}): {path.parent.parent.relative_to(results)}"
+            f"({_counted(record)}): {path.parent.parent.relative_to(results)}"
         )
     return lines
+
+
+def _counted(record: RunRecord) -> str:
+    """Return what a score is over: its answers, and the parts of whose means it is the mean."""
+    is_of_parts = record.grading.metrics[0].aggregation == MEAN_OF_PARTS
+    parts = f", mean of {len(record.grading.parts)} parts" if is_of_parts else ""
+    return f"n {record.results[0].counted}{parts}"
 
 
 def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:

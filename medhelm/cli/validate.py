@@ -122,6 +122,9 @@ def _print_scores(facts: Facts) -> None:
     for heading, name, scores in sources:
         values = [scores[answer][name] for answer in facts.scores]
         columns[heading] = ["no value" if v is None else f"{v:.4f}" for v in values]
+    for part in next(iter(facts.parts.values()), {}):
+        values = [own[part] for own in facts.parts.values()]
+        columns[part] = ["no value" if v is None else f"{v:.4f}" for v in values]
     headings = tuple(columns)[1:]
     print_rows(columns, numbers=headings, leaving=headings[:0:-1])
 

@@ -3,13 +3,19 @@
 The public form of HealthBench (Arora et al., arXiv 2505.08775), which others write, too: `prompt` is a
 list of turns, `rubrics` a list of criteria with points (negative for what an answer should not do)
 and tags; tags of a row and of a criterion are `name:value`.
+
+Labels of people have a form of their own: one answer and one criterion a row, `prompt`, `completion`,
+`rubric`, and in `binary_labels` what each of several people decided.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from medhelm.errors import DataError
 from medhelm.schema.data import Criterion, Instance, Row, Turn
@@ -40,6 +46,40 @@ def weighted_rubric_instance(row: Row, *, critical: Collection[str] = ()) -> Ins
         criteria=criteria,
         metadata=_metadata(_tags(row.get("example_tags"), where)),
     )
+
+
+LABELS = "binary_labels"
+"""Column with the labels of a criterion of an answer, one of each person."""
+
+
+def labelled_instance(row: Row) -> Instance:
+    """Return the instance of one labelled answer and criterion, with the answer as its gold.
+
+    `model=baseline/oracle` so gives the answer that people labelled, and judges decide on it, too.
+    """
+    texts = [row.get(name) for name in ("completion", "rubric")]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise DataError("a row has no completion or no rubric")
+    answer, criterion = map(str, texts)
+    content = msgspec.json.encode([row.get("prompt"), answer, criterion])
+    category = row.get("category")
+    instance = weighted_rubric_instance(
+        {
+            "prompt_id": hashlib.sha256(content).hexdigest()[:16],
+            "prompt": row.get("prompt"),
+            "rubrics": [{"criterion": criterion, "points": 1}],
+            "example_tags": [f"category:{category}"] if isinstance(category, str) else [],
+        }
+    )
+    return msgspec.structs.replace(instance, references=(answer,))
+
+
+def labels_of(row: Row) -> list[bool]:
+    """Return the labels of a row; raises DataError where they are not a list of true and false."""
+    found = _list(row, LABELS, "a row of labels")
+    if not all(isinstance(label, bool) for label in found):
+        raise DataError(f"{LABELS} is not a list of true and false")
+    return [*found]
 
 
 def _list(row: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:

@@ -27,6 +27,7 @@ class Survey:
     digest: str = ""
     """Over all instances in order: a second reading must give the same."""
     most_choices: int = 0
+    fewest_choices: int = 0
     golds: Counter[str] = field(default_factory=Counter)
     """Short golds; rare ones are dropped as the table grows."""
     rows: RowCounts = field(default_factory=RowCounts)
@@ -44,6 +45,8 @@ def survey(dataset: Dataset) -> Survey:
     for instance in dataset.instances(found.rows):
         found.instances += 1
         found.most_choices = max(found.most_choices, len(instance.choices))
+        fewest = found.fewest_choices if found.instances > 1 else len(instance.choices)
+        found.fewest_choices = min(fewest, len(instance.choices))
         digest.update(msgspec.json.encode(instance))
         for gold in instance.references[:1]:
             if len(gold) <= _LONGEST_CONSTANT:
@@ -69,8 +72,11 @@ def embedded_answers(benchmark: Benchmark, dataset: Dataset, known: Survey) -> d
     def constant(text: str) -> Answer:
         return lambda _: text
 
+    further: dict[str, Answer] = {}
     if known.most_choices:
         constants = {c: c for c in ascii_uppercase[: known.most_choices]}
+        if benchmark.parts and known.fewest_choices < known.most_choices:  # else it is a letter
+            further["last option"] = lambda instance: ascii_uppercase[len(instance.choices) - 1]
     elif benchmark.answer == "number":
         constants = {value: value for value in benchmark.labels or ("0", "2")}
     elif benchmark.labels:
@@ -81,5 +87,6 @@ def embedded_answers(benchmark: Benchmark, dataset: Dataset, known: Survey) -> d
         "oracle": baseline("oracle"),
         "empty": constant(""),
         **{f"constant {name}": constant(text) for name, text in constants.items() if text},
+        **further,
         "random": baseline("random"),
     }

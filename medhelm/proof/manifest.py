@@ -49,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     metrics: dict[str, str]
     """Versions by name. The first is the main metric."""
     scores: Scores
+    parts: Scores = {}
+    """Answer -> part -> its mean of the main metric, of a benchmark of several parts."""
     scores_helm: Scores = {}
     """Under scoring=helm, of the metrics that differ there."""
     readings: dict[str, Readings] = {}
@@ -141,6 +143,11 @@ def _flat(facts: Facts, phrasings: Collection[str]) -> dict[str, str]:
             for metric, value in values.items():
                 shown = "no value" if value is None else f"{value:.6f}"
                 flat[f"score of '{answer}' on {metric}{scoring}"] = shown
+    for answer, values in facts.parts.items():
+        for part, value in values.items():
+            flat[f"score of '{answer}' in part {part}"] = (
+                "none" if value is None else f"{value:.6f}"
+            )
     for name in (name for name in facts.readings if name in phrasings):
         reading = facts.readings[name]
         flat[f"share of '{name}' read right"] = f"{reading.read:.6f}"

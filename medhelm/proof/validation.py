@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError
-from medhelm.grading.grade import grade, in_parts, metric_ref
+from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import NAME as JURY
@@ -159,6 +159,12 @@ class _Tally:
         value = float(pooling(np.asarray(self.sums)))
         return round(value, 6) if math.isfinite(value) else None
 
+    def of_parts(self, parts: Iterable[str]) -> dict[str, float | None]:
+        """Return the mean of each part."""
+        sums = dict(zip(self.order.names, self.sums, strict=True))
+        counted = {part: sums.get(f"count/{part}", 0.0) for part in parts}
+        return {p: round(sums[f"sum/{p}"] / n, 6) if n else None for p, n in counted.items()}
+
 
 def _measure(
     benchmark: Benchmark, data: Data, registry: Registry, root: Path, findings: Findings
@@ -212,6 +218,7 @@ def _measure(
         unscored=grader.unscored,
         metrics={m.name: m.version for m in fixed},
         scores=_values(tallies, fixed),
+        parts=_of_parts(tallies, fixed[0], benchmark.parts) if fixed else {},
         scores_helm=_values(tallies, helm) if helm else {},
         readings=grader.trial.readings(),
     )
@@ -247,6 +254,15 @@ def _values(
         answer: {m.name: own[m.name, m.scoring].value() for m in metrics}
         for answer, own in tallies.items()
     }
+
+
+def _of_parts(
+    tallies: Mapping[str, Mapping[_Key, _Tally]], main: Metric, parts: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """Return what each answer gets in each part, where the main metric is the mean of theirs."""
+    if not parts or metric_ref(main, parts).aggregation != MEAN_OF_PARTS:
+        return {}
+    return {a: own[main.name, main.scoring].of_parts(parts) for a, own in tallies.items()}
 
 
 def _check_counts(

@@ -59,6 +59,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Summands by name of a metric that is not a mean, all that its `aggregation` names."""
 
 
+LOWEST, HIGHEST = "_lowest", "_highest"
+"""Ends of the names of metrics that bound another one, whichever way what is undecided in it would go."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
     """Scores one response purely: the same instance and text, the same score."""

@@ -173,6 +173,11 @@ BENCHMARKS = (
     number("design_effect", "(clustered error / plain error) squared; missing without clusters"),
     number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
     count("n", "compared instances that the model has a value for", "n"),
+    text(
+        "mean_of",
+        "parts (subjects, languages) of whose means score is the mean, so that it is not a share of n",
+        "mean of",
+    ),
     count("clusters", "clusters (patients, notes) among them; n where independent"),
     number("score_all", "score on all instances of the run that have a value", "metric"),
     number(

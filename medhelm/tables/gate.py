@@ -301,7 +301,8 @@ def _without_score(bar: Bar, cell: Cell, own: Estimate) -> str:
         return "no instance has a value"
     if math.isnan(own.score):
         return "undefined"
-    if cell.lacks_parts(name):
+    there, declared = cell.parts(name)
+    if there < declared:
         return "a part of the benchmark has no instance with a value"
     return ""
 

@@ -11,6 +11,7 @@ from medhelm.grading.jury.panel import is_missing
 from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
+from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
 from medhelm.tables.format.flags import MARKS
@@ -43,6 +44,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
     record = cell.record
     is_judged = is_rated(record, metric)
+    there, declared = cell.parts(metric)
     served = [record.own.served_models]
     served += [j.served_models for j in record.graders if is_judged]
     unknown = [record.own.usage.unknown, *(j.usage.unknown for j in record.graders)]
@@ -51,7 +53,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "unread": cell.shortfall(metric).startswith("read"),
         "cut": cell.ended_at_budget(metric)[0] > 0,
         "partial": record.state == "partial",
-        "parts": cell.lacks_parts(metric),
+        "parts": there < declared,
         "budget": record.spec.model.max_output_tokens is not None,
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
@@ -147,6 +149,28 @@ def worst_cases(rows: Iterable[Mapping[str, object]]) -> list[str]:
             )
     more = f" and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
     return [f"Too few with a value: {', '.join(parts[:_MANY])}{more}."] if parts else []
+
+
+def undecided(rows: Iterable[Mapping[str, object]], study: Study) -> list[str]:
+    """Return one note with the bounds of scores that what no judge decided could move."""
+    parts = []
+    for row in rows:
+        panel = study.panels[str(row["benchmark"])]
+        if not row["is_main"] or (cell := panel.cells.get(str(row["model"]))) is None:
+            continue
+        found = {r.metric: r.value for r in cell.record.results}
+        name = str(row["metric"])
+        ends = [found.get(name + end, found.get(name)) for end in (LOWEST, HIGHEST)]
+        if None not in ends and ends[0] != ends[1]:
+            parts.append(f"{row['benchmark']} x {row['model']} {ends[0]:.3f} to {ends[1]:.3f}")
+    if not parts:
+        return []
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return [
+        f"Criteria without a valid verdict, decided all against and all for the answers of all "
+        f"cases: {'; '.join(parts[:_MANY])}{more}. As scored, answers whose faults were not judged "
+        "are in no mean, and other criteria that were not judged count as not met."
+    ]
 
 
 def cut_answers(rows: Iterable[Mapping[str, object]]) -> list[str]:

@@ -221,6 +221,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.common(study),
             *notes.ranking(study),
             *notes.worst_cases(rows),
+            *notes.undecided(rows, study),
             *notes.cut_answers(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.few_clusters(rows),
@@ -290,7 +291,9 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     if planned > rows:
         others["not run"] = planned - rows
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
+    parts, _ = cell.parts(metric.name)
     row: Row = {
+        "mean_of": _plural(parts, "part") if parts else None,
         "worst_case": bound if is_mean else None,
         "planned": planned,
         "counted": scores.counted,

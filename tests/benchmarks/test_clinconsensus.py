@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import medhelm
 from medhelm.cli import run_command
+from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.grading.rubric.coverage import coverage
 from medhelm.grading.rubric.metrics import (
@@ -28,6 +29,7 @@ from medhelm.grading.rubric.metrics import (
 )
 from medhelm.schema.data import Criterion, Instance
 from medhelm_benchmarks.clinconsensus.bank import bank
+from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS
 from medhelm_benchmarks.clinconsensus.calibration import calibrate
 from medhelm_benchmarks.clinconsensus.cases import (
     JOIN,
@@ -116,6 +118,25 @@ def _with_total(hits: list[int], total: int) -> list[int]:
         found[-1 - at % 70] += 1 if gap > 0 else -1
         at += 1
     return found
+
+
+def test_a_row_of_another_difficulty_is_found_in_the_public_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "clinconsensus" / "clinconsensus_low.jsonl"
+    file.parent.mkdir()
+    rows = [{**ROWS[0], "difficulty": level, "case_id": level} for level in ("low", "high")]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ["validate", "--data", "full", "--data-dir", str(tmp_path), "clinconsensus"]
+    assert run_command(words) == 1
+    shown = capsys.readouterr().out
+    assert (
+        "other_difficulty: row 2: the difficulty is 'high' in the file of the difficulty low"
+        in shown
+    )
+    assert "row 1:" not in shown
+    with pytest.raises(DataError, match="row 2: other_difficulty"):
+        list(open_dataset(CLINCONSENSUS, "full", root=tmp_path).instances())
 
 
 # Laws ------------------------------------------------------------------------------------------
@@ -314,6 +335,25 @@ def test_lint_points_at_each_kind() -> None:
         ("r1", "not_decidable"),
         ("r4", "duplicate"),
     ]
+
+
+def test_lint_points_at_criteria_of_the_system() -> None:
+    """Of the bank's criteria about a system one has no word that says so; no other is pointed at."""
+
+    def is_found(text: str) -> bool:
+        row = {"rubrics": [{"criterion": text}]}
+        return any(f.rule == "not_decidable" for f in lint(row, 0))
+
+    missed = {c.id for c in bank() if is_found(c.text) != c.system}
+    assert missed == {"b44"}
+    for text in (
+        "Gives the same advice across questions on this drug.",
+        "Keeps to its advice when asked again.",
+        "在不同问题之间保持一致。",
+    ):
+        assert is_found(text)
+    for text in ("Asks several questions about the fever.", "Explains the mechanism of metformin."):
+        assert not is_found(text)
 
 
 # Measures --------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import pytest
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
+from medhelm.plugins.registry import load_registry
+from medhelm.proof.validation import validate
 from medhelm.schema.data import Instance, LeftOut
 from medhelm_benchmarks import healthqa_br, longhealth
 
@@ -156,6 +158,38 @@ def test_med_halt_balances_its_proposals(tmp_path: Path) -> None:
     assert found["fake/1"].choices[-1] == "The question makes no sense"
     with pytest.raises(DataError, match="not an object"):
         mapped("med_halt", {**cells, "config": "nota", "options": "[broken"})
+
+
+def test_no_constant_gains_in_med_halt(tmp_path: Path) -> None:
+    """Half of what counts is right for the last option throughout, and its number tells nothing."""
+    folder, names = tmp_path / "med_halt", ("Ulna", "Radius", "Tibia", "Fibula")
+    folder.mkdir()
+    for config in ("FCT", "nota", "fake"):
+        lines = []
+        for n in range(120):
+            options = dict(enumerate(names[:3] if config == "nota" else names))
+            wrong, right = names[(n + 1) % 4], names[n % 4]
+            asked = {"correct answer": right if n < 20 else wrong} if config == "FCT" else {}
+            cells = {"id": str(n), "question": f"Which bone is {config} {n}?"}
+            lines.append(cells | {"options": str(options | asked), "correct_answer": right})
+        with (folder / f"reasoning_{config}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, [*lines[0]])
+            writer.writeheader()
+            writer.writerows(lines)
+    registry = load_registry()
+    benchmark = registry.benchmark("med_halt")
+    instances = list(open_dataset(benchmark, "full", root=tmp_path).instances())
+    sizes = {(i.metadata["part"], len(i.choices)) for i in instances}
+    assert sizes == {(part, 2 if "proposal" in part else 4) for part in benchmark.parts}
+    for own in (i for i in instances if i.metadata["part"] in ("none_wrong", "sensible")):
+        assert own.choices[ord(own.references[0]) - 65] == names[int(own.id[4:]) % 4]
+    facts = validate(benchmark, "full", registry, tmp_path).facts
+    assert facts is not None
+    headline = {a: s["chance_corrected_accuracy"] or 0.0 for a, s in facts.scores.items()}
+    assert (headline["oracle"], headline["last option"], headline["empty"]) == (1, 0, -1)
+    assert all(s < 0.1 for answer, s in headline.items() if answer != "oracle")
+    last = facts.parts["last option"]
+    assert [last[part] for part in benchmark.parts] == [-1, 1, 1, -1, 1, -1]
 
 
 def test_med_halt_has_one_way_to_say_that_a_question_makes_no_sense() -> None:

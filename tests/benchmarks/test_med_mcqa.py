@@ -31,7 +31,8 @@ def test_a_row_and_its_prompt() -> None:
         question="The largest commissure of the brain:",
         choices=("Ganser", "Gudden", "Corpus callosum", "Both (A) & (C)"),
         references=("C",),
-        metadata={"subject": "Anatomy", "choice_type": "single", "of_others": "no"},
+        metadata={"subject": "Anatomy", "choice_type": "single", "picture": "none"}
+        | {"of_others": "no"},
     )
     shown = prompt(benchmark, instance)
     assert "hemispheres" not in shown and shown.count("Gudden") == 1
@@ -56,6 +57,7 @@ def test_the_real_files(real_instances: Callable[..., list[Instance]], real_data
     golds = Counter(i.references[0] for i in instances)
     assert golds == {"A": 1348, "B": 1085, "C": 925, "D": 825}
     assert Counter(i.metadata["choice_type"] for i in instances) == {"single": 2816, "multi": 1367}
+    assert Counter(i.metadata["picture"] for i in instances)["named"] == 35
     subjects = Counter(i.metadata["subject"] for i in instances)
     assert subjects.most_common(2) == [("Dental", 1318), ("Surgery", 369)]
     assert sum(len(set(i.choices)) < 4 for i in instances) == 21

@@ -2,6 +2,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from medhelm.schema.data import Instance
 
 from .conftest import load, prompt
@@ -34,12 +36,28 @@ def test_a_row_and_its_prompt() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("A photograph of the rash is shown.", "named"),
+        ("The histology of the tissue is shown below. What is it?", "named"),
+        ("Name the structure marked with arrow", "named"),
+        ("Laboratory values are obtained and shown below. Serum: Na+ 139", "none"),
+        ("The biopsy has abundant mitotic figures.", "none"),
+        ("What fits this clinical picture?", "none"),
+    ],
+)
+def test_a_question_that_needs_a_picture_is_named(question: str, expected: str) -> None:
+    instance = load("med_qa").to_instance(ROW | {"question": question})
+    assert instance is not None and instance.metadata["picture"] == expected
+
+
 def test_the_real_files(real_instances: Callable[..., list[Instance]]) -> None:
     four, five = real_instances("med_qa"), real_instances("med_qa", "five_options")
     golds = Counter(i.references[0] for i in four)
     assert golds == {"A": 353, "B": 309, "C": 346, "D": 265}
     assert Counter(i.metadata["step"] for i in four) == {"step1": 679, "step2&3": 594}
-    assert Counter(i.metadata["picture"] for i in four)["named"] == 51
+    assert Counter(i.metadata["picture"] for i in four)["named"] == 62
     assert {len(i.choices) for i in four} == {4} and {len(i.choices) for i in five} == {5}
     assert len({i.question for i in four}) == 1273 and all(
         len(set(i.choices)) == len(i.choices) for i in [*four, *five]

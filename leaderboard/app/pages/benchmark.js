@@ -131,6 +131,7 @@
           { name: "model", cell: (row) => modelCell(view, table, row) },
           { name: "score", heading: chosen, cell: (row) => scoreCell(table, row, metric), className: "wide" },
           { name: "normalised", heading: "normalised" }, "n",
+          ...(rows.some((row) => table.get(row, "mean_of")) ? [{ name: "mean_of", heading: "mean of", isText: true, missing: "no parts" }] : []),
           { name: "scored", cell: (row) => scoredCell(table, row), saved: ["scored", "planned"] },
           { name: "not_scored", heading: "not scored", className: "prose", missing: "", cell: (row) => (table.get(row, "not_scored") ? medhelm.name(table.get(row, "not_scored")) : "") },
           { name: "coverage", heading: "coverage" },

@@ -78,7 +78,7 @@
 
   function metricTable(view, run, table, rows) {
     const isTold = (row, name) => table.get(row, name) !== null && (name !== "clusters" || table.get(row, name) !== table.get(row, "n"));
-    const optional = ["clusters", "worst_of_repeats", "repeat_sd", "worst_case"].filter((name) => rows.some((row) => isTold(row, name)));
+    const optional = ["mean_of", "clusters", "worst_of_repeats", "repeat_sd", "worst_case"].filter((name) => rows.some((row) => isTold(row, name)));
     return medhelm.dataTable(table, {
       columns: ["metric", { name: "score", missing: "no instance has a value" }, "normalised", { name: "n", heading: "n" }, ...optional.map((name) => ({ name, heading: name.replaceAll("_", " ") })), { name: "counted", heading: "counted" }, { name: "scored", heading: "scored" }, { name: "planned", heading: "planned" }, { name: "coverage", heading: "coverage" }, { name: "interval_method", heading: "interval by", isText: true }, { name: "flags", heading: "flags", isText: true, missing: "none" }],
       rows, head: "metric", view, caption: "Results by metric", file: "run", unit: "metric",

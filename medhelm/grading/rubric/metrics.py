@@ -1,7 +1,8 @@
 """The scores of binary criteria. All of them read the same verdicts; none drops a criterion.
 
-The denominator is the frozen list of the case: a criterion without a valid verdict is not met, and
-is counted by `rubric_invalid`.
+The denominator is the frozen list of the case. A criterion without a valid verdict is not met, and
+is counted by `rubric_invalid`; where it names a fault, a score by points has no value, since not met
+would be a gain. Both rules move a score, so its bounds decide such criteria one way for all cases.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from medhelm.grading.rubric.verdicts import majority, read_verdicts
 from medhelm.schema.aggregation import Aggregation, Floats, ShareExtremes, Sums, pooled_share
 from medhelm.schema.data import Criterion, Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.score import IntervalKind, Metric, Outcome, Score
+from medhelm.schema.score import HIGHEST, LOWEST, IntervalKind, Metric, Outcome, Score
 
 MOST_CRITERIA = 1000
 """More than any case has: the upper end of the range of hits."""
@@ -50,6 +51,8 @@ class RubricMetric(GradedMetric):
     """A score of which criteria are met."""
 
     grader: Grader = RUBRIC
+    in_favour: bool | None = None
+    """Decides criteria without a valid verdict for the answer, or against it. None: they stay so."""
     source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -64,7 +67,11 @@ class RubricMetric(GradedMetric):
             why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
             reason = f"{len(given)} of {self.quorum} needed verdicts ({why or 'none asked'})"
             return Score(value=None, outcome="unscored", reason=reason)
-        return self.of(instance, Decided(criteria, majority(given, self.quorum)))
+        met = majority(given, self.quorum)
+        if (favour := self.in_favour) is not None:
+            pairs = zip(criteria, met, strict=True)
+            met = tuple((c.points > 0) is favour if m is None else m for c, m in pairs)
+        return self.of(instance, Decided(criteria, met))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return the score of an answer that meets nothing, under its own outcome."""
@@ -302,7 +309,10 @@ def rubric_metrics() -> tuple[Metric, ...]:
         RubricPass(),
         RubricHits(),
         RubricInvalid(),
+        RubricCoverage(name=f"rubric_coverage{HIGHEST}", in_favour=True),
         RubricScore(),
+        RubricScore(name=f"rubric_score{LOWEST}", in_favour=False),
+        RubricScore(name=f"rubric_score{HIGHEST}", in_favour=True),
         RubricScoreByLength(),
         CriticalFailure(),
     )

@@ -1,6 +1,7 @@
 """Two graders' decisions, matched: answers by model and text of the case, criteria by their text.
 
-Answers that agree in both are matched in the order of their files. What has no partner is counted,
+Where both name cases by the same ids, answers of other ids are never matched. Else answers that agree
+in both are matched in the order of their files. What has no partner is counted,
 with the reason, and is in no figure.
 """
 
@@ -17,7 +18,8 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.two_class import Bools, confusion
 from medhelm.tables.clinicians.decisions import DecisionRow, Grader, Verdict, plain, plain_name
 
-_Key = tuple[str, str]
+_Key = tuple[str, str, str]
+"""Model, text of the case, and its id where both graders name cases by the same ids."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Aligned:
 
 def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None = None) -> Aligned:
     """Return what both graders decided; `aliases` maps a file's name of a model to another."""
-    rows, others = (_by_key(g, aliases or {}) for g in (reference, grader))
+    has_ids = _share_ids(reference, grader)
+    rows, others = (_by_key(g, aliases or {}, has_ids) for g in (reference, grader))
     answers: list[Matched] = []
     kept: list[_Pair] = []
     lost = [Counter[str](), Counter[str]()]
@@ -155,11 +158,21 @@ def _pairs(
     lost[1]["criteria"] += len(said)
 
 
-def _by_key(grader: Grader, aliases: Mapping[str, str]) -> dict[_Key, list[DecisionRow]]:
+def _share_ids(one: Grader, other: Grader) -> bool:
+    """Return whether two graders name cases by the same ids: those of both are of one text."""
+    texts = [{row.case_id: plain(row.case) for row in grader.rows} for grader in (one, other)]
+    shared = texts[0].keys() & texts[1].keys()
+    has_all = not any("" in own for own in texts)
+    return has_all and bool(shared) and all(texts[0][i] == texts[1][i] for i in shared)
+
+
+def _by_key(
+    grader: Grader, aliases: Mapping[str, str], has_ids: bool
+) -> dict[_Key, list[DecisionRow]]:
     found: dict[_Key, list[DecisionRow]] = defaultdict(list)
     for row in grader.rows:
         model = plain_name(aliases.get(row.model, row.model))
-        found[model, plain(row.case)].append(row)
+        found[model, plain(row.case), row.case_id if has_ids else ""].append(row)
     return found
 
 
@@ -169,7 +182,7 @@ def _lost(
     decisions: Mapping[str, int],
 ) -> Lost:
     """Return which rows have no partner among the others, and why."""
-    models = {model for model, _ in others}
+    models = {model for model, *_ in others}
     return Lost(
         other_model=sum(len(own) for key, own in rows.items() if key[0] not in models),
         other_case=sum(

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from medhelm.data.readers import read_file
+from medhelm.data.weighted_rubrics import LABELS, labelled_instance, labels_of
 from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
@@ -24,6 +25,9 @@ from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whol
 
 JUDGE_SUFFIX = "_judge.json"
 """Ends the name of a file of the exchange format; before it comes the model that answered."""
+
+GIVEN = "baseline/oracle"
+"""The model that gives an instance's own answer, and so the one that people labelled."""
 
 _LISTS = ("criteria", "criteria_results", "rubric_results", "rubric_judgments")
 _WORDS: Mapping[str, Verdict] = {
@@ -46,6 +50,15 @@ class CaseCriteria:
 
 
 Cases = Mapping[str, CaseCriteria]
+
+
+def read_graders(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> list[Grader]:
+    """Return the decisions of files, as one group or, of several labels a row, one for each place."""
+    whole = read_grader(name, paths, cases, is_judge=is_judge)
+    groups: dict[str, list[DecisionRow]] = {}
+    for row in whole.rows:
+        groups.setdefault(f"{name} {row.group}".strip(), []).append(row)
+    return [Grader(own, is_judge, tuple(rows)) for own, rows in groups.items()]
 
 
 def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> Grader:
@@ -75,7 +88,11 @@ def _read(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
             yield from _of_table(path, cases, is_judge)
         else:
             for number, row in read_file(path):
-                yield _of_object(row, f"{path.name}, row {number}", path, cases, is_judge)
+                where = f"{path.name}, row {number}"
+                if LABELS in row and not is_judge:
+                    yield from _of_labels(row, where)
+                else:
+                    yield _of_object(row, where, path, cases, is_judge)
     except OSError as e:
         raise DataError(f"cannot read {path}: {why(e)}") from None
 
@@ -133,6 +150,18 @@ def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
     if path.suffix != ".xlsx":
         return read_filled(path)
     return [(n, {k: str(v).strip() for k, v in row.items()}) for n, row in read_file(path)]
+
+
+def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
+    """Yield a row for each label of one criterion of an answer, which `baseline/oracle` gives as it is."""
+    try:
+        instance, labels = labelled_instance(row), labels_of(row)
+    except DataError as e:
+        raise DataError(f"{where}: {e}") from None
+    asked = "\n\n".join(turn.content for turn in instance.turns)
+    for place, is_met in enumerate(labels, 1):
+        decision = Decision(instance.criteria[0].text, "met" if is_met else "unmet")
+        yield DecisionRow(where, GIVEN, asked, (decision,), instance.id, group=str(place))
 
 
 # One answer an object ----------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class DecisionRow:
     decisions: tuple[Decision, ...]
     case_id: str = ""
     rater: str = ""
+    group: str = ""
+    """Sets rows of a file apart that holds several decisions on each answer."""
 
 
 @dataclass(frozen=True)

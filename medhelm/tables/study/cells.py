@@ -168,13 +168,13 @@ class Cell:
         own = next(r for r in self.record.results if r.metric == metric)
         return own.outcomes.get("truncated", 0) + (own.cut or 0), own.cut is not None
 
-    def lacks_parts(self, metric: str) -> bool:
-        """Return whether a mean over parts is without one of the benchmark's parts."""
+    def parts(self, metric: str) -> tuple[int, int]:
+        """Return of how many parts a score is the mean of their means, and how many there are."""
         pooling, sums = self.scores[metric].pooling, self.scores[metric].sums
         if pooling.aggregation != MEAN_OF_PARTS or not len(sums):
-            return False
+            return 0, 0
         counts = [name for name in pooling.names if name.startswith("count/")]
-        return not pooling.columns(sums, counts).any(axis=0).all()
+        return int(pooling.columns(sums, counts).any(axis=0).sum()), len(counts)
 
 
 Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]

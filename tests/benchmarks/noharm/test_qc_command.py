@@ -311,8 +311,9 @@ def test_what_people_cannot_see_is_a_fault_with_its_place(
 
 
 def test_where_actions_come_from_is_shown_where_generation_wrote_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # so that no message is folded
     made = case({f"a{i}": 8 for i in range(1, 9)}, code="NOHARM-CARD-BAD-001")
     path = tmp_path / "cases.jsonl"
     write_cases(path, [made])
