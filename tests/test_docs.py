@@ -45,6 +45,7 @@ NOT_RUN = {
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
     r"medhelm (agreement --criteria|fidelity --stored) BENCHMARK .*": "tests/clinicians run them",
+    r"medhelm .*physicians.*": "needs a file: tests/benchmarks/test_healthbench.py",
     r"medhelm judge (train \S+\.yaml|serve) ?.*": "needs an extra: tests/benchmarks/clinconsensus",
     r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",
     r"python (perf|scripts)/\w+\.py( .*)?": "measures or writes; the file must be there",
