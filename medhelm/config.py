@@ -59,6 +59,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     results_dir: NotEmpty = DEFAULT_RESULTS
     rename: bool = False
     """True if models that are stored under other names are the same: the stored names change."""
+    show_errors: bool = False
+    """True if servers' own words on failed requests are shown whatever the endpoint's class."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

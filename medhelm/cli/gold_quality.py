@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -104,6 +105,8 @@ async def _ask(review: GoldReview, ledger: Ledger) -> None:
         await review.ask(pool, ledger)
     finally:
         await pool.close()
+        for line in pool.said():
+            print(f"medhelm: {line}", file=sys.stderr)
 
 
 def _print(report: GoldReport, ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from medhelm.config import Job, JuryChoice, convert
 from medhelm.errors import UsageError
+from medhelm.schema.model import ModelSpec
 
 
 def to_job(config: Mapping[str, Any]) -> Job:
@@ -21,20 +22,32 @@ def to_job(config: Mapping[str, Any]) -> Job:
         del values["jury"]
     chosen = [benchmark] if benchmark["name"] else []
     chosen += [{"name": name} for name in suite["benchmarks"]]
-    if not values["model"]["name"]:
-        raise UsageError(
-            "the model is missing: add model=NAME (`medhelm list models`), "
-            "for example model=openai/gpt-4o"
-        )
+    model = _model(values)
     if not chosen:
         raise UsageError(
             "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
             "'benchmark=glob(*)' or suite=NAME"
         )
-    model = {key: value for key, value in values["model"].items() if value != "???"}
     values |= {"benchmarks": chosen, "rename": model.pop("rename"), "model": model}
     job: Job = convert(values, Job, "config")
     return job
+
+
+def to_model(config: Mapping[str, Any]) -> ModelSpec:
+    """Return the model alone that a composed config asks for; raises UsageError as `to_job`."""
+    model = _model(config)
+    del model["rename"]
+    spec: ModelSpec = convert(model, ModelSpec, "model")
+    return spec
+
+
+def _model(values: Mapping[str, Any]) -> dict[str, Any]:
+    if not values["model"]["name"]:
+        raise UsageError(
+            "the model is missing: add model=NAME (`medhelm list models`), "
+            "for example model=openai/gpt-4o"
+        )
+    return {key: value for key, value in values["model"].items() if value != "???"}
 
 
 def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> None:

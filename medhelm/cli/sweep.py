@@ -186,6 +186,8 @@ def _run(
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
+    for line in pool.said(is_shown=any(job.show_errors for job in jobs)):
+        print(f"medhelm: {line}", file=sys.stderr)
     return display, end
 
 

@@ -16,7 +16,7 @@ import msgspec
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models.access import check_settings, resolve_access
 from medhelm.models.extras import require_packages
-from medhelm.models.hosts import Access, Host
+from medhelm.models.hosts import Access, Host, Said
 from medhelm.models.identity import endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
@@ -60,6 +60,7 @@ class ModelPool:
         self._hosts: dict[Hashable, Host] = {}
         self.speeds: list[str] = []
         """Holds the speed of each set of local weights. `close` fills it."""
+        self._said: list[Said] = []
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return the model of a spec. Its own `close` leaves what it shares to the pool's.
@@ -99,6 +100,23 @@ class ModelPool:
         """Return what local weights are doing, a line for each."""
         return [status for host in self._hosts.values() if (status := host.status())]
 
+    def said(self, *, is_shown: bool = False) -> list[str]:
+        """Return a line for each way in which requests failed: what the server said, once closed.
+
+        Of servers other than those of class local it only tells how to see it, unless `is_shown`:
+        their words may quote the prompt into the logs of a job.
+        """
+        lines: dict[str, None] = {}
+        for said in self._said:
+            is_told = is_shown or said.model.endpoint_class == "local"
+            told = (
+                f"the server says: {said.words}"
+                if is_told
+                else "show_errors=true shows the server's words"
+            )
+            lines[f"model {said.model.name!r}: {said.error}: {told}"] = None
+        return [*lines]
+
     def end(self) -> None:
         """Let requests in flight finish and try none of them again."""
         for host in self._hosts.values():
@@ -108,6 +126,7 @@ class ModelPool:
         """Close the connections of all models, and free their memory."""
         self.speeds += [speed for host in self._hosts.values() if (speed := host.speed())]
         for host in self._hosts.values():
+            self._said += host.said()
             await host.close()
         self._hosts.clear()
 

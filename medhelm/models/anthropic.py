@@ -182,7 +182,7 @@ def read_message(payload: bytes) -> Answer | Failure:
 
 
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
-    """Return what an HTTP status other than success means. The server's prose is not kept."""
+    """Return what an HTTP status other than success means, with the server's own words."""
     has_schema = "format" in sent.get("output_config", {})
     failure = read_failure(status, payload, (_SCHEMA_FIELD,) * has_schema, _SCHEMA_FIELD)
     if failure.kind == "error" and status in (400, 422):

@@ -7,11 +7,12 @@ import dataclasses
 import random
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
-from medhelm.models.hosts import Access, Host
+from medhelm.models.hosts import Access, Host, Said
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens
 from medhelm.models.wire import Answer, Failure
@@ -45,6 +46,7 @@ class Endpoint(Host):
         self.fatal = ""
         """Gives the reason once nothing more is sent."""
         self.rng = random.Random()
+        self._said: dict[tuple[str, str], Said] = {}
         self._has_answered = False
         self._first_try: float | None = None
         self._failed_tries = 0
@@ -94,6 +96,21 @@ class Endpoint(Host):
             patience_s = max(PATIENCE_S, 2 * timeout_s) if is_load else PATIENCE_S
             if self._failed_tries >= DEAD_AFTER and now - self._failing_since >= patience_s:
                 self._declare_dead(failure)
+
+    def heard(self, spec: ModelSpec, failure: Failure) -> None:
+        """Keep the server's words of the first request that failed so; its key is taken out."""
+        if words := self.words_of(failure):
+            error = f"{failure.error} {failure.code}".strip()
+            self._said.setdefault((spec.name, error), Said(spec, error, words))
+
+    def words_of(self, failure: Failure) -> str:
+        """Return the server's words as one line that a terminal can show, without the key."""
+        words = failure.words.replace(self.access.key or "\0", "***")
+        return " ".join("".join(c if c.isprintable() else " " for c in words).split())
+
+    def said(self) -> Sequence[Said]:
+        """Return the words of the server, first of each model and kind of failure."""
+        return (*self._said.values(),)
 
     def next_try_s(self, failure: Failure, attempt: int) -> float:
         """Return the wait of a request for its next try: the server's time, with jitter."""
@@ -179,6 +196,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     )
                 return _answered(request, result, attempt, lost, seconds)
             lost += result.lost
+            endpoint.heard(self.spec, result)
             if result.kind != "retry":
                 return self._refused(request, result, stamp, attempt, lost)
             endpoint.failed(result, stamp, attempt, self.spec.timeout_s)

@@ -201,12 +201,12 @@ def read_candidates(payload: bytes) -> Answer | Failure:
 
 
 def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
-    """Return what an HTTP status other than success means. The server's prose is not kept."""
+    """Return what an HTTP status other than success means, with the server's own words."""
     has_schema = "responseJsonSchema" in sent.get("generationConfig", {})
     failure = read_failure(status, payload, (_SCHEMA_FIELD,) * has_schema, _SCHEMA_FIELD)
     for detail in _details(payload):
         if status == 400 and detail.get("reason") == "API_KEY_INVALID":
-            return Failure("endpoint", "http 400", 401, code="API_KEY_INVALID")
+            return dataclasses.replace(failure, kind="endpoint", status=401, code="API_KEY_INVALID")
         if status == 429 and (delay := _DELAY.fullmatch(str(detail.get("retryDelay")))):
             return dataclasses.replace(failure, wait_s=float(delay[1]))
     return failure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -40,6 +40,15 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a server said of the first request of a model that failed in one way."""
+
+    model: ModelSpec
+    error: str
+    words: str
+
+
 class Host(ABC):
     """Hold what models share that are served by one thing: its slots, and how it is closed."""
 
@@ -57,6 +66,10 @@ class Host(ABC):
     def speed(self) -> str:
         """Return how fast weights on this machine wrote; empty for a server."""
         return ""
+
+    def said(self) -> Sequence[Said]:
+        """Return what the server said of failed requests; empty where it said nothing."""
+        return ()
 
     async def served(self, model: str) -> Mapping[str, str]:
         """Return what tells the weights behind a model's name from others; empty where it is unknown."""

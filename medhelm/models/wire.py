@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -32,6 +32,8 @@ class Answer:
     fingerprint: str
     error: str = ""
     """A remark on an ending that we do not know; empty for those that we do."""
+    has_logprobs: bool = False
+    """True if log-probabilities came with the text."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Failure:
     """True if an answer may have been made, and billed, that never arrived."""
     wait_s: float | None = None
     """Holds the delay of Retry-After."""
+    words: str = field(default="", repr=False, compare=False)
+    """The server's own message, for the eyes of who runs it: it may quote the prompt, and is never stored."""
 
     @property
     def is_refusal(self) -> bool:
@@ -76,6 +80,7 @@ class _Choice(msgspec.Struct):
     message: _Message | None = None
     finish_reason: str | None = None
     error: Any = None
+    logprobs: Any = None
 
 
 class _Completion(msgspec.Struct):
@@ -191,7 +196,7 @@ def read_answer(payload: bytes) -> Answer | Failure:
     if choice.message is None and not is_declined(reason) and _ending(reason) not in _BROKEN:
         return Failure("retry", "no message", 200, lost=True)
     text, refused = _read_content(choice.message or _Message())
-    return end_answer(
+    answer = end_answer(
         text,
         reason,
         read_usage(completion.usage),
@@ -199,6 +204,9 @@ def read_answer(payload: bytes) -> Answer | Failure:
         completion.system_fingerprint,
         refused=refused,
     )
+    if choice.logprobs and isinstance(answer, Answer):
+        return replace(answer, has_logprobs=True)
+    return answer
 
 
 def end_answer(
@@ -275,7 +283,7 @@ def read_usage(usage: Any) -> Usage:
 def read_failure(
     status: int, payload: bytes, sent_fields: Collection[str] = (), schema_field: str = SCHEMA_FIELD
 ) -> Failure:
-    """Return what an HTTP status other than success means. The server's prose is not kept.
+    """Return what an HTTP status other than success means, with the server's own words.
 
     `sent_fields`: names of the body's fields, to recognise a setting that the server does not take
     (wrong for every request) from a prompt that it does not take. `schema_field`: the one of them
@@ -298,7 +306,7 @@ def read_failure(
         kind = "endpoint"
     elif status in _TRANSIENT or status >= 500 or status < 200:
         kind = "retry"
-    return Failure(kind, f"http {status}", status, code=code, param=param)
+    return Failure(kind, f"http {status}", status, code=code, param=param, words=message)
 
 
 def read_served(listed: Any, properties: Any, model: str) -> dict[str, str]:

@@ -127,6 +127,8 @@ def _judge(
             await label(answers, labelling)
         finally:
             await pool.close()
+            for line in pool.said():
+                say(line)
         return labelling
 
     done = asyncio.run(work())

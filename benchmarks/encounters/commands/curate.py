@@ -96,6 +96,8 @@ async def _make(
         return await curate(folders, curation, out, pool, ledger, _done, _say)
     finally:
         await pool.close()
+        for line in pool.said():
+            _say(line)
 
 
 def _curation(args: argparse.Namespace) -> Curation:

@@ -157,6 +157,8 @@ def _judge(
             return await judge_runs(runs, judging), judging.stopped
         finally:
             await pool.close()
+            for line in pool.said():
+                say(line)
 
     return asyncio.run(work())
 

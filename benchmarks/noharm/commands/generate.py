@@ -146,6 +146,8 @@ async def _make(
         return await run_series(series, n, folder, pool, ledger, display.done, display.say)
     finally:
         await pool.close()
+        for line in pool.said():
+            display.say(line)
 
 
 def _series(args: argparse.Namespace, registry: Registry) -> Series:

@@ -1,0 +1,245 @@
+"""`medhelm probe`: what the server of a model says, and what of a request it takes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from medhelm.cli.options import add_format, print_json, print_rows
+from medhelm.errors import ModelError, UsageError
+from medhelm.extract.reply_form import closed
+from medhelm.models import is_instance_model, open_model
+from medhelm.models.endpoint import EndpointModel
+from medhelm.models.identity import is_served_here
+from medhelm.models.providers import find_provider
+from medhelm.models.wire import Answer, Failure
+from medhelm.schema.episode import Message, Request, Usage
+from medhelm.schema.model import ModelSpec
+
+_QUESTION = Message("user", "Which vitamin prevents scurvy? Answer in one word.")
+_SYSTEM = Message("system", "You are brief.")
+_SCHEMA = closed({"answer": {"type": "string"}})
+_BUDGET, _THINKING_BUDGET = 256, 2048
+_FIXES: dict[str, tuple[str, Any]] = {
+    "max_tokens": ("token_limit_field", "max_completion_tokens"),
+    "max_completion_tokens": ("token_limit_field", "max_tokens"),
+    "temperature": ("sampling.temperature", None),
+    "top_p": ("sampling.top_p", None),
+    "reasoning_effort": ("sampling.reasoning_effort", None),
+    "seed": ("send_seed", False),
+    "response_format": ("json_schema", False),
+}
+"""Fields that a server may not take -> the setting of a model that leaves them out."""
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the requests to one model. `settings`: what to change, as `model.KEY` -> value."""
+
+    model: str
+    requests: int
+    status: str
+    message: str
+    """The server's words on a request that failed."""
+    reply: str
+    served_model: str
+    usage: Usage
+    seconds: float
+    takes: dict[str, str]
+    settings: dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "arguments",
+        nargs="+",
+        metavar="KEY=VALUE",
+        help="as of `medhelm run`: model=NAME model.base_url=URL ...",
+    )
+    parser.add_argument("--config-dir", metavar="DIR", help="as of `medhelm run`")
+    add_format(parser)
+
+
+def complete(words: Sequence[str]) -> list[str]:
+    """Return what the last word of a line can become."""
+    from medhelm.cli.completion import complete_config
+
+    return complete_config(words)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0 where the server answered; raises ModelError where it did not."""
+    from medhelm.cli.compose import compose
+    from medhelm.cli.jobs import to_model
+    from medhelm.cli.run import load_plugins
+
+    found: list[Any] = []
+    argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
+    compose(argv, load_plugins(args.arguments), found.extend)
+    result = asyncio.run(probe(to_model(found[0])))
+    if args.format == "json":
+        print_json("probe", msgspec.to_builtins(result))
+    else:
+        _print(result)
+    if result.status.startswith("failed"):
+        raise ModelError(f"model {result.model!r} did not answer, see above")
+    return 0
+
+
+async def probe(spec: ModelSpec) -> Probe:
+    """Return what a server answers to a short question, then to the same asked in other ways.
+
+    A field that it names as unknown is left out and the question asked again.
+    """
+    settings: dict[str, Any] = {}
+    found, seconds = await _ask(spec)
+    requests = 1
+    while (
+        isinstance(found, Failure) and (fix := _FIXES.get(found.param)) and fix[0] not in settings
+    ):
+        settings[fix[0]] = fix[1]
+        spec = _changed(spec, *fix)
+        found, seconds = await _ask(spec)
+        requests += 1
+    if isinstance(found, Failure):
+        status = " ".join(filter(None, ("failed:", found.error, found.code, found.param)))
+        return Probe(
+            model=spec.name,
+            requests=requests,
+            status=status,
+            message=found.words,
+            reply="",
+            served_model="",
+            usage=Usage(),
+            seconds=seconds,
+            takes={},
+            settings=settings,
+        )
+    ways = _ways(spec)
+    ended = {name: await _ask(way, system) for name, (way, system) in ways.items()}
+    takes = {name: _taken(name, result) for name, (result, _) in ended.items()}
+    settings |= _suggested(spec, found, takes)
+    return Probe(
+        model=spec.name,
+        requests=requests + len(ways),
+        status=f"200, {found.finish}",
+        message="",
+        reply=found.text,
+        served_model=found.model,
+        usage=found.usage,
+        seconds=seconds,
+        takes=takes,
+        settings=settings,
+    )
+
+
+def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
+    """Return the spec of each further request, and whether it has a system message."""
+    provider = find_provider(spec.provider, spec.name)
+    ways = {"system message": (spec, True)}
+    if provider.sends_seed:
+        ways["seed"] = (replace(spec, send_seed="always"), False)
+    if provider.holds_schema:
+        ways["JSON Schema"] = (replace(spec, json_schema=True), False)
+    if "response_format" in provider.schema_fields:  # the protocol that has log-probabilities
+        body = spec.extra_body | {"logprobs": True}
+        ways["log-probabilities"] = (replace(spec, extra_body=body), False)
+    return ways
+
+
+async def _ask(spec: ModelSpec, has_system: bool = False) -> tuple[Answer | Failure, float]:
+    """Return what came of one request, sent once, and its seconds."""
+    model = open_model(spec, environ=os.environ)
+    if is_instance_model(model) or not isinstance(model, EndpointModel):
+        raise UsageError(f"model {spec.name!r} runs in this process: it has no server to probe")
+    try:
+        budget = _THINKING_BUDGET if spec.reasoning else _BUDGET
+        request = Request(
+            instance_id="probe",
+            messages=(_SYSTEM, _QUESTION) if has_system else (_QUESTION,),
+            max_output_tokens=spec.max_output_tokens or budget,
+            sampling=spec.sampling,
+            seed=0,
+            json_schema=_SCHEMA if spec.json_schema else None,
+        )
+        started = time.monotonic()
+        found = await model.send(model.write(request))
+        if isinstance(found, Failure):
+            found = dataclasses.replace(found, words=model.endpoint.words_of(found))
+        return found, time.monotonic() - started
+    finally:
+        await model.close()
+
+
+def _changed(spec: ModelSpec, name: str, value: Any) -> ModelSpec:
+    outer, _, inner = name.partition(".")
+    own = replace(getattr(spec, outer), **{inner: value}) if inner else value
+    return replace(spec, **{outer: own})
+
+
+def _taken(name: str, found: Answer | Failure) -> str:
+    """Return how a server treats what a request asked for."""
+    if isinstance(found, Failure):
+        return f"refused: {found.error} {found.code}".strip() + (
+            f"; the server says: {found.words}" if found.words else ""
+        )
+    if name == "JSON Schema":
+        return "held" if _is_held(found.text) else "taken, not held"
+    if name == "log-probabilities":
+        return "given" if found.has_logprobs else "taken, not given"
+    return "taken"
+
+
+def _is_held(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and [*value] == ["answer"] and isinstance(value["answer"], str)
+
+
+def _suggested(spec: ModelSpec, found: Answer, takes: dict[str, str]) -> dict[str, Any]:
+    """Return the settings that fit what was seen and are not those of the spec."""
+    settings: dict[str, Any] = {}
+    is_held = takes.get("JSON Schema") == "held"
+    if is_held != spec.json_schema and "JSON Schema" in takes:
+        settings["json_schema"] = is_held
+    if takes.get("seed", "").startswith("refused") and spec.send_seed:
+        settings["send_seed"] = False
+    has_thought = (found.usage.reasoning_tokens or 0) > 0 or "<think>" in found.text
+    if has_thought and not spec.reasoning:
+        settings["reasoning"] = True
+    if is_served_here(spec) and spec.endpoint_class == "external":
+        settings["endpoint_class"] = "local"
+    return settings
+
+
+def _print(found: Probe) -> None:
+    usage = msgspec.structs.asdict(found.usage)
+    counts = ", ".join(
+        f"{n.removesuffix('_tokens')} {v}" for n, v in usage.items() if v is not None
+    )
+    rows = {"status": found.status}
+    if found.message:
+        rows["server says"] = found.message
+    if found.takes:
+        rows |= {
+            "reply": found.reply or "(no text)",
+            "served model": found.served_model or "not named",
+            "tokens": counts or "not counted: costs will be unknown",
+        }
+    rows |= {"seconds": f"{found.seconds:.2f}", **found.takes}
+    print_rows({"probe": [*rows], found.model: [*rows.values()]})
+    if found.settings:
+        words = (f"model.{n}={json.dumps(v).strip(chr(34))}" for n, v in found.settings.items())
+        print(f"Settings that fit: {' '.join(words)}")
+    print(f"{found.requests} request(s), nothing stored.")

@@ -1,0 +1,75 @@
+"""`medhelm probe` says what a server takes, and the settings that it names work in a run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm.cli import run_command
+from tests.server import Reply, instance_of, serve_in_thread
+
+
+def picky(body: Mapping[str, Any]) -> str | Reply:
+    """Answer as a server with a field of its own for the budget, that takes no seed."""
+    if "max_tokens" in body:
+        error = {"message": "Use 'max_completion_tokens'.", "param": "max_tokens", "code": "bad"}
+        return Reply(status=400, body={"error": error})
+    if "seed" in body:
+        return Reply(status=400, body={"error": {"message": "no \x1bseed here"}})
+    if body.get("logprobs"):
+        choice = {"message": {"content": "C"}, "finish_reason": "stop", "logprobs": {"content": []}}
+        return Reply(body={"choices": [choice], "model": "weights-7b"})
+    if "response_format" in body:
+        return json.dumps(instance_of(body["response_format"]["json_schema"]["schema"]))
+    return "A"
+
+
+def test_what_a_server_takes_and_the_settings_that_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_in_thread(by_body=picky) as server:
+        server.served = "weights-7b"
+        line = ["model=openai/ward-a", f"model.base_url={server.base_url}"]
+        assert run_command(["probe", *line]) == 0
+        out = capsys.readouterr().out
+        said = " ".join(out.split())
+        for fact in (
+            "status 200, stop",
+            "served model weights-7b",
+            "seed refused: http 400; the server says: no seed here",
+            "JSON Schema held",
+            "log-probabilities given",
+            "system message taken",
+            "6 request(s), nothing stored",
+        ):
+            assert fact in said
+        settings = shlex.split(out.partition("Settings that fit: ")[2].splitlines()[0])
+        assert "model.token_limit_field=max_completion_tokens" in settings
+        assert "model.send_seed=false" in settings and "model.json_schema=true" in settings
+        run = ["run", *line, *settings, "benchmark=headqa", "data=sample"]
+        assert run_command([*run, f"results_dir={tmp_path}"]) == 0
+        capsys.readouterr()
+        assert run_command(["probe", *line, *settings, "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["settings"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("model=openai/x", "model.base_url=http://127.0.0.1:9/v1"), 6, "did not answer"),
+        (("model=baseline/lead",), 2, "it has no server to probe"),
+        (("model.base_url=http://127.0.0.1:9/v1",), 2, "the model is missing"),
+    ],
+)
+def test_no_server(
+    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["probe", *words]) == code
+    found = capsys.readouterr()
+    assert said in found.err and found.err.count("\n") == 1
+    assert code != 6 or "failed: no connection" in " ".join(found.out.split())
