@@ -222,6 +222,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.ranking(study),
             *notes.worst_cases(rows),
             *notes.cut_answers(rows),
+            *notes.second_askings(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.few_clusters(rows),
             *notes.flag_legend(used),
@@ -290,7 +291,10 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     if planned > rows:
         others["not run"] = planned - rows
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
+    again, verdicts_again = notes.asked_again(record, metric.name)
     row: Row = {
+        "asked_again": again,
+        "verdicts_asked_again": verdicts_again,
         "worst_case": bound if is_mean else None,
         "planned": planned,
         "counted": scores.counted,
