@@ -13,7 +13,9 @@ import pytest
 from medhelm import load_results
 from medhelm.cli import run_command
 from medhelm.schema.run import RunRecord
-from medhelm.store.records import find_gradings, find_runs, read_record
+from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
+from medhelm.store.runlog import read_episodes
+from tests.protocols.interview import options, play
 from tests.quiz import arguments, write_quiz
 from tests.server import FaultServer, Reply, serve_in_thread
 
@@ -55,6 +57,10 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
         before = only_record(tmp_path / "results")
         assert before.results[0].outcomes == {outcome: 2, "scored": 4}
         say[""] = lambda _: "B"
+        argv = arguments(tmp_path, server.base_url)[1:]
+        capsys.readouterr()
+        assert run_command(["estimate", *argv, f"ask_again=[{outcome}]", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["runs"][0]["to_ask"] == 2
         assert ask("ask_again=[truncated]") == 6, "none ended so"
         assert ask(f"ask_again=[{outcome}]", "max_instances=3") <= 8
         assert ask(f"ask_again=[{outcome}]") == 8 and ask() == 8, "it is settled"
@@ -66,6 +72,31 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
     row = row_of(tmp_path / "results", plugin)
     assert (row["asked_again"], row["flags"], row["requests"]) == (2, "again", 8)
     assert "quiz x openai/test 2 answers" in row["notes"]
+
+
+def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, capsys: Any) -> None:
+    is_mute = [True]
+
+    def say(prompt: str) -> str:
+        is_answer = not prompt.startswith(("[questioner]", "[referee]"))
+        return "" if is_answer and is_mute[0] and "Known: " in prompt else play(prompt)
+
+    with serve_in_thread(say) as server:
+        argv = options(server, tmp_path)
+        run_command(argv)
+        first, before = server.requests, only_record(tmp_path / "results")
+        again = [o for o in before.results[0].outcomes if o != "scored"]
+        assert again, before.results
+        is_mute[0] = False
+        assert run_command(argv) in (0, 6) and server.requests == first
+        assert run_command([*argv, f"ask_again=[{','.join(again)}]"]) == 0, capsys.readouterr().err
+        record, asked = only_record(tmp_path / "results"), server.requests
+        assert record.results[0].outcomes == {"scored": 8}
+        assert sum(p.usage.requests for p in record.parties) == asked > first
+        (run,) = find_runs(tmp_path / "results")
+        episodes = [*read_episodes(run, read_plan(run))]
+        assert len(episodes) == 8 and not any(e.stale for e in episodes)
+        assert run_command(argv) == 0 and server.requests == asked
 
 
 def judged(folder: Path, server: FaultServer, benchmark: str) -> list[str]:
