@@ -48,7 +48,8 @@ def end_of(grading: Episode) -> str:
 
 def read_states(folder: Path) -> dict[int, dict[str, Any]]:
     """Return what one judge decided, by the answers' `judgement_key`; abstentions are left out."""
-    return {key: grading.state for key, grading in read_gradings(folder) if has_verdict(grading)}
+    states = {k: g.state if has_verdict(g) else None for k, g in read_gradings(folder)}
+    return {key: state for key, state in states.items() if state is not None}
 
 
 def has_verdict(grading: Episode) -> bool:
