@@ -249,6 +249,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     try:
         if selection is not None:
             await _answer(run, selection, plan, folder, scan, sweep)
+        else:
+            sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         await judge_answers(run, plan, sweep)
         return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
