@@ -35,7 +35,7 @@ from medhelm.schema.data import Variant
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, RunRecord
-from medhelm.schema.score import Scoring
+from medhelm.schema.score import Scoring, Unread
 from medhelm.tables.results import Results, load_gradings
 
 
@@ -60,6 +60,7 @@ def evaluate(
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
     rename: bool = False,
+    ask_again: Sequence[Unread] = (),
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
@@ -68,11 +69,9 @@ def evaluate(
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `variants` asks multiple-choice questions again in other forms, for the table `robustness`.
-    `rename` says that models whose answers are stored under other names are the same ones. Raises
-    MedhelmError: before any request where something is missing or refused, after all runs where
-    one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
-    KeyboardInterrupt; what is answered is kept, the same call goes on.
+    `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
+    names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
+    any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
     """
     registry = _registry(plugins)
     jobs = _jobs(
@@ -97,6 +96,7 @@ def evaluate(
         budget_tokens=budget_tokens,
         privacy=privacy,
         rename=rename,
+        ask_again=tuple(ask_again),
     )
     return _run(jobs, registry)
 

@@ -14,7 +14,7 @@ import msgspec
 from medhelm.errors import UsageError
 from medhelm.schema.data import DataClass, Variant
 from medhelm.schema.model import EndpointClass, ModelSpec
-from medhelm.schema.score import Scoring
+from medhelm.schema.score import Scoring, Unread
 from medhelm.schema.type_errors import explain
 
 DEFAULT_RESULTS = "medhelm-results"
@@ -61,6 +61,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """True if models that are stored under other names are the same: the stored names change."""
     show_errors: bool = False
     """True if servers' own words on failed requests are shown whatever the endpoint's class."""
+    ask_again: tuple[Unread, ...] = ()
+    """Outcomes of stored answers that are asked for once more."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

@@ -1,8 +1,12 @@
-"""`medhelm score`: stored responses graded again with the installed metrics, without a model."""
+"""`medhelm score`: stored responses graded again with the installed metrics, without a model.
+
+With `--ask-again` the judges are asked once more for what could not be read.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -17,7 +21,7 @@ from medhelm.cli.options import (
 )
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError
-from medhelm.runs.regrading import regrade
+from medhelm.runs.regrading import regrade, runs_to_judge
 from medhelm.schema.run import RunRecord
 
 
@@ -40,6 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a metric besides the benchmark's own; may be given several times",
     )
+    parser.add_argument(
+        "--ask-again",
+        action="append",
+        default=[],
+        choices=("unparsed", "refused", "truncated"),
+        help="ask the judges once more for verdicts that ended so, and for missing ones: after their "
+        "server or template was mended; may be given several times",
+    )
+    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for --ask-again")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="cap for --ask-again")
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -48,15 +62,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0, or 4 where a run could not be graded. The others are graded all the same.
 
-    Runs of a benchmark that is not installed are named and passed over.
+    Runs of a benchmark that is not installed are named and passed over. Raises what stopped judges
+    that are asked again.
     """
-    results = Path(args.results_dir)
+    results, registry = Path(args.results_dir), open_registry(args.plugin)
+    if args.ask_again:
+        from medhelm.cli.sweep import judge_again
+
+        runs = runs_to_judge(
+            results,
+            registry,
+            args.scoring,
+            os.environ,
+            tuple(args.ask_again),
+            benchmarks=args.benchmark,
+            models=args.model,
+            root=data_folder(args),
+        )
+        judge_again(runs, args.budget_usd, args.budget_tokens, "the same command")
     graded: list[RunRecord] = []
     failed: list[str] = []
     skipped: list[str] = []
     for run in regrade(
         results,
-        open_registry(args.plugin),
+        registry,
         args.scoring,
         args.metric,
         benchmarks=args.benchmark,

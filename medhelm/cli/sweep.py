@@ -24,7 +24,7 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import unplayed_note
-from medhelm.runs.planning import jury_note, paid_models, plan_runs, variants_note
+from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs, variants_note
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import read_record
@@ -181,12 +181,33 @@ def _run(
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
+    return _ask(runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
+
+
+def judge_again(
+    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None, command: str
+) -> None:
+    """Ask the judges of stored runs once more; raises what stopped a run or all."""
+    ledger = Ledger(budget_usd, budget_tokens)
+    ledger.check([j for run in runs if (own := run.grading.raters) for j in own.judges])
+    display, end = _ask(runs, ledger)
+    _raise_worst(end, display, command)
+
+
+def _ask(
+    runs: Sequence[Run],
+    ledger: Ledger,
+    at_once: Mapping[str, int] | None = None,
+    *,
+    is_told: bool = False,
+) -> tuple[Display, SweepEnd]:
+    """Return the display and the end of a sweep. `is_told`: the words of all servers are shown."""
     pool = ModelPool(os.environ, at_once)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
-    for line in pool.said(is_shown=any(job.show_errors for job in jobs)):
+    for line in pool.said(is_shown=is_told):
         print(f"medhelm: {line}", file=sys.stderr)
     return display, end
 
@@ -240,7 +261,8 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
         then = (
             "The same command asks it again"
             if judge.is_asked_again
-            else "Its replies are kept and not asked for again; choose another judge"
+            else "Its replies are kept and not asked for again: choose another judge, or mend it "
+            "(its server, its template) and start `medhelm score --ask-again unparsed`"
         )
         print(f"medhelm: {judge.line}{more}. {then}", file=sys.stderr)
     for line in (*errors, *display.oversize()):

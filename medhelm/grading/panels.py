@@ -10,12 +10,15 @@ import msgspec
 
 from medhelm.grading.graders.panel import StandIn, StoredVerdicts
 from medhelm.grading.graders.terms import bind, grader_terms, graders_of
+from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.jury.metric import bind_panel
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Benchmark
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import GradingSpec, JurySpec, Party, UsageTotals
 from medhelm.schema.score import Metric
+from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, grader_folder, stored_judge
 
 
 def with_stand_ins(
@@ -26,6 +29,15 @@ def with_stand_ins(
     graders, terms = graders_of(metrics), grader_terms(benchmark, metrics, nobody, {})
     panels = {own.grader: StandIn(graders[own.grader], own, protocol) for own in terms}
     return bind(metrics, panels, quorum=1)
+
+
+def verdict_bytes(run: Path, grading: GradingSpec) -> int:
+    """Return the size of the logs of all judges of a grading; 0 where there is none."""
+    folders = [grader_folder(run, j, own) for own in grading.graders for j in own.jury.judges]
+    if (terms := grading.jury) is not None:
+        folders += [stored_judge(run, judge, terms) for judge in terms.jury.judges]
+    logs = (folder / name for folder in folders for name in ("grades.jsonl", "responses.jsonl"))
+    return sum(log.stat().st_size for log in logs if log.exists())
 
 
 class StoredPanels:
@@ -45,6 +57,7 @@ class StoredPanels:
         raters = grading.raters
         self._quorum = raters.quorum if raters is not None and raters.judges else 1
         self._has_judges = raters is not None and bool(raters.judges)
+        self._bytes = verdict_bytes(run, grading)
 
     def bind(self, metrics: Iterable[Metric]) -> list[Metric]:
         """Return the metrics with these verdicts."""
@@ -60,10 +73,22 @@ class StoredPanels:
         """Return how many answers lack verdicts for a score while some are still missing."""
         return sum(panel.below_quorum for panel in self._all)
 
+    def note_replaced(self, episode: Episode) -> None:
+        """Count what judges used for an answer that another has replaced."""
+        for panel in self._all:
+            panel.replaced.add(judgement_key(episode))
+
     def provenance(self) -> dict[str, str]:
-        """Return how many verdicts are missing; nothing where no model judges."""
-        missing = sum(panel.not_judged for panel in self._all)
-        return {"not_judged": str(missing)} if self._has_judges else {}
+        """Return how many verdicts are missing, and how many were asked for again; nothing where no
+        model judges."""
+        if not self._has_judges:
+            return {}
+        again = sum(panel.asked_again for panel in self._all)
+        return {
+            "not_judged": str(sum(panel.not_judged for panel in self._all)),
+            VERDICT_BYTES: str(self._bytes),
+            **({VERDICTS_AGAIN: str(again)} if again else {}),
+        }
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used, for the jury and all graders together."""

@@ -36,6 +36,7 @@ from medhelm.schema.run import (
 from medhelm.schema.score import Metric, Score
 from medhelm.stats.exact_sum import ExactSum
 from medhelm.store.records import (
+    ANSWERS_AGAIN,
     SCORES_HASH,
     STAMP,
     Plan,
@@ -84,7 +85,13 @@ def score_run(
             remove_temporary(other)
         with AtomicFile(folder / "scores.parquet") as handle:
             usage.add_lost(lost_before(run, plan))
-            for episode, scores in _write(handle, run, plan, grading, metrics, stamp):
+
+            def note(replaced: Episode) -> None:
+                usage.add_replaced(replaced)
+                panels.note_replaced(replaced)
+
+            episodes = read_episodes(run, plan, note)
+            for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
@@ -114,7 +121,7 @@ def score_run(
 
 def _write(
     handle: BinaryIO,
-    run: Path,
+    episodes: Iterator[Episode],
     plan: Plan,
     grading: GradingSpec,
     metrics: Sequence[Metric],
@@ -148,7 +155,7 @@ def _write(
         handle, schema, write_statistics=False, write_page_checksum=True
     ) as writer:
         total = plan.instances * plan.spec.repeats
-        for episode, found in score_all(read_episodes(run, plan), metrics, total):
+        for episode, found in score_all(episodes, metrics, total):
             scores = [
                 (ref.name, in_parts(score, ref.aggregation, episode.instance, grading.parts))
                 for score, ref in zip(found, grading.metrics, strict=True)
@@ -221,7 +228,8 @@ class _UsageSum:
         self._roles = {MODEL: self._own, **others}
         self._rules = {role for role, model in self._models.items() if not reads_prompt(model)}
         self._has_calls = bool(spec.protocol)
-        self.episodes = self.errors = self.stale = 0
+        self.episodes = self.errors = self.stale = self.again = 0
+        self._replaced: set[tuple[str, int]] = set()
         self.waited_s = ExactSum()
         self.ended_at: list[float] = []
         """Unix times of the first and the last answer."""
@@ -234,13 +242,22 @@ class _UsageSum:
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
-        self.errors += not is_answered(response)
+        self.errors += not (has_answer := is_answered(response))
+        self.again += has_answer and (episode.instance_id, episode.repeat) in self._replaced
         self.stale += len(episode.stale)
+        self._add_calls(episode)
+
+    def add_replaced(self, episode: Episode) -> None:
+        """Count the calls of an episode that was asked again though it was answered."""
+        self._replaced.add((episode.instance_id, episode.repeat))
+        self._add_calls(episode)
+
+    def _add_calls(self, episode: Episode) -> None:
         for call in (*episode.calls, *episode.stale):
             role = call.role if call.role in self._roles else MODEL
             self._roles[role].add(call.response, is_sent=role not in self._rules)
         if not episode.calls and not self._has_calls:
-            self._own.add(response, is_sent=bool(episode.messages))
+            self._own.add(episode.response, is_sent=bool(episode.messages))
 
     def add_lost(self, answers: Mapping[str, int]) -> None:
         """Count by role the answers that were lost in tries that others have replaced."""
@@ -287,6 +304,7 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         "log_bytes": str(size),
         "asked_again": str(usage.errors),
         **({"stale_calls": str(usage.stale)} if usage.stale else {}),
+        **({ANSWERS_AGAIN: str(usage.again)} if usage.again else {}),
     }
 
 

@@ -30,6 +30,7 @@ from medhelm.runs.casting import choose_cast
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, select
+from medhelm.runs.unread import find_unread
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
@@ -434,8 +435,10 @@ def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
         instances=selection.instances,
         cut=selection.cut,
     )
-    found = set()
+    found, unread = set(), find_unread(run)
     for episode in read_episodes(run.path, plan):
+        if (episode.instance_id, episode.repeat) in unread:
+            continue
         if is_answered(episode.response):
             found.add(episode_keys(episode.instance, episode.response.repeat + 1)[-1])
             judges.stored(episode)

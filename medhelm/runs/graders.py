@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from medhelm.grading.graders.grader import JUDGE, Grader, Shown, shown_of
+from medhelm.grading.graders.panel import end_of, read_gradings
 from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.protocols.protocol import Protocol
 from medhelm.runs.ask import Asker, Desk, Live
@@ -42,6 +44,10 @@ class GraderJudge:
         """Lock and mend the log; raises RunLocked and RecordError."""
         scan = self.log.open()
         self.final, self._begun = scan.answered, dict(scan.begun)
+
+    def ends(self) -> Mapping[int, str]:
+        """Return how the last grading of each answer ended."""
+        return {key: end_of(grading) for key, grading in read_gradings(self.log.path)}
 
     def key(self, episode: Episode) -> int | None:
         """Return the key of an answer's grading; None where there is nothing to grade."""

@@ -68,8 +68,8 @@ class _Judge:
         self._judge, self._terms = terms.jury.judges[place], terms
         self._reply = reply
         self._limit = judge_budget(self._judge, terms.jury)
-        judged = read_judgements(judge_folder(run.path, terms, place))
-        self._judged = {j.key for j in judged if j.is_final}
+        judged = {j.key: j.is_final for j in read_judgements(judge_folder(run.path, terms, place))}
+        self._judged = {key for key, is_final in judged.items() if is_final}
         self._tokens: Counter[str] = Counter()
 
     def is_judged(self, episode: Episode) -> bool:
@@ -124,8 +124,8 @@ class _GraderJudge:
         self._run, self._grader, self._judge, self._reply = run, grader, judge, reply
         self._limit = judge_budget(judge, own.jury)
         self._terms = grader.terms(judge, own)
-        gradings = read_gradings(grader_folder(run.path, judge, own))
-        self._graded = {key for key, grading in gradings if end_of(grading) not in MISSING}
+        ends = {k: end_of(g) for k, g in read_gradings(grader_folder(run.path, judge, own))}
+        self._graded = {key for key, end in ends.items() if end not in MISSING}
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -18,7 +18,7 @@ from medhelm.errors import MedhelmError, ModelError
 from medhelm.grading.graders.grader import shown_text
 from medhelm.grading.graders.terms import graders_of
 from medhelm.grading.jury import judging
-from medhelm.grading.jury.gradelog import GradeLog, judgement_key
+from medhelm.grading.jury.gradelog import GradeLog, judgement_key, read_judgements
 from medhelm.grading.jury.panel import judge_folder
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.runs.ask import Desk, Live, Start, start_all
@@ -51,6 +51,10 @@ _AHEAD = 64
 """Answers that may wait for one judge while another is at work on earlier ones."""
 
 
+_ENDS = {"unparsed": ("unreadable", "partly invalid")}
+"""Outcome of a reply -> how a judgement ended, where it has another name."""
+
+
 class Rater(Protocol):
     """One judge of a run with its log, for a jury or for a grader."""
 
@@ -73,6 +77,9 @@ class Rater(Protocol):
     def open(self) -> None:
         """Lock and mend the log."""
 
+    def ends(self) -> Mapping[int, str]:
+        """Return how the last judgement of each answer ended, by its key."""
+
     def key(self, episode: Episode) -> int | None:
         """Return the key of an answer's judgement; None where there is nothing to rate."""
 
@@ -91,6 +98,10 @@ class _JuryJudge:
     def open(self) -> None:
         """Mend the log and read what it holds."""
         self.final = self.log.open()
+
+    def ends(self) -> Mapping[int, str]:
+        """Return how the last judgement of each answer ended."""
+        return {j.key: j.calls[-1].parsed for j in read_judgements(self.log.log_path.parent)}
 
     def key(self, episode: Episode) -> int | None:
         """Return the key of an answer that can be rated."""
@@ -151,7 +162,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
         queues, served = [], ServedCheck(run, sweep.pool)
         for judge, made in _raters(run, sweep):
             try:
-                queues.append(await _open(served.open(judge), made, sweep, logs))
+                queues.append(await _open(run, served.open(judge), made, sweep, logs))
             except ModelError as e:
                 _note(run, judge.name, e, sweep)
         if sweep.desk.stopped or not queues:
@@ -187,13 +198,19 @@ def _grader_judge(bench: Bench, folder: Path, model: Model) -> Rater:
     return GraderJudge(bench, model, folder)
 
 
-async def _open(model: Model | InstanceModel, make: _Make, sweep: Sweep, logs: ExitStack) -> _Queue:
+async def _open(
+    run: Run, model: Model | InstanceModel, make: _Make, sweep: Sweep, logs: ExitStack
+) -> _Queue:
     assert not is_instance_model(model)  # choose_jury refuses baselines
     rater = make(model)
     await opened(rater.log, rater.open)
     logs.callback(rater.log.close)
     sweep.logs[rater.log] = asyncio.current_task()
     logs.callback(sweep.logs.pop, rater.log)
+    if run.judge_again:
+        wanted = {end for o in run.judge_again for end in _ENDS.get(o, (o,))}
+        ends = await asyncio.to_thread(rater.ends)
+        rater.final.difference_update(key for key, end in ends.items() if end in wanted)
     return _Queue(rater)
 
 

@@ -48,7 +48,7 @@ from medhelm.schema.run import (
     JuryTerms,
     RunSpec,
 )
-from medhelm.schema.score import Metric, Scoring
+from medhelm.schema.score import Metric, Scoring, Unread
 from medhelm.store.names import other_names, renamed_path
 from medhelm.store.records import grading_hash, run_path
 
@@ -71,6 +71,10 @@ class Run:
     """True if models that are stored under other names are these, as the user says."""
     found: Path | None = None
     """The folder that is to become `path`, as its models are renamed; None where nothing is."""
+    ask_again: tuple[Unread, ...] = ()
+    """Outcomes of stored answers that are asked for once more."""
+    judge_again: tuple[Unread, ...] = ()
+    """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
 
     @property
     def players(self) -> dict[str, ModelSpec]:
@@ -418,6 +422,7 @@ def _run(
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
         is_same_model=job.rename,
+        ask_again=job.ask_again,
     )
 
 

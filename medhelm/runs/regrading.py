@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medhelm.data import dataset
@@ -13,10 +14,17 @@ from medhelm.grading.graders.terms import grader_terms
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.terms import OFFLINE, jury_terms
 from medhelm.grading.scoring import score_run
+from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
-from medhelm.runs.planning import benchmark_card, grading_metrics, grading_spec, metric_names
+from medhelm.runs.planning import (
+    Run,
+    benchmark_card,
+    grading_metrics,
+    grading_spec,
+    metric_names,
+)
 from medhelm.schema.run import GraderTerms, JuryTerms, RunRecord
-from medhelm.schema.score import Scoring
+from medhelm.schema.score import Scoring, Unread
 from medhelm.store.records import (
     Plan,
     find_runs,
@@ -175,6 +183,56 @@ def grade_run(
     `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked
     while a process works on the run, UnknownName for a benchmark or metric that is not installed.
     """
+    run = stored_run(path, plan, registry, scoring, further, root=root)
+    with lock_file(path / "lock"):
+        return score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
+
+
+def runs_to_judge(
+    results: Path,
+    registry: Registry,
+    scoring: Scoring,
+    environ: Mapping[str, str],
+    again: tuple[Unread, ...],
+    *,
+    benchmarks: Sequence[str] = (),
+    models: Sequence[str] = (),
+    root: Path,
+) -> list[Run]:
+    """Return the runs below a results folder that models have judged, ready to ask these once more.
+
+    Those that cannot be graded are left to `regrade`. Raises UsageError where no run was judged,
+    ModelError and PrivacyRefused where a judge may not be asked.
+    """
+    found = []
+    for path, plan in _choose(_read(results)[0], benchmarks, models):
+        if plan.spec.benchmark not in registry.benchmarks:
+            continue
+        with suppress(RecordError):
+            run = stored_run(path, plan, registry, scoring, root=root)
+            if (raters := run.grading.raters) is not None and raters.judges:
+                found.append(replace(run, judge_again=again))
+    for run in found:
+        assert (raters := run.grading.raters) is not None
+        for judge in raters.judges:
+            check_model(judge, environ)
+            name, where = run.spec.benchmark, judge.endpoint_class
+            privacy.check(name, run.card.data_class, judge.name, where, jury=raters.name)
+    if not found:
+        raise UsageError(f"no run below {results} was judged by models, so nobody is asked again")
+    return found
+
+
+def stored_run(
+    path: Path,
+    plan: Plan,
+    registry: Registry,
+    scoring: Scoring,
+    further: Sequence[str] = (),
+    *,
+    root: Path,
+) -> Run:
+    """Return a run as it is stored, to be graded by the metrics of today; it has no rows to ask."""
     benchmark = registry.benchmark(plan.spec.benchmark)
     names = dict.fromkeys([*metric_names(benchmark, scoring), *further])
     if JURY in further and JURY not in benchmark.metrics:
@@ -188,12 +246,22 @@ def grade_run(
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
     _refuse_other_graders(path, graders)
-    with lock_file(path / "lock"):
-        return score_run(
-            path,
-            plan,
-            grading_spec(metrics, scoring, benchmark.parts, terms, graders),
-            metrics,
-            benchmark_card(benchmark, registry),
-            registry.protocol(benchmark.protocol),
-        )
+    spec = plan.spec
+    return Run(
+        benchmark=benchmark,
+        protocol=registry.protocol(benchmark.protocol),
+        dataset=dataset.Dataset(
+            benchmark=benchmark,
+            data=spec.data,
+            split=spec.split,
+            sha256=spec.dataset_sha256,
+            folder=folder,
+            read=lambda: iter(()),
+        ),
+        spec=spec,
+        strategies={},
+        metrics=metrics,
+        grading=grading_spec(metrics, scoring, benchmark.parts, terms, graders),
+        card=benchmark_card(benchmark, registry),
+        path=path,
+    )

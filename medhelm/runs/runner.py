@@ -23,6 +23,7 @@ import msgspec
 from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
+from medhelm.grading.panels import verdict_bytes
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -36,12 +37,14 @@ from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
 from medhelm.runs.served import ServedCheck
+from medhelm.runs.unread import find_unread
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.names import other_names, rename_run
 from medhelm.store.records import (
+    VERDICT_BYTES,
     Plan,
     is_same_model,
     one_spelling,
@@ -233,44 +236,21 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
         sweep.progress.message(f"{run.spec.benchmark}: {said}")
-    finished = read_finished(run)
+    finished = None if run.ask_again or run.judge_again else read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)
         return finished
-    selection = await _selection(run, sweep)
-    plan = _plan(run, selection, sweep.progress)
+    selection = None if run.judge_again else await _selection(run, sweep)
+    plan = _plan(run, selection, sweep.progress) if selection else read_plan(run.path)
     folder = RunFolder(run.path)
     scan = await opened(folder, folder.open)
     sweep.logs[folder] = asyncio.current_task()
     try:
-        if (scan.answered or scan.failed or scan.begun) and (
-            gone := await asyncio.to_thread(_tidy, run, folder, scan)
-        ):
-            sweep.progress.message(
-                f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
-                "instances that are no longer in the data; moved to stale.jsonl"
-            )
-        if scan.torn or scan.quarantined:
-            sweep.progress.message(
-                f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
-                f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
-            )
-        own = [n for name, n in selection.made.items() if is_same_model(run.spec.model, name)]
-        if own:
-            sweep.progress.message(
-                f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated "
-                f"{max(own)} instance(s) of the data; its score on them may be too high"
-            )
-        write_struct(run.path / "spec.json", plan)
-        sweep.progress.planned(
-            run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
-        )
-        to_ask = await asyncio.to_thread(
-            SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path
-        )
-        with closing(to_ask):
-            await _ask_all(run, to_ask, folder, scan.begun, sweep)
+        if selection is not None:
+            await _answer(run, selection, plan, folder, scan, sweep)
+        else:
+            sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         await judge_answers(run, plan, sweep)
         return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
@@ -280,6 +260,51 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     finally:
         sweep.logs.pop(folder, None)
         folder.close()
+
+
+async def _answer(
+    run: Run, selection: Selection, plan: Plan, folder: RunFolder, scan: Scan, sweep: Sweep
+) -> None:
+    """Ask for what a run's log does not hold."""
+    if (scan.answered or scan.failed or scan.begun) and (
+        gone := await asyncio.to_thread(_tidy, run, folder, scan)
+    ):
+        sweep.progress.message(
+            f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
+            "instances that are no longer in the data; moved to stale.jsonl"
+        )
+    if scan.torn or scan.quarantined:
+        sweep.progress.message(
+            f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
+            f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
+        )
+    own = [n for name, n in selection.made.items() if is_same_model(run.spec.model, name)]
+    if own:
+        sweep.progress.message(
+            f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated "
+            f"{max(own)} instance(s) of the data; its score on them may be too high"
+        )
+    write_struct(run.path / "spec.json", plan)
+    if run.ask_again:
+        await asyncio.to_thread(_forget_unread, run, plan, scan)
+    sweep.progress.planned(
+        run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
+    )
+    to_ask = await asyncio.to_thread(
+        SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path
+    )
+    with closing(to_ask):
+        await _ask_all(run, to_ask, folder, scan.begun, sweep)
+
+
+def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
+    """Take answers that the user wants asked again out of those that are not; the log keeps them."""
+    score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
+    unread = find_unread(run)
+    for instance in run.dataset.instances():
+        for repeat, key in enumerate(episode_keys(instance, run.spec.repeats)):
+            if (instance.id, repeat) in unread:
+                scan.answered.discard(key)
 
 
 def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
@@ -359,9 +384,13 @@ def read_finished(run: Run) -> RunRecord | None:
     is_same = is_same and record.card == run.card
     is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
-    is_judged = record.provenance.get("not_judged", "0") == "0"
+    said = record.provenance
+    is_judged = said.get("not_judged", "0") == "0"
     if run.grading.raters is not None:  # else tables would show a later grading by another jury
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
+        if run.grading.raters.judges:  # whose logs may be gone, or hold further verdicts
+            size = verdict_bytes(run.path, run.grading)
+            is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -35,7 +35,10 @@ below its quorum). uninformative: the gold of this instance cannot separate righ
 whatever the model answers. It does not count against coverage.
 """
 
-FLOORED: frozenset[Outcome] = frozenset({"unparsed", "empty", "refused", "truncated"})
+Unread = Literal["unparsed", "empty", "refused", "truncated"]
+"""Outcomes of replies without an answer. They are final, until the user wants them asked again."""
+
+FLOORED: frozenset[Outcome] = frozenset(get_args(Unread))
 """Outcomes that count with the metric's floor. The others but `scored` are in no mean."""
 
 IntervalKind = Literal["auto", "exact", "bounded"]

@@ -47,6 +47,11 @@ STAMP = "grading_stamp"
 SCORES_HASH = "scores_sha256"
 """Key of the hash of scores.parquet in the provenance; gradings made before it have none."""
 
+ANSWERS_AGAIN, VERDICTS_AGAIN = "answers_asked_again", "verdicts_asked_again"
+"""Keys of the numbers of replies that count in place of earlier ones, which the user wanted asked again."""
+VERDICT_BYTES = "verdict_bytes"
+"""Key of the size of the judges' logs that a grading has read."""
+
 _DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 """Of a model's state: `gpt-4o-2024-08-06`."""
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from medhelm.schema.episode import MODEL
+from medhelm.schema.episode import MODEL, Finish
 from medhelm.store.appendlog import without_checksum
 from medhelm.store.records import Plan, order_key
+from medhelm.store.runlog import ANSWERED
 
 _NONE_LOST = b'"lost":0'
 
@@ -22,6 +23,7 @@ _NONE_LOST = b'"lost":0'
 class _Response(msgspec.Struct):
     instance_id: str
     repeat: int = 0
+    finish: Finish = "error"
     lost: int = 0
 
 
@@ -50,7 +52,10 @@ class ReplacedTry(NamedTuple):
 
 
 def replaced_tries(log: Path) -> Iterator[ReplacedTry]:
-    """Yield the tries with lost answers that the same request followed later in a log."""
+    """Yield the failed tries with lost answers that the same request followed later in a log.
+
+    One that was answered is read with its episode, also where that was asked again.
+    """
     waiting: dict[tuple[str, ...], ReplacedTry] = {}
     decode = msgspec.json.Decoder(_Line).decode
     if not log.exists():
@@ -73,7 +78,7 @@ def replaced_tries(log: Path) -> Iterator[ReplacedTry]:
                 key = (parsed.episode, call.role, call.step, str(call.attempt), call.sent)
             if key in waiting:
                 yield waiting.pop(key)
-            if response.lost:
+            if response.lost and response.finish not in ANSWERED:
                 role = call.role if call else MODEL
                 waiting[key] = ReplacedTry(
                     response.instance_id, parsed.episode, role, response.lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
-from collections.abc import Container, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,13 +202,14 @@ def _mend(log: Path, quarantine: Path) -> Scan:
         if parsed.response is not None:
             is_final = is_answered(parsed.response)
             (answered if is_final else failed).add(parsed.key)
+            (failed if is_final else answered).discard(parsed.key)  # the last one counts
             if is_final:
                 parts.open.pop(parsed.episode, None)
         return True
 
     torn, damaged = mend_log(log, quarantine, take)
     begun = {int(key, 16): episode for key, episode in parts.open.items()}
-    return Scan(answered, failed - answered, torn, damaged, begun)
+    return Scan(answered, failed, torn, damaged, begun)
 
 
 class _Parts:
@@ -263,7 +264,7 @@ def _read_line(line: bytes, decode: Any) -> _Line | None:
 def read_log(run: Path) -> Iterator[Episode]:
     """Yield every episode of a log that can be read and has ended, in its order; of several of one
     instance and repeat the last one counts."""
-    for _, episode in _episodes(run / "responses.jsonl", frozenset()):
+    for _, _, episode in _episodes(run / "responses.jsonl"):
         yield episode
 
 
@@ -282,12 +283,13 @@ def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
 
 
 def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
-    """Yield the episodes of many calls of a log that have ended, each once, with the key it was given.
+    """Yield the episodes of many calls of a log that have ended, with the key each was given.
 
-    One that failed has its calls in a later try of it, too. It comes last, where it has none.
+    One that failed has its calls in a later try of it, too. It comes last, where it has none. Each
+    comes once, but one that was asked again though it was answered: of several the last one counts.
     """
     failed: dict[int, Episode] = {}
-    for key, episode in _episodes(folder / "responses.jsonl", frozenset()):
+    for _, key, episode in _episodes(folder / "responses.jsonl"):
         if not key:
             continue
         failed.pop(key, None)
@@ -298,8 +300,12 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
     yield from failed.items()
 
 
-def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:
+def read_episodes(
+    run: Path, plan: Plan, replaced: Callable[[Episode], None] | None = None
+) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
+
+    `replaced` is given those that were answered and asked again all the same, each before its last one.
 
     Streams: 8 bytes an episode are held, not its text; of episodes of many calls those that have begun
     and not ended. Lines that cannot be read are passed over (opening the folder for a run moves them
@@ -307,13 +313,17 @@ def read_episodes(run: Path, plan: Plan) -> Iterator[Episode]:
     """
     log = run / "responses.jsonl"
     superseded = _superseded(log) if log.exists() else frozenset()
-    for _, episode in _episodes(log, superseded):
-        if plan.cut is None or order_key(plan.spec.seed, episode.instance.id) <= plan.cut:
+    for number, _, episode in _episodes(log):
+        if plan.cut is not None and order_key(plan.spec.seed, episode.instance.id) > plan.cut:
+            continue
+        if number not in superseded:
             yield episode
+        elif replaced is not None and is_answered(episode.response):
+            replaced(episode)
 
 
-def _episodes(log: Path, superseded: Container[int]) -> Iterator[tuple[int, Episode]]:
-    """Yield the episodes of a log but for some lines, those of many calls with their key, else 0."""
+def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
+    """Yield the episodes of a log with their line, those of many calls with their key, else 0."""
     heads = msgspec.json.Decoder(_Line).decode
     ended = msgspec.json.Decoder(Ended).decode
     parts = _Parts()
@@ -324,12 +334,11 @@ def _episodes(log: Path, superseded: Container[int]) -> Iterator[tuple[int, Epis
             if (body := without_checksum(line)) is None:
                 continue
             if not body.startswith(_OF_MANY):
-                if number not in superseded:
-                    yield 0, _decode_episode(body, log, number + 1)
+                yield number, 0, _decode_episode(body, log, number + 1)
                 continue
             head = heads(body)
-            if parts.take(head, line) and head.response is not None and number not in superseded:
-                yield head.key, parts.open[head.episode].episode(ended(body))
+            if parts.take(head, line) and head.response is not None:
+                yield number, head.key, parts.open[head.episode].episode(ended(body))
                 if is_answered(head.response):
                     del parts.open[head.episode]
 

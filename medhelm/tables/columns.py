@@ -207,6 +207,8 @@ BENCHMARKS = (
     number("cut_share", "ended_at_budget / planned", "share", "cut", digits=1, is_percent=True),
     number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
     text("not_scored", "rows of each other outcome", "not scored"),
+    count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
+    count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
     count("repeats", "times each instance was asked"),
     number(
         "worst_of_repeats", "mean over instances of the worst repeat; for repeats > 1", "metric"

@@ -14,6 +14,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.intervals import Interval
+from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.flags import MARKS
 from medhelm.tables.format.table import Value
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
@@ -35,6 +36,7 @@ _MEANINGS = {
     "usage": "usage of some requests is unknown and not in the cost",
     "judges": "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
     "self": "one of the judges is the model itself; `medhelm tables --table jury`",
+    "again": "answers or verdicts were asked for once more, as the user wanted",
 }
 FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
 """Flag -> the mark in text formats, and what it means."""
@@ -59,8 +61,17 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "usage": any(unknown),
         "judges": is_judged and any(is_missing(grader.ends) for grader in record.graders),
         "self": is_judged and bool(cell.own_judges),
+        "again": any(asked_again(record, metric)),
     }
     return [flag for flag, is_raised in found.items() if is_raised]
+
+
+def asked_again(record: RunRecord, metric: str) -> tuple[int, int]:
+    """Return how many answers and how many verdicts count in place of earlier ones."""
+    answers, verdicts = (
+        int(record.provenance.get(key, "0")) for key in (ANSWERS_AGAIN, VERDICTS_AGAIN)
+    )
+    return answers, verdicts if is_rated(record, metric) else 0
 
 
 def is_jury(metric: str) -> bool:
@@ -187,6 +198,19 @@ def cut_answers(rows: Iterable[Mapping[str, object]]) -> list[str]:
     said = [text for _, text in sorted(parts)]
     more = f"; and {len(said) - _MANY} more" if len(said) > _MANY else ""
     return [f"Ended at the output budget: {'; '.join(said[:_MANY])}{more}."] if said else []
+
+
+def second_askings(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note on the runs with answers or verdicts that were asked for once more."""
+    parts = []
+    for row in rows:
+        if row["is_main"] and "again" in str(row.get("flags", "")).split():
+            counts = {"answers": row["asked_again"], "verdicts": row["verdicts_asked_again"]}
+            said = " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
+            parts.append(f"{row['benchmark']} x {row['model']} {said}")
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    said = f"Asked for once more, as the user wanted: {'; '.join(parts[:_MANY])}{more}."
+    return [f"{said} The earlier replies are in the log and the cost."] if parts else []
 
 
 def settings(study: Study) -> dict[str, Value]:

@@ -223,6 +223,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.worst_cases(rows),
             *notes.undecided(rows, study),
             *notes.cut_answers(rows),
+            *notes.second_askings(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.few_clusters(rows),
             *notes.flag_legend(used),
@@ -292,8 +293,11 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         others["not run"] = planned - rows
     bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
     parts, _ = cell.parts(metric.name)
+    again, verdicts_again = notes.asked_again(record, metric.name)
     row: Row = {
         "mean_of": _plural(parts, "part") if parts else None,
+        "asked_again": again,
+        "verdicts_asked_again": verdicts_again,
         "worst_case": bound if is_mean else None,
         "planned": planned,
         "counted": scores.counted,

@@ -48,7 +48,8 @@ def end_of(grading: Episode) -> str:
 
 def read_states(folder: Path) -> dict[int, dict[str, Any]]:
     """Return what one judge decided, by the answers' `judgement_key`; abstentions are left out."""
-    return {key: grading.state for key, grading in read_gradings(folder) if has_verdict(grading)}
+    states = {k: g.state if has_verdict(g) else None for k, g in read_gradings(folder)}
+    return {key: state for key, state in states.items() if state is not None}
 
 
 def has_verdict(grading: Episode) -> bool:
@@ -64,17 +65,26 @@ class StoredVerdicts:
         self._folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
         self._terms, self._grader, self._protocol = terms, grader, protocol
         self._said: list[dict[int, tuple[bytes, str]]] = []
+        self._again: list[set[int]] = []
         self._asked: set[int] = set()
+        self.replaced: set[int] = set()
+        """Keys of answers that others have replaced. What judges used for them was paid for."""
         for folder in self._folders:
             said: dict[int, tuple[bytes, str]] = {}
+            again: set[int] = set()
             for key, grading in read_gradings(folder):
+                if key in said:
+                    again.add(key)
                 state = _encode(grading.state) if has_verdict(grading) else b""
                 said[key] = (state, end_of(grading))
             self._said.append(said)
+            self._again.append(again)
         self.not_judged = 0
         """Gradings that are still missing: judges that were not asked or could not be reached."""
         self.below_quorum = 0
         """Answers that lack verdicts for a score while some of theirs are still missing."""
+        self.asked_again = 0
+        """Verdicts of judges that had been asked, and answered, before."""
         self._last: tuple[Episode, tuple[GraderVerdict, ...]] | None = None
 
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
@@ -89,8 +99,9 @@ class StoredVerdicts:
         key = judgement_key(episode)
         self._asked.add(key)
         found = []
-        for judge, said in zip(self.judges, self._said, strict=True):
+        for judge, said, again in zip(self.judges, self._said, self._again, strict=True):
             state, end = said.get(key, (b"", NOT_ASKED))
+            self.asked_again += key in again and end not in MISSING
             verdict = _decode(state) if state else None
             found.append(GraderVerdict(judge=judge, state=verdict, reason=end))
         missing = sum(v.reason in MISSING for v in found)
@@ -102,17 +113,17 @@ class StoredVerdicts:
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for."""
-        found = []
+        found, paid = [], self._asked | self.replaced
         for judge, folder, said in zip(
             self._terms.jury.judges, self._folders, self._said, strict=True
         ):
             tally = UsageTally(judge_budget(judge, self._terms.jury))
             for key, grading in read_gradings(folder):
-                if key in self._asked:
+                if key in paid:
                     for call in (*grading.calls, *grading.stale):
                         tally.add(call.response)
             for replaced in replaced_tries(folder / "responses.jsonl"):
-                if int(replaced.episode, 16) in self._asked:
+                if int(replaced.episode, 16) in paid:
                     tally.add_lost(replaced.lost)
             ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
             found.append(
@@ -131,12 +142,13 @@ class StoredVerdicts:
 class StandIn:
     """A grader's rule in place of judges: no model, no network. It ranks nothing."""
 
-    not_judged = below_quorum = 0
+    not_judged = below_quorum = asked_again = 0
 
     def __init__(self, grader: Grader, terms: GraderTerms, protocol: Protocol) -> None:
         self.judges: tuple[str, ...] = (f"offline/{grader.name}",)
         self._grader, self._protocol = grader, protocol
         self._settings = {**grader.settings, **terms.settings}
+        self.replaced: set[int] = set()
 
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return the verdicts of the rule."""

@@ -107,8 +107,8 @@ class GradeLog(AppendLog):
 
         def take(line: bytes, _: int) -> bool:
             judgement = _read(line)
-            if judgement is not None and judgement.is_final:
-                final.add(judgement.key)
+            if judgement is not None:
+                (final.add if judgement.is_final else final.discard)(judgement.key)
             return judgement is not None
 
         mend_log(self.log_path, self.log_path.with_name("quarantine.jsonl"), take)

@@ -53,17 +53,27 @@ class StoredPanel:
         self.judges = tuple(judge.name for judge in terms.jury.judges)
         self._run, self._terms = run, terms
         self._said: list[dict[int, _Said]] = []
+        self._again: list[set[int]] = []
         self._asked: set[int] = set()
+        self.replaced: set[int] = set()
+        """Keys of answers that others have replaced. What judges used for them was paid for."""
         for place in range(len(self.judges)):
             said: dict[int, _Said] = {}
+            again: set[int] = set()
             for judgement in read_judgements(judge_folder(run, terms, place)):
+                key = judgement.key
+                if said.get(key, (None, NOT_ASKED))[1] not in MISSING:
+                    again.add(key)
                 reason = judgement.calls[-1].parsed if judgement.is_final else "error"
-                said[judgement.key] = (judgement.scores, reason)
+                said[key] = (judgement.scores, reason)
             self._said.append(said)
+            self._again.append(again)
         self.not_judged = 0
         """Verdicts that are still missing: judges that were not asked or could not be reached."""
         self.below_quorum = 0
         """Answers that lack verdicts for a score while some of theirs are still missing."""
+        self.asked_again = 0
+        """Verdicts of judges that had been asked, and answered, before."""
         self._last: tuple[Episode, tuple[Verdict, ...]] | None = None
 
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
@@ -74,9 +84,10 @@ class StoredPanel:
         self._asked.add(key)
         found = []
         missing = 0
-        for judge, said in zip(self.judges, self._said, strict=True):
+        for judge, said, again in zip(self.judges, self._said, self._again, strict=True):
             scores, reason = said.get(key, (None, NOT_ASKED))
             missing += reason in MISSING
+            self.asked_again += key in again and reason not in MISSING
             found.append(Verdict(judge=judge, scores=scores, reason=reason))
         given = sum(verdict.scores is not None for verdict in found)
         self.not_judged += missing
@@ -89,12 +100,12 @@ class StoredPanel:
 
         Repairs and repeated tries are part of it. The outcomes are those of the last ones.
         """
-        found = []
+        found, paid = [], self._asked | self.replaced
         for place in range(len(self.judges)):
             judge = self._terms.jury.judges[place]
             tally = UsageTally(judge_budget(judge, self._terms.jury))
             for judgement in read_judgements(judge_folder(self._run, self._terms, place)):
-                if judgement.key in self._asked:
+                if judgement.key in paid:
                     for call in judgement.calls:
                         tally.add(call)
             said = self._said[place]

@@ -11,4 +11,5 @@ MARKS = {
     "usage": "U",
     "judges": "J",
     "self": "S",
+    "again": "A",
 }
