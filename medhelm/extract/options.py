@@ -86,6 +86,8 @@ _OTHER_LETTER = late(
     r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]"
     r"|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s([A-Z])(?=[.!]?\s{0,3}(?:$|\n)))"
 )
+_IN_BRACKETS = late(r"[(\[]?([A-Z])[)\]]")
+"""A letter in brackets, or before one."""
 _LETTERED = late(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
     r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(=|:])[^\n]{0,1000})",
@@ -210,6 +212,8 @@ class Options:
         if self._opens_list(rest, end or 0):
             return UNCLEAR
         if end is not None:
+            if self._names_another(rest, end, letter):
+                return UNCLEAR
             return "" if _is_dismissed(rest, end) else letter
         second = _SECOND.match(tail)
         if second and second[1].isupper() == rest[0].isupper():
@@ -225,6 +229,8 @@ class Options:
             if text:
                 return UNCLEAR
             named = self._text_behind(after, letter)
+            if named and self._names_another(after, named, letter):
+                return UNCLEAR
             if named and _is_dismissed(after, named):
                 return ""
             if not named and self._goes_on_with_another(after, letter):
@@ -370,16 +376,19 @@ class Options:
                 other = _OTHER_LETTER.match(text, end)
                 named = other and (other[1] or other[2])
                 is_other = named in self.own and named != letter
-                is_other = is_other or self._names_another(text, end, letter)
+                behind = other.end() if other and not is_other else end
+                is_other = is_other or self._names_another(text, behind, letter)
                 return (UNCLEAR if is_other else letter), len(own), end
         return "", 0, 0
 
     def _names_another(self, text: str, end: int, letter: str) -> bool:
-        """Return whether the text of another option follows, as in `yes, maybe`."""
+        """Return whether another option follows, as in `yes, maybe` and `(B) yes and (C) no`."""
         joint = _OTHER_TEXT.match(text, end)
         if joint is None:
             return False
         rest = text[joint.end() : joint.end() + self.reach]
+        if (lettered := _IN_BRACKETS.match(rest)) and lettered[1] in self.own.keys() - {letter}:
+            return self.own_end(rest[lettered.start(1) :]) is not None
         return any(
             other != letter and self._matches(rest, own) is not None for own, other in self._texts
         )

@@ -240,8 +240,12 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
 
 
 def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
-    """Yield what is left, what alone is right, and the letter that a text concludes with."""
+    """Yield what is left in the end, what alone is right, and the letter that a text concludes with.
+
+    What leaves several options open states none of them, and a later statement outranks it.
+    """
     for pattern in (_LEAVES, _ONLY_RIGHT):
+        found = []
         for match in _last_ones(pattern, plain):
             before = _sentence_before(plain, match.start())
             behind = options.blanked(_sentence_behind(plain, match.end()))
@@ -250,8 +254,10 @@ def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
             ):
                 reading = options.read(_line_at(options, plain, match.end()))
                 reading = reading or _name_then(options, plain, match.end())
-                if _is_meant(options, plain, match):
-                    yield from _if_any(reading, match, pattern is _LEAVES)
+                if reading and _is_meant(options, plain, match):
+                    is_strong = pattern is _LEAVES and reading != UNCLEAR
+                    found.append(Statement(reading, match.start(), is_strong))
+        yield from found[-1:] if pattern is _LEAVES else found
     for pattern in (_FAVOURS, _NAMED_LAST):
         found = list(_last_ones(pattern, plain))
         is_conclusion = bool(found) and not plain[found[-1].end() :].strip(" .!)\n")

@@ -168,3 +168,24 @@ def test_what_a_reply_concludes_with_is_read(
     choices: tuple[str, ...], text: str, letter: str | None
 ) -> None:
     assert read_choice(text, choices).value == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("That leaves us with (A) and (B). We can eliminate (A).\n\nThe answer is (B).", "B"),
+        ("This leaves B and C. C is cheap.\n\nTherefore, the answer is C.", "C"),
+        ("We are left with A) Aspirin and B) Heparin. The answer is B) Heparin.", "B"),
+        ("That leaves B.\n\nB is ruled out. That leaves A.\n\nThe answer is A.", "A"),
+        ("That leaves (A) and (B).", None),
+        ("The answer is D. On reflection, this leaves A and B.", None),
+        ("This leaves us with B. Therefore, the answer is D.", None),
+        ("This leaves us with (A) aspirin and (B) heparin.", None),
+        ("The answer is (A) aspirin and (B) heparin.", None),
+        ("The answer is aspirin (A) and heparin (B).", None),
+        ("The answer is either A or B.", None),
+        ("The answer is (B) heparin, and (A) is wrong.", "B"),
+    ],
+)
+def test_what_leaves_several_options_open_states_none(text: str, letter: str | None) -> None:
+    assert read_choice(text, DRUGS).value == letter
