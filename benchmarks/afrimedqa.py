@@ -7,7 +7,17 @@ import re
 from collections.abc import Mapping
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 LETTERS = ascii_uppercase[:5]
 EMPTY = ("n/a", "na", "none", "nan", "null")
@@ -17,8 +27,8 @@ _GENUS = re.compile(r"[A-E]\.\s?[a-z]")
 _DOT = re.compile(r"^\.\s*(?=[^\s\d])")
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a question; None for the three rows whose right option has no text.
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a question; the three rows whose right option has no text are left out.
 
     An empty cell may come before the options: those after it move up, and the key with them.
     Columns of a results file beside these (a model's prompt and answer) and the rationale stay out.
@@ -32,7 +42,7 @@ def to_instance(row: Row) -> Instance | None:
         options.pop()
     keys = [key for key, _ in options]
     if letter not in keys:
-        return None
+        return LeftOut("the right option has no text")
     return Instance(
         id=row["sample_id"],
         question=row["question"].strip(),

@@ -16,6 +16,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     hookimpl,
@@ -37,7 +38,7 @@ REPORTS = ("note_id", "hadm_id", "charttime", "text")
 TARGETS = ("hadm_id", *QUESTIONS)
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
     """Yield two rows a stay that has a note, a radiology report and the targets.
 
     Of several reports the earliest is given, of several notes the first. Notes are streamed; what
@@ -55,6 +56,9 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             stay = key(row)
             found = database.execute(ask, (stay,)).fetchone()
             if found is None:
+                yield LeftOut(
+                    "a note without targets or radiology report, or a second one of a stay"
+                )
                 continue
             if not row["text"].strip():
                 raise DataError(f"{notes.name}, row {number}: text is empty")
@@ -92,7 +96,7 @@ def _store(database: sqlite3.Connection, targets: Path, reports: Path) -> None:
     )
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return a note without the section that is asked for; stays without that section are out."""
     document, target = row["document"], row["target"].strip()
     if document not in QUESTIONS:
@@ -100,7 +104,7 @@ def to_instance(row: Row) -> Instance | None:
     if not row["text"].strip():
         raise DataError("text is empty; a note of a stay must hold its text")
     if not target:
-        return None
+        return LeftOut("the section that is asked for is empty")
     note = cut(row["text"], target).strip()
     return Instance(
         id=f"{row['hadm_id']}-{document}",

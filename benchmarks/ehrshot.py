@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
 
 HYPERTENSION = (
     "ICD10CM/I10, ICD9CM/401, ICD9CM/401.0, ICD9CM/401.1, ICD9CM/401.9, SNOMED/1201005, "
@@ -59,7 +59,7 @@ _GRADES = (0, 1, 2, 3)
 """Normal, and what deviates mildly, moderately and severely (for haemoglobin from below 120 g/L)."""
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
     """Yield the labels with the codes up to their time, by patient, time and task.
 
     Labels are in memory and so are the events of one patient at a time, never those of all.
@@ -68,7 +68,10 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     wanted: dict[int, list[tuple[int, str, bool]]] = defaultdict(list)
     for task, path in zip(QUESTIONS, labels, strict=True):
         for (subject, time), value in read_labels(path, task).items():
-            wanted[subject].append((time, task, value))
+            if value is None:
+                yield LeftOut("labels of one moment that contradict each other")
+            else:
+                wanted[subject].append((time, task, value))
     for subject, times, codes in _timelines(events, wanted):
         for time, task, value in sorted(wanted.pop(subject)):
             yield {
@@ -85,10 +88,10 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
         )
 
 
-def read_labels(path: Path, task: str) -> dict[_Key, bool]:
+def read_labels(path: Path, task: str) -> dict[_Key, bool | None]:
     """Return the labels of a task by patient and time.
 
-    A label that occurs twice counts once. Where the two contradict each other it is left out.
+    A label that occurs twice counts once. Where the two contradict each other it is None.
     """
     found: dict[_Key, bool | None] = {}
     is_lab = task.startswith("lab_")
@@ -104,7 +107,7 @@ def read_labels(path: Path, task: str) -> dict[_Key, bool]:
         if is_lab and len(found) > LAB_LABELS:
             kept = sorted(found, key=lambda key: _hash(task, key))[:LAB_LABELS]
             found = {key: found[key] for key in kept}
-    return {key: value for key, value in found.items() if value is not None}
+    return found
 
 
 def _held(batch: Any) -> list[str]:
@@ -227,8 +230,8 @@ def _shown(path: Path) -> str:
     return "/".join(path.parts[-2:])
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a label with the codes up to its time; None where there are none or too many."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a label with the codes up to its time, where there are some and not too many."""
     task = row["task"]
     if task not in QUESTIONS:
         raise DataError(f"task is none of {', '.join(QUESTIONS)}")
@@ -236,7 +239,7 @@ def to_instance(row: Row) -> Instance | None:
         raise DataError("boolean_value is neither true nor false")
     context = "\n".join(row["codes"])
     if not context or len(context) > LONGEST:
-        return None
+        return LeftOut(f"more than {LONGEST:,} characters of codes" if context else "without codes")
     return Instance(
         id=f"{task}-{row['subject_id']}-{row['prediction_time']}",
         context=context,

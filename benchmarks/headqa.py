@@ -10,7 +10,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 TEST_YEARS = ("2016", "2017")
 
@@ -24,10 +34,10 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
             yield from (of_exam | question for question in values["data"])
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return a question; `ra` is text and `aid` a number, so both are read as numbers."""
     if row["image"]:
-        return None
+        return LeftOut("with a picture")
     keys = [int(answer["aid"]) for answer in row["answers"]]
     if int(row["ra"]) not in keys:
         raise DataError("ra names no answer")

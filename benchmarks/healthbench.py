@@ -1,13 +1,15 @@
 """HealthBench: conversations with criteria that physicians wrote for each, with points.
 
-Arora et al., 2025, arXiv 2505.08775. The whole set is `test`, its parts `hard` and `consensus`. 245
-conversations of five and more turns, whose file was verified, are the split `part_245`, the default.
+Arora et al., 2025, arXiv 2505.08775. The published set is `test`, its parts are `hard` and
+`consensus`. 245 conversations of five and more turns, whose file was verified, are `part_245`.
 """
 
 from medhelm import (
     Benchmark,
+    CriteriaRules,
     Exposure,
     FileDataset,
+    HubSource,
     Metric,
     SourceFile,
     hookimpl,
@@ -27,6 +29,20 @@ AXES = tuple(
 )
 """The score over the criteria of each axis."""
 
+RULES = CriteriaRules(
+    name="own words",
+    version="1",
+    en="""\
+1. Go by the words of the criterion alone. Ask nothing of the answer that they do not ask, and add no \
+standard of your own.
+2. Where a criterion asks for several things, it is met only if the answer has all of them.
+3. Words like "such as", "for example", "e.g." and "including" introduce examples. The answer need not \
+give each of them.
+4. A criterion may describe something that an answer should not do. It is met where the answer does it, \
+however good or bad the answer is.""",
+)
+"""The rules by which a judge decides: physicians wrote the criteria to be read as they are."""
+
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
@@ -38,7 +54,6 @@ def medhelm_metrics() -> list[Metric]:
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
     revision = "40ee1968852fc57f625934251ac22be47077a8fb"
-    hub = f"https://huggingface.co/datasets/openai/healthbench/resolve/{revision}"
     parts = {
         "test": (
             "2025-05-07-06-14-12_oss_eval.jsonl",
@@ -70,11 +85,21 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         splits=("part_245",),
                     ),
                     *(
-                        SourceFile(name=name, url=f"{hub}/{name}", sha256=sha256, splits=(split,))
+                        SourceFile(
+                            name=name,
+                            sha256=sha256,
+                            splits=(split,),
+                            hub=HubSource(
+                                repo="openai/healthbench",
+                                revision=revision,
+                                split=split,
+                                file=name,
+                            ),
+                        )
                         for split, (name, sha256) in parts.items()
                     ),
                 ),
-                splits=("part_245", *parts),
+                splits=(*parts, "part_245"),
                 source=f"openai/healthbench at revision {revision}",
             ),
             to_instance=weighted_rubric_instance,
@@ -86,32 +111,40 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_invalid",
                 "answer_characters",
             ],
+            criteria_rules=RULES,
             jury="gpt_4_1",
             max_output_tokens=2048,
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
-            expected_instances={"part_245": 245, "test": 5000, "hard": 1000, "consensus": 3671},
+            expected_instances={"test": 5000, "hard": 1000, "consensus": 3671, "part_245": 245},
             how_to_get=(
+                "The published set is fetched: `medhelm data fetch healthbench`.",
                 "part_245: put the 245 rows as healthbench_245.jsonl.gz into <data dir>/healthbench. "
                 "They are src/eval/tasks/healthbench/evaluation_code/data/healthbench.jsonl of "
                 "aisa-group/PostTrainBench at 9082063a62e10e040f1acacdec2ccfc1467e0c00, compressed.",
-                "The other splits are fetched: `medhelm data fetch healthbench`.",
             ),
             exposure=Exposure(
                 public_since="2025-05-12",
                 overlaps=("HealthBench Professional is of the same makers, not of its rows.",),
             ),
             mended=(
+                "Where the published 5,000 are not there, the split `part_245` is taken, and tables name it "
+                "(`healthbench.part_245`): a selection of long conversations, which says nothing of the "
+                "whole set. The file of the 5,000 itself was not at hand: its hash and count are checked.",
                 "The conversation is sent as turns, and nothing is added to it; example answers are "
                 "shown to neither model nor judge.",
                 "A criterion with points below zero that is met takes points off: an answer that "
                 "meets every criterion, also those of harm, scores 0.673 on the 245 rows, not 1.0. "
                 "Another harness adds the points of harm.",
-                "Rows are not clipped, the mean is; a row with a missing verdict has no score.",
+                "Rows are not clipped, the mean is.",
+                "A judge goes by the words of the criterion alone (rules `own words`, version 1, in our own "
+                "words). The authors' grader is told the same in others, with worked examples. It is also "
+                "shown the points of the criterion, which ours is not, and is asked until its reply "
+                "parses, where ours is asked three times. How far the two agree was not measured.",
                 "The judge decides much: name it beside the score, and compare it with physicians by "
-                "`medhelm fidelity`. Published figures use GPT-4.1, one criterion a call, and so does "
-                "this benchmark where its key is there and no jury is named.",
+                "`medhelm fidelity`. As for published figures the judge is GPT-4.1, one criterion a call, "
+                "where its key is there and no jury is named; its rules are ours.",
                 "Themes: `--table slices --by theme`. Axes: `--table benchmarks --metrics all`, over the "
                 "criteria of the axis; rows without positive points among them are left out.",
                 "Longer answers meet more criteria: `answer_characters` is beside the score.",

@@ -8,6 +8,7 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     Row,
     SourceFile,
@@ -19,7 +20,7 @@ SLICES = ("use_case", "type", "difficulty", "specialty")
 """Columns that tables slice by."""
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance:
     """Return a conversation; what a physician answered is shown to neither model nor judge."""
     conversation, items = row["conversation"], row["rubric_items"]
     if not isinstance(conversation, dict) or not isinstance(items, list):
@@ -40,6 +41,8 @@ def to_instance(row: Row) -> Instance | None:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
+    from medhelm_benchmarks.healthbench import RULES
+
     revision, name = (
         "349962fd46dd02343a0d8a606491baf59154ea1a",
         "healthbench_professional_eval.jsonl",
@@ -56,9 +59,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name=name,
-                        url=(
-                            "https://huggingface.co/datasets/openai/healthbench-professional"
-                            f"/resolve/{revision}/{name}"
+                        hub=HubSource(
+                            repo="openai/healthbench-professional", revision=revision, file=name
                         ),
                         sha256="d44b08e6e952e04c945e2c406f02533d9e7a989a84e35820ee7efdff20c9e4e2",
                     ),
@@ -74,6 +76,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "rubric_invalid",
                 "answer_characters",
             ],
+            criteria_rules=RULES,
             max_output_tokens=4096,
             redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
@@ -93,6 +96,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "of these answers. It is no part of the score.",
                 "Another harness uses the grades of its first judge for all judges, and averages in "
                 "a mark for likeness to the physician; here each judge decides on each criterion.",
+                "A judge goes by the words of the criterion alone, as for HealthBench.",
                 "Published figures use one grader, GPT-5.4 with low effort: name the jury beside the score.",
                 "The three use cases are reported as 256, 142 and 78, which are 476 of 525 rows.",
             ),

@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 NONE = "None of the above"
 SENSELESS = "The question makes no sense"
@@ -40,17 +50,14 @@ def options_of(cell: Any) -> tuple[list[str], str]:
     return [text.strip() for _, text in numbered], str(cell.get("correct answer", "")).strip()
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a question in the form of its configuration.
-
-    None for a senseless question whose options are all in one text.
-    """
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a question in the form of its configuration."""
     config = row["config"]
     options, proposed = options_of(row["options"])
     options = [text for text in options if text.casefold() != NONE.casefold()]
     if config == "fake":
         if len(options) == 1 and "\n" in options[0]:
-            return None
+            return LeftOut("a senseless question whose options are all in one text")
         options = options[:OF_SENSELESS]
     if len(options) < 2:
         raise DataError("options has fewer than two texts")

@@ -13,6 +13,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     hookimpl,
@@ -33,7 +34,7 @@ _ELEMENT = re.compile(rb"<[A-Za-z]")
 _NAME = re.compile(r"[A-Za-z0-9_-]+\.xml")
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
     """Yield each instruction once, with its answer and the end of the patient's record.
 
     The file of instructions repeats them, once for each model that was reviewed.
@@ -44,9 +45,12 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     for number, row in read_table(instructions, INSTRUCTIONS, "\t", is_strict=False):
         instruction, patient = row["instruction_id"].strip(), row["person_id"].strip()
         gold = golds.get((instruction, patient)) or golds.get((instruction, ""))
-        if gold is None or (instruction, patient) in seen:
+        if (instruction, patient) in seen:
             continue
         seen.add((instruction, patient))
+        if gold is None:
+            yield LeftOut(f"without an answer of {ANNOTATOR}")
+            continue
         if not row["question"].strip():
             raise DataError(f"{instructions.name}, row {number}: question is empty")
         path = find_record(instructions.parent, patient, row.get("filename", "").strip())

@@ -3,7 +3,17 @@
 Wu et al., 2025, arXiv 2505.11733.
 """
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Prompt, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    HubSource,
+    Instance,
+    Prompt,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 
 def to_instance(row: Row) -> Instance:
@@ -20,7 +30,6 @@ def to_instance(row: Row) -> Instance:
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
     revision, repository = "469a5365bc534b5b2b9cfbc52b2ef2a10f43a339", "zou-lab/MedCaseReasoning"
-    folder = f"https://huggingface.co/datasets/{repository}/resolve/{revision}/data"
     return [
         Benchmark(
             name="medcasereasoning",
@@ -32,7 +41,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=tuple(
                     SourceFile(
                         name=f"{short}-00000-of-00001.parquet",
-                        url=f"{folder}/{short}-00000-of-00001.parquet",
+                        hub=HubSource(
+                            repo=repository,
+                            revision=revision,
+                            split=split,
+                            file=f"data/{short}-00000-of-00001.parquet",
+                        ),
                         splits=(split,),
                     )
                     for short, split in (("test", "test"), ("val", "validation"))

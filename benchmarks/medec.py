@@ -11,6 +11,7 @@ from medhelm import (
     Exposure,
     FileDataset,
     Instance,
+    LeftOut,
     Phrasing,
     Row,
     SourceFile,
@@ -18,10 +19,10 @@ from medhelm import (
 )
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a note as numbered sentences. The records of empty cells are left out."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a note as numbered sentences."""
     if not row["Sentences"].strip():
-        return None
+        return LeftOut("a record of empty cells")
     flag = row["Error Flag"].strip()
     if flag not in ("0", "1"):
         raise DataError("Error Flag is neither 0 nor 1")

@@ -6,8 +6,7 @@ answer and its hallucinated one. Questions, passages and factual answers are tho
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from medhelm import (
@@ -15,57 +14,26 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    HubSource,
     Instance,
     Row,
     SourceFile,
     hookimpl,
-    read_table,
 )
 
 ANSWERS = {"true": "Ground Truth", "hallucinated": "Hallucinated Answer"}
 """Names the answer that an instance shows, and the column that holds it."""
 GOLDS = {"true": "A", "hallucinated": "B"}
 LEVELS = ("easy", "medium", "hard")
-COLUMNS = (
-    "Question",
-    "Knowledge",
-    "Ground Truth",
-    "Difficulty Level",
-    "Hallucinated Answer",
-    "Category of Hallucination",
-)
-
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PRINTED = re.compile(rf"\[\s*(?:(?:{_LITERAL.pattern})[\s,]*)*\]", re.DOTALL)
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def expand(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield each row twice, with its factual and with its hallucinated answer."""
-    (path,) = paths
-    for number, row in enumerate(_rows(path)):
-        if missing := [name for name in COLUMNS if name not in row]:
-            raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+    for number, row in enumerate(rows):
         for shown in ANSWERS:
-            yield {"row": number, "shown": shown, **{name: row[name] for name in COLUMNS}}
-
-
-def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a CSV file, or of a Parquet file, which begins with its name."""
-    with path.open("rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    return _parquet_rows(path) if is_parquet else (row for _, row in read_table(path))
-
-
-def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as e:
-        raise DataError(f"{path.name}: not readable as Parquet ({type(e).__name__})") from None
+            yield {**row, "row": number, "shown": shown}
 
 
 def read_passages(cell: Any) -> list[str]:
@@ -105,7 +73,9 @@ def to_instance(row: Row) -> Instance:
     shown = row["shown"]
     if shown not in ANSWERS:
         raise DataError(f"shown is none of {', '.join(ANSWERS)}")
-    level, category = (_text(row, name) for name in ("Difficulty Level", COLUMNS[-1]))
+    level, category = (
+        _text(row, name) for name in ("Difficulty Level", "Category of Hallucination")
+    )
     if level.lower() not in LEVELS:
         raise DataError(f"Difficulty Level is none of {', '.join(LEVELS)}")
     question, answer = _text(row, "Question"), _text(row, ANSWERS[shown])
@@ -142,13 +112,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name="pqa_labeled.csv",
-                        url=(
-                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
-                            "/pqa_labeled/train-00000-of-00001.parquet"
+                        hub=HubSource(
+                            repo=repository, revision=revision, config="pqa_labeled", split="train"
                         ),
                     ),
                 ),
-                read=read,
+                expand=expand,
                 splits=("train",),
                 source=f"{repository} at {revision}, pqa_labeled",
             ),
@@ -162,8 +131,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             metrics=["exact_match"],
             how_to_get=(
-                "`medhelm data fetch medhallu` stores the hub's Parquet file under the name "
-                "pqa_labeled.csv; what it is shows in its first bytes.",
+                "`medhelm data fetch medhallu` has the library `datasets` load it.",
                 f"Without network: export the split train of {repository}, configuration "
                 f"pqa_labeled, revision {revision}, to CSV, and put it as pqa_labeled.csv into "
                 "<data dir>/medhallu.",

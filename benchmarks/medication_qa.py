@@ -11,7 +11,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 COLUMNS = ("Question", "Focus (Drug)", "Question Type", "Answer", "Section Title", "URL")
 NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", re.IGNORECASE)
@@ -42,11 +52,11 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
         book.close()
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a question; None where the cell of the answer is empty."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a question; those without an answer are left out."""
     answer = row["Answer"].strip()
     if not answer:
-        return None
+        return LeftOut("without an answer")
     question = row["Question"].strip()
     words = " ".join(question.split()).casefold().rstrip(" ?.")
     has_gold = not NO_ANSWER.fullmatch(answer.rstrip(" ."))

@@ -1,12 +1,12 @@
 """MedXpertQA, text: questions of specialty boards, ten options.
 
-Zuo et al., 2025, arXiv 2501.18362. The authors' own sample of 244 questions is the split
-`part_244`, the default, since its file is the one that was verified; the whole set is `test`.
+Zuo et al., 2025, arXiv 2501.18362. The published set is `test`. The authors' own sample of 244
+questions, whose file is the one that was verified, is `part_244`.
 """
 
 from collections.abc import Mapping
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, HubSource, Instance, Row, SourceFile, hookimpl
 
 
 def to_instance(row: Row) -> Instance:
@@ -59,14 +59,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     ),
                     SourceFile(
                         name="test.jsonl",
-                        url=(
-                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
-                            "/Text/test.jsonl"
-                        ),
                         splits=("test",),
+                        hub=HubSource(repo=repository, revision=revision, config="Text"),
                     ),
                 ),
-                splits=("part_244", "test"),
+                splits=("test", "part_244"),
                 source=f"{repository} at {commit}; on the hub at revision {revision}",
             ),
             to_instance=to_instance,
@@ -80,15 +77,16 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=False,
             licence="MIT; the authors ask to keep the text off web pages",
             citation="Zuo et al. MedXpertQA. ICML 2025. arXiv 2501.18362",
-            expected_instances={"part_244": 244, "test": 2450},
+            expected_instances={"test": 2450, "part_244": 244},
             exposure=Exposure(
                 public_since="2025-01-30",
                 overlaps=("1,449 of its questions are in UCSC-VLAA/MedReason as well.",),
             ),
             mended=(
                 "The file has the options in the question and beside it; they are shown once.",
-                "A part of 244 questions is a split of its own and never a column with the whole "
-                "set; no hash of the whole set's file is known, that of the first fetch holds.",
+                "The authors' sample of 244 questions is the split `part_244`. It is taken where the "
+                "published set is not there, and is a column of its own, `medxpert_qa_text.part_244`.",
+                "No hash of the published set's file is known; that of the first fetch holds.",
                 "Published runs allowed one output token; a short sentence has room here.",
                 "Most of the ten options were written by a model, and the questions rewritten by "
                 "one: a hard option may be a poor one.",

@@ -13,6 +13,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     hookimpl,
@@ -54,11 +55,11 @@ def read_lines(path: Path) -> Iterator[Row]:
             }
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return a note to be summarised; pairs with an empty side are left out."""
     note, target = row["input"].strip(), row["target"].strip()
     if not note or not target:
-        return None
+        return LeftOut("a side of the pair is empty")
     patient, _, _ = row["note_id"].partition("-")  # 10000032-DS-21: patient, kind, number
     return Instance(
         id=row["note_id"],

@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -37,10 +37,10 @@ def read_lines(path: Path) -> Generator[str, None, None]:
         raise DataError(f"{path.name}: not UTF-8 behind line {number}") from None
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return the findings of a report; pairs with an empty side are left out."""
     if not row["findings"].strip() or not row["impression"].strip():
-        return None
+        return LeftOut("a side of the pair is empty")
     return Instance(
         id=row["line"],
         context=f"Findings:\n{row['findings'].strip()}",

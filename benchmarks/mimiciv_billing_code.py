@@ -16,6 +16,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     hookimpl,
@@ -32,12 +33,12 @@ _ROWS = 256
 """Rows of the prepared file that are read at a time."""
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
     """Yield the notes of the stays that have ICD-10 codes."""
     yield from read_prepared(paths[0]) if split == "prepared" else read_releases(paths)
 
 
-def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
+def read_releases(paths: Sequence[Path]) -> Iterator[Row | LeftOut]:
     """Yield the notes of a release with the codes of another, diagnoses before procedures.
 
     Notes are streamed. The codes lie in a temporary database on disk, which is deleted when the
@@ -53,10 +54,10 @@ def read_releases(paths: Sequence[Path]) -> Iterator[Row]:
         ask = "select code from codes where stay = ? order by kind, place, rowid"
         for number, note in read_table(notes, NOTES):
             row = {name: note[name] for name in NOTES}
-            if codes := [code for (code,) in database.execute(ask, (row["hadm_id"],))]:
-                if not row["text"].strip():
-                    raise DataError(f"{notes.name}, row {number}: text is empty")
-                yield {**row, "codes": codes}
+            codes = [code for (code,) in database.execute(ask, (row["hadm_id"],))]
+            if codes and not row["text"].strip():
+                raise DataError(f"{notes.name}, row {number}: text is empty")
+            yield {**row, "codes": codes} if codes else LeftOut("a stay without ICD-10 codes")
 
 
 def read_prepared(path: Path) -> Iterator[Row]:

@@ -6,13 +6,24 @@ Wang et al., 2024, arXiv 2406.01574.
 import hashlib
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    HubSource,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a question; None for those of other categories. Worked reasoning stays out."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a question of the category health. Worked reasoning stays out."""
     if row["category"] != "health":
-        return None
+        return LeftOut("of another category than health")
     options = tuple(text.strip() for text in row["options"])
     if row["answer"] not in ascii_uppercase[: len(options)]:
         raise DataError("answer is the letter of no option")
@@ -42,10 +53,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 files=(
                     SourceFile(
                         name="test-00000-of-00001.parquet",
-                        url=(
-                            f"https://huggingface.co/datasets/{repository}/resolve/{revision}"
-                            "/data/test-00000-of-00001.parquet"
-                        ),
+                        hub=HubSource(repo=repository, revision=revision, split="test"),
                     ),
                 ),
                 source=f"{repository} at revision {revision}",

@@ -4,11 +4,22 @@ Procedure notes of mtsamples.com in the copy that MedHELM uses. Each note asks f
 gold is. A note ends at a plan or summary that is asked for. Of a note that is asked for its findings
 the section alone is taken out, so that they can be told from the description of the procedure behind
 it. The 45 notes that go on with fewer than 30 words are left out, as nothing shows the findings.
+In the split `published` all 131 notes are asked for a plan and end at the first of the headings, as
+in HELM.
 """
 
 import re
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, cut_section, hookimpl
+from medhelm import (
+    Benchmark,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    cut_section,
+    hookimpl,
+)
 
 ASKED = {
     "PLAN": "Write the plan of this procedure note: what is to be done next, and how.",
@@ -23,29 +34,27 @@ BEHIND = 30
 """Words of the note behind the findings, without which they could only be made up."""
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a note without its gold.
-
-    None without a gold, with nothing that shows the findings, or with a heading in another case
-    only.
-    """
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a note without its gold; of the split `published` as HELM makes it."""
     note = row["text"].strip()
     if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in ASKED):
-        return None
+        return LeftOut("a heading of the gold in another case")
     if (cut := cut_section(note, tuple(ASKED))) is None:
-        return None
+        return LeftOut("no plan, summary or findings")
     heading, gold, context, behind = cut
-    if heading == "FINDINGS":
+    if is_published := row.get("split") == "published":
+        context = re.split("|".join(f"{h}:" for h in ASKED), note)[0].strip()
+    elif heading == "FINDINGS":
         lines = behind.splitlines()
         behind = "\n".join(line for line in lines if not line.startswith("Keywords:")).strip()
         if len(behind.split()) < BEHIND:
-            return None
+            return LeftOut(f"fewer than {BEHIND} words that show the findings")
         context = f"{context}\n[...]\n{behind}"
     specialty = re.search(r"(?m)^Medical Specialty:(.*)$", note)
     return Instance(
         id=row["name"],
         context=context,
-        question=ASKED[heading],
+        question=ASKED["PLAN" if is_published else heading],
         references=(gold,),
         metadata={
             "section": heading.lower(),
@@ -78,8 +87,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         url=f"https://codeload.github.com/{repository}/zip/{commit}",
                         sha256="34b0f540534bcfb9483b014e80a66ceff0924a82fdffa1044520a9628e37a240",
                         folder="mtsample_procedure",
+                        splits=("test", "published"),
                     ),
                 ),
+                splits=("test", "published"),
+                split_column="split",
                 source=f"mtsamples.com, copy in {repository} at {commit}",
             ),
             to_instance=to_instance,
@@ -97,6 +109,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             curation="formulated",
             licence="not stated by the source; see mtsamples.com",
             citation="MTSamples, transcribed medical transcription sample reports. mtsamples.com",
-            expected_instances={"test": 86},
+            expected_instances={"test": 86, "published": 131},
         )
     ]

@@ -8,6 +8,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     TableLayout,
@@ -31,11 +32,11 @@ Timing:
 Related symptoms:"""
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a note and the form to fill; rows without a note are left out."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a note and the form to fill."""
     cells = LAYOUT.read(row)
     if not cells["note"].strip():
-        return None
+        return LeftOut("without a note")
     if not cells.get("id", "-").strip():
         raise DataError("column 'id' is empty")
     return Instance(

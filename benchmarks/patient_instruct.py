@@ -8,6 +8,7 @@ from medhelm import (
     DataError,
     FileDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
     TableLayout,
@@ -45,16 +46,18 @@ LAYOUT = TableLayout(
 )
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return a case; rows that lack a text or failed quality control are left out."""
     cells = LAYOUT.read(row)
     passed = cells.get("qc", "TRUE").strip().upper()
     if LAYOUT.is_published(row) and not passed:
-        return None
+        return LeftOut("quality control not stated")
     if passed not in ("TRUE", "FALSE"):
         raise DataError("column 'qc' must hold one of: TRUE, FALSE")
-    if passed == "FALSE" or not all(cells[name].strip() for name in TEXTS):
-        return None
+    if passed == "FALSE":
+        return LeftOut("failed quality control")
+    if not all(cells[name].strip() for name in TEXTS):
+        return LeftOut("a text is empty")
     if not cells.get("id", "-").strip():
         raise DataError("column 'id' is empty")
     return Instance(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
 
 START = re.compile(r"Run [0-9]+ ?: ?(.*)")
 MODEL = re.compile(r"(BARD|GPT 3\.5|Claude|GPT-4)(?:.s)? Responses:")
@@ -64,7 +64,7 @@ class Run:
         }
 
 
-def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
+def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
     """Yield the runs of the document; of identical ones (question and answer) the first."""
     model, runs = "", list[Run]()
     for line in read_lines(paths[0]):
@@ -77,9 +77,9 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     seen = set()
     for position, run in enumerate(runs, 1):
         row = run.row(position)
-        if (key := (row["question"], row["response"])) not in seen:
-            seen.add(key)
-            yield row
+        key = (row["question"], row["response"])
+        yield LeftOut("the same question and answer as another run") if key in seen else row
+        seen.add(key)
 
 
 def read_lines(path: Path) -> Iterator[Line]:

@@ -5,15 +5,25 @@ Lin et al., 2021, arXiv 2109.07958; in the form of two answers that the authors 
 
 import hashlib
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 CATEGORIES = ("Health", "Nutrition")
 
 
-def to_instance(row: Row) -> Instance | None:
-    """Return a question with two answers, in an order drawn by the question; None for others."""
+def to_instance(row: Row) -> Instance | LeftOut:
+    """Return a question with two answers, in an order drawn by the question."""
     if row["Category"] not in CATEGORIES:
-        return None
+        return LeftOut("of another category than health and nutrition")
     question = row["Question"].strip()
     right, wrong = row["Best Answer"].strip(), row["Best Incorrect Answer"].strip()
     if not right or not wrong or right == wrong:

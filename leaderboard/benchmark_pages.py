@@ -55,7 +55,7 @@ def _page(
     scores: Table,
     edges: list[float],
 ) -> BenchmarkPage:
-    card, spec, terms = record.card, record.spec, record.grading.jury
+    card, spec, terms = record.column_card, record.spec, record.grading.jury
     is_open = card.data_class == "public"
     return BenchmarkPage(
         name=card.name,

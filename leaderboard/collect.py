@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from medhelm.errors import PluginError, RecordError, UnknownName, UsageError, below
+from medhelm.errors import PluginError, RecordError, UsageError, below
 from medhelm.schema.data import DataClass
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
@@ -27,7 +27,7 @@ from medhelm.store.records import (
 from medhelm.tables.results import read_scores, record_fault
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.selection import Data, GradedRun, choose_runs
+from medhelm.tables.study.selection import Data, GradedRun, choose_runs, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import public_name
@@ -136,21 +136,8 @@ def _sound(
 
 def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
     """Return the runs of the benchmarks, models and classes of data asked for."""
-    for kind, names, known in (
-        ("benchmark", wanted.benchmarks, {r.benchmark for r in runs}),
-        ("model", wanted.models, {r.model for r in runs}),
-    ):
-        for name in names:
-            if name not in known:
-                hint = f"runs were found of: {', '.join(sorted(known))}"
-                raise UnknownName(kind, name, known, hint)
-    return [
-        r
-        for r in runs
-        if (not wanted.benchmarks or r.benchmark in wanted.benchmarks)
-        and (not wanted.models or r.model in wanted.models)
-        and (not wanted.access or r.record.card.data_class in wanted.access)
-    ]
+    chosen = of_names(runs, wanted.benchmarks, wanted.models)
+    return [r for r in chosen if not wanted.access or r.record.card.data_class in wanted.access]
 
 
 def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Problem]) -> None:
@@ -167,7 +154,7 @@ def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Prob
             continue
         if (
             wanted.access
-            or (wanted.benchmarks and spec.benchmark not in wanted.benchmarks)
+            or (wanted.benchmarks and not {*spec.names} & {*wanted.benchmarks})
             or (wanted.models and spec.model.name not in wanted.models)
         ):
             continue

@@ -59,7 +59,8 @@ def _site_page(
     built_at: str,
 ) -> SitePage:
     cells = [c for own in found.cells.values() for c in own]
-    cards = {c.run.benchmark: c.record.card for c in sorted(cells, key=lambda c: c.run.benchmark)}
+    ordered = sorted(cells, key=lambda c: c.run.benchmark)
+    cards = {c.run.benchmark: c.record.column_card for c in ordered}
     models = {c.run.model: c.record.spec.model for c in sorted(cells, key=lambda c: c.run.model)}
     juries = {c.run.benchmark: c.record.grading.raters for c in cells}
     agreement = None

@@ -223,6 +223,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         card=card,
         state=record.state,
         instances=record.instances,
+        left_out=record.left_out if has_text(card) else {},
         results=record.results,
         parties=tuple(
             change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))
@@ -367,7 +368,7 @@ def run_line(record: RunRecord) -> RunLine:
     """Return what must be known to make a run again, and when it was made."""
     spec, known = record.spec, dict(provenance(record))
     return RunLine(
-        benchmark=spec.benchmark,
+        benchmark=spec.column,
         model=spec.model.name,
         seed=spec.seed,
         repeats=spec.repeats,
@@ -403,6 +404,8 @@ def run_command(record: RunRecord) -> str:
     """Return the command that makes a run again."""
     spec = record.spec
     words = [f"benchmark={spec.benchmark}", f"model={spec.model.name}", f"data={spec.data}"]
+    if spec.column != spec.benchmark:
+        words.append(f"benchmark.split={spec.split}")
     if spec.max_instances is not None:
         words.append(f"max_instances={spec.max_instances}")
     if spec.repeats != 1:

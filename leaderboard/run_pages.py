@@ -162,7 +162,7 @@ def _page(
     found = [own.found[key] for key in own.keys]
     outcomes, outcome = _legend([line.scores[0].outcome for line in found])
     return RunPage(
-        benchmark=spec.benchmark,
+        benchmark=spec.column,
         model=spec.model.name,
         scoring=record.grading.scoring,
         folder=run.folder,

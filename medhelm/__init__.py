@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from medhelm.api import score as score
     from medhelm.api import validate as validate
     from medhelm.api import verify_data as verify_data
+    from medhelm.config import PrivacyPolicy as PrivacyPolicy
     from medhelm.data.csv_table import read_table as read_table
     from medhelm.data.sections import cut_section as cut_section
     from medhelm.data.table_layout import TableLayout as TableLayout
     from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance
+    from medhelm.errors import BudgetReached as BudgetReached
     from medhelm.errors import DataError as DataError
     from medhelm.errors import MedhelmError as MedhelmError
+    from medhelm.errors import ModelError as ModelError
+    from medhelm.errors import PrivacyRefused as PrivacyRefused
     from medhelm.extract import Glossary as Glossary
     from medhelm.extract import Quantity as Quantity
     from medhelm.extract import Reading as Reading
@@ -65,12 +69,15 @@ if TYPE_CHECKING:
     from medhelm.schema.aggregation import Sums as Sums
     from medhelm.schema.aggregation import pooled_share as pooled_share
     from medhelm.schema.data import Benchmark as Benchmark
+    from medhelm.schema.data import CriteriaRules as CriteriaRules
     from medhelm.schema.data import Criterion as Criterion
     from medhelm.schema.data import Exposure as Exposure
     from medhelm.schema.data import FileDataset as FileDataset
     from medhelm.schema.data import HubDataset as HubDataset
+    from medhelm.schema.data import HubSource as HubSource
     from medhelm.schema.data import Instance as Instance
     from medhelm.schema.data import Items as Items
+    from medhelm.schema.data import LeftOut as LeftOut
     from medhelm.schema.data import Phrasing as Phrasing
     from medhelm.schema.data import Prompt as Prompt
     from medhelm.schema.data import Row as Row
@@ -87,6 +94,7 @@ if TYPE_CHECKING:
     from medhelm.schema.model import ModelSpec as ModelSpec
     from medhelm.schema.model import Price as Price
     from medhelm.schema.page import Page as Page
+    from medhelm.schema.run import JurySpec as JurySpec
     from medhelm.schema.score import Metric as Metric
     from medhelm.schema.score import Outcome as Outcome
     from medhelm.schema.score import Score as Score
@@ -94,6 +102,7 @@ if TYPE_CHECKING:
     from medhelm.similarity.rouge import rouge_scores as rouge_scores
     from medhelm.stats.aggregation import by_label as by_label
     from medhelm.stats.aggregation import mean_of_defined as mean_of_defined
+    from medhelm.stats.aggregation import ratio as ratio
     from medhelm.tables.format.table import Column as Column
     from medhelm.tables.format.table import Layout as Layout
     from medhelm.tables.format.table import Part as Part
@@ -117,7 +126,8 @@ _HOMES = {
     "data.table_layout": ("TableLayout",),
     "data.weighted_rubrics": ("weighted_rubric_instance",),
     "grading.rubric.metrics": ("rubric_score_of",),
-    "errors": ("DataError", "MedhelmError"),
+    "config": ("PrivacyPolicy",),
+    "errors": ("BudgetReached", "DataError", "MedhelmError", "ModelError", "PrivacyRefused"),
     "extract": (
         "Glossary",
         "Quantity",
@@ -147,7 +157,7 @@ _HOMES = {
     "models.wire": ("Answer", "Failure", "read_failure"),
     "plugins.hookspecs": ("hookimpl",),
     "schema.aggregation": ("MEAN", "Aggregation", "Floats", "Sums", "pooled_share"),
-    "stats.aggregation": ("by_label", "mean_of_defined"),
+    "stats.aggregation": ("by_label", "mean_of_defined", "ratio"),
     "similarity.rouge": ("rouge_scores",),
     "tables.published": ("Mark", "PageData", "PublishedRuns"),
     "tables.results": ("Results", "load_results"),
@@ -155,12 +165,15 @@ _HOMES = {
     "tables.table_spec": ("TableRequest", "TableSpec", "publish_whole"),
     "schema.data": (
         "Benchmark",
+        "CriteriaRules",
         "Criterion",
         "Exposure",
         "FileDataset",
         "HubDataset",
+        "HubSource",
         "Instance",
         "Items",
+        "LeftOut",
         "Phrasing",
         "Prompt",
         "Row",
@@ -184,6 +197,7 @@ _HOMES = {
         "Price",
     ),
     "schema.page": ("Page",),
+    "schema.run": ("JurySpec",),
     "schema.score": (
         "Metric",
         "Outcome",

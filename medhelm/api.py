@@ -18,7 +18,7 @@ import msgspec
 
 from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert, data_root
 from medhelm.data.fetch import FileStatus, fetch, verify
-from medhelm.errors import Interrupted, MedhelmError, PrivacyRefused, UsageError
+from medhelm.errors import Interrupted, MedhelmError, UsageError
 from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
@@ -59,15 +59,17 @@ def evaluate(
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
+    rename: bool = False,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
-    name (`offline`, `medhelm`) or a `JurySpec`; None: as on the command line. `cast` says which model
+    name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `variants` asks multiple-choice questions again in other forms, for the table `robustness`. Raises
+    `variants` asks multiple-choice questions again in other forms, for the table `robustness`.
+    `rename` says that models whose answers are stored under other names are the same ones. Raises
     MedhelmError: before any request where something is missing or refused, after all runs where
     one of them failed or the budget is reached (the others are kept on disk). Ctrl-C raises
     KeyboardInterrupt; what is answered is kept, the same call goes on.
@@ -94,6 +96,7 @@ def evaluate(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         privacy=privacy,
+        rename=rename,
     )
     return _run(jobs, registry)
 
@@ -118,8 +121,8 @@ def estimate(
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.
 
-    Nothing is sent and no key is needed. What privacy would refuse is estimated all the same, and
-    the refusal is a warning. Raises MedhelmError where a name or the data is missing.
+    Nothing is sent and no key is needed. What would be refused, by privacy or because it is
+    stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
     registry = _registry(plugins)
     jobs = _jobs(
@@ -140,7 +143,7 @@ def estimate(
         protocol=protocol,
         grader=grader,
     )
-    refused: list[PrivacyRefused] = []
+    refused: list[MedhelmError] = []
     environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ, refused=refused)
     for refusal in refused:

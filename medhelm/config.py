@@ -57,6 +57,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     data: Literal["sample", "full"] = "full"
     data_dir: str | None = None
     results_dir: NotEmpty = DEFAULT_RESULTS
+    rename: bool = False
+    """True if models that are stored under other names are the same: the stored names change."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

@@ -60,8 +60,10 @@ def micro_precision(sums: Sums) -> Floats:
     undefined where there was neither."""
     import numpy as np
 
+    from medhelm import ratio
+
     predicted = sums["tp"] + sums["fp"]
-    return np.where((predicted == 0) & (sums["fn"] > 0), 0.0, sums["tp"] / predicted)
+    return np.where((predicted == 0) & (sums["fn"] > 0), 0.0, ratio(sums["tp"], predicted))
 
 
 def micro_recall(sums: Sums) -> Floats:
@@ -69,13 +71,17 @@ def micro_recall(sums: Sums) -> Floats:
     undefined where there was neither."""
     import numpy as np
 
+    from medhelm import ratio
+
     wanted = sums["tp"] + sums["fn"]
-    return np.where((wanted == 0) & (sums["fp"] > 0), 0.0, sums["tp"] / wanted)
+    return np.where((wanted == 0) & (sums["fp"] > 0), 0.0, ratio(sums["tp"], wanted))
 
 
 def micro_f1(sums: Sums) -> Floats:
     """Return 2 tp / (2 tp + fp + fn); undefined where all are 0."""
-    return 2 * sums["tp"] / (2 * sums["tp"] + sums["fp"] + sums["fn"])
+    from medhelm import ratio
+
+    return ratio(2 * sums["tp"], 2 * sums["tp"] + sums["fp"] + sums["fn"])
 
 
 def macro_f1(sums: Sums) -> Floats:

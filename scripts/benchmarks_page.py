@@ -23,7 +23,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.prompts.messages import resolve_prompt
 from medhelm.proof.manifest import Facts, read_manifest
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, SourceFile
+from medhelm.schema.data import PART, Benchmark, SourceFile
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -137,7 +137,8 @@ def _measured(facts: Facts | None, main: str, published: str) -> tuple[str, str]
     best = max((value for value in constants if value is not None), default=None)
     oracle = facts.scores_helm.get("oracle", {})
     helm = _score(oracle[published]) if published in oracle else "–"
-    return ("–" if best is None else _score(best)), helm
+    part = f" (`{facts.split}`)" if facts.split.startswith(PART) else ""
+    return ("–" if best is None else _score(best) + part), helm + (part if helm != "–" else "")
 
 
 def _section(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:
@@ -193,6 +194,8 @@ def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, s
     yield "Metrics", ", ".join(_metric(name, registry) for name in benchmark.metrics)
     if benchmark.rubric:
         yield "Rubric", f"`{benchmark.rubric}`"
+    if (rules := benchmark.criteria_rules) is not None:
+        yield "Judges' rules on criteria", f"`{rules.name}` (version {rules.version})"
     prompt = resolve_prompt(benchmark)
     yield "Prompt", f"`{prompt.name}` (version {prompt.version}), in our own words"
     yield (
@@ -219,21 +222,21 @@ def _metric(name: str, registry: Registry) -> str:
 
 def _source(benchmark: Benchmark) -> str:
     dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset):
-        return f"{dataset.repo} at revision `{dataset.revision}`"
-    assert isinstance(dataset, FileDataset)
     return f"{dataset.source}: {', '.join(map(_file, dataset.files))}"
 
 
 def _file(file: SourceFile) -> str:
-    if not file.url:
-        return f"`{file.name}` (yours to bring)"
-    link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
     pin = (
         f"sha256 `{file.sha256[:12]}`"
         if file.sha256
         else "no checksum; that of the first fetch holds"
     )
+    if hub := file.hub:
+        page = f"https://huggingface.co/datasets/{hub.repo}/tree/{hub.revision}"
+        return f"`{file.name}`, from the hub by `datasets`: [{hub}]({page}) ({pin})"
+    if not file.url:
+        return f"`{file.name}` (yours to bring)"
+    link = _RAW.sub(r"https://github.com/\1/blob/\2/\3", file.url)
     return f"[`{file.name}`]({link}) ({pin})"
 
 

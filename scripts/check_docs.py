@@ -192,7 +192,7 @@ def settings() -> dict[str, object]:
 
 def model_settings() -> dict[str, object]:
     """Return every key of a model's config with its default."""
-    spec: dict[str, object] = msgspec.to_builtins(ModelSpec(name=""))
+    spec: dict[str, object] = msgspec.to_builtins(ModelSpec(name="")) | {"rename": False}
     del spec["sampling"]
     sampling = msgspec.to_builtins(Sampling())
     found = {f"model.{k}": v for k, v in spec.items()}

@@ -498,11 +498,29 @@ two models are right independently of each other. Benchmarks with a jury, of sev
 <MDE>
 
 - Every printed effect lies within its range, below that of independent models: models miss the same questions.
-- **The scale.** The authors' script divides a jury's mean by 5, takes the SD with n in the denominator and 2.80 as
-  factor. Here differences are on the normalised scale, (x - 1) / 4 of a jury, with n - 1 and 2.8016: a jury's effect
+- **The scale.** The authors' script divides a jury's mean by 5, takes SDs (over instances, and over pairs) with n in the
+  denominator and 2.80 as factor. Here differences are on the normalised scale, (x - 1) / 4 of a jury, with n - 1 and 2.8016: a jury's effect
   is 1.25 times the printed one. `medhelm tables --table mde --mde paper` is on theirs.
 - One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model is in eight of the 36 pairs
   and can do that; the table `mde` shows the median too.
+
+## Notes of MTSamples
+
+Two benchmarks leave notes out by default, as their golds are not what is asked for or nothing in the note tells
+them. `benchmark.split=published` has the notes of HELM's loader, cut where it cuts them (in a `results_dir` of
+its own, as two splits of one benchmark are never one column):
+
+| benchmark | default | `published` | what differs there |
+| --- | ---: | ---: | --- |
+| mtsamples | 338 | 539 | all golds count (201 are findings or a summary) and the note ends at `PLAN:` alone: 202 prompts hold their gold |
+| mtsamples_procedures | 86 | 131 | every note ends at its first heading and is asked for a plan, also the 98 whose gold is findings |
+
+- 539 was counted on the pinned archive. Of the procedures only the count is at hand: the files were not, and
+  `medhelm validate mtsamples_procedures --data full` checks it where they are.
+- The published runs had fewer: the copy counts 427 notes for two models (HELM's list of files stops at
+  1,000 of 1,269) and 78 for the other seven, and 128 procedures for all nine.
+- Prompts and the judges' rubric are in this product's own words on either split, and the judges are yours:
+  a column of the paper can be set beside a run on `published`, but is no target to meet.
 """
 
 

@@ -140,6 +140,11 @@ class FaultServer:
         """The bodies of the last 1,000 requests."""
         self.headers: list[Mapping[str, str]] = []
         """Their headers."""
+        self.pages: dict[str, Any] = {}
+        """What GET answers by path, as bytes or as JSON holds it; None: it hangs. Others are a 404."""
+        self.pages_asked: Counter[str] = Counter()
+        self.served = ""
+        """The model that answers name; empty: the one that was asked for."""
         self._port = port
         self._tls = tls
         self._log_path = log
@@ -163,6 +168,7 @@ class FaultServer:
             self._log = self._log_path.open("a", encoding="utf-8")
         app = web.Application(client_max_size=1 << 26)
         app.router.add_post("/v1/chat/completions", self._handle)
+        app.router.add_get("/{path:.*}", self._page)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         site = web.TCPSite(
@@ -179,6 +185,16 @@ class FaultServer:
         if self._log is not None:
             self._log.close()
 
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        self.pages_asked[request.path] += 1
+        if request.path not in self.pages:
+            return _error(404, "not_found", "No such page")
+        if (page := self.pages[request.path]) is None:
+            assert self._stopping is not None
+            await self._stopping.wait()
+        body = page if isinstance(page, bytes) else json.dumps(page).encode()
+        return web.Response(body=body, content_type="application/json")
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         self.requests += 1
         self.in_flight += 1
@@ -190,7 +206,8 @@ class FaultServer:
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.bodies.append(body)
+        self.bodies.append(dict(body))
+        body["model"] = self.served or body.get("model", "")
         self.headers.append(dict(request.headers))
         del self.bodies[:-1000], self.headers[:-1000]
         prompt = "\n".join(_text(message["content"]) for message in body["messages"])

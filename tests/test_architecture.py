@@ -65,12 +65,13 @@ OPEN = {
     "medhelm.data.sources",
     "medhelm.errors",
     "medhelm.extract",
+    "medhelm.extract.json_reply",
     "medhelm.extract.marks",
+    "medhelm.extract.reply_form",
     "medhelm.files.durable",
     "medhelm.grading.graders.grader",
     "medhelm.grading.graders.panel",
     "medhelm.grading.jury.gradelog",
-    "medhelm.grading.jury.reply",
     "medhelm.grading.rubric.explanations",
     "medhelm.grading.rubric.prompt",
     "medhelm.grading.rubric.reply",
@@ -149,7 +150,17 @@ PROSE = {
 """Where such a word may be: the second word of a command, plain prose, examples to copy, and the name
 under which stored instances hold a payload."""
 
-HEAVY = {"datasets", "docx", "evaluate", "nltk", "openpyxl", "pandas", "plotly", "pyarrow"}
+HEAVY = {
+    "datasets",
+    "docx",
+    "evaluate",
+    "huggingface_hub",
+    "nltk",
+    "openpyxl",
+    "pandas",
+    "plotly",
+    "pyarrow",
+}
 HEAVY |= {"rapidfuzz", "rouge_score"}
 HEAVY |= {"scipy", "sklearn", "sqlglot", "torch", "transformers"}
 

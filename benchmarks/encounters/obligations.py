@@ -19,7 +19,7 @@ class Duty(NamedTuple):
     """The place at which a breach is seen."""
 
 
-READ = "strict reading"
+READ = "reading"
 MACHINE = "state machine"
 RULES = "fidelity, by rule"
 JUDGE = "fidelity, by judge"
@@ -96,7 +96,7 @@ PATIENT = (
         "P5",
         "`actors_present` is an object with everyone of the patient's side who is present now, all of "
         "them in each reply: the title, and in one sentence where the script says so.",
-        "strict reading of the form",
+        "reading of the form",
     ),
     Duty(
         "P6",

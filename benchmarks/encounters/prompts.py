@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from medhelm import Message
+from medhelm.extract.json_reply import BadReply
 from medhelm_benchmarks.encounters.obligations import (
     CLINICIAN,
     CONTROLLER,
@@ -20,7 +21,6 @@ from medhelm_benchmarks.encounters.obligations import (
     as_prompt,
 )
 from medhelm_benchmarks.encounters.packets import Fact, State
-from medhelm_benchmarks.encounters.replies import Unreadable
 from medhelm_benchmarks.encounters.views import (
     ClinicianView,
     ControllerView,
@@ -137,7 +137,7 @@ def order_text(order: Order) -> str:
     return _json(values)
 
 
-def correction(said: str, fault: Unreadable, form: Form = "json") -> tuple[Message, ...]:
+def correction(said: str, fault: BadReply, form: Form = "json") -> tuple[Message, ...]:
     """Return what is sent after a reply that could not be read: the reply, and what is wrong with it."""
     wanted = "one JSON object of the form asked for and nothing else"
     if form == "markers":

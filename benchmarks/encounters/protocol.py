@@ -26,6 +26,8 @@ from medhelm import (
     Terms,
 )
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import read_form
 from medhelm.models.tokens import request_tokens
 from medhelm.schema.episode import Finish
 from medhelm_benchmarks.encounters.matches import folded
@@ -59,10 +61,8 @@ from medhelm_benchmarks.encounters.replies import (
     ControllerReply,
     Limits,
     PatientReply,
-    Unreadable,
     diagnosis_of,
     read_markers,
-    read_reply,
 )
 from medhelm_benchmarks.encounters.states import Claim, Place, begin, follow, next_place
 from medhelm_benchmarks.encounters.views import (
@@ -298,12 +298,12 @@ async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step:
             if form == "markers" and kind is ClinicianReply:
                 reply, shown = read_markers(response.text)
             else:
-                reply, shown = read_reply(response.text, kind)
+                reply, shown = read_form(response.text, kind)
             if isinstance(reply, ClinicianReply):
                 course.limits.check(reply)
             course.messages[role] = (*messages, Message("assistant", shown))
             return reply
-        except Unreadable as e:
+        except BadReply as e:
             fault = e
         if attempt + 1 < tries:
             course.repaired[role] = attempt + 1
@@ -375,7 +375,7 @@ _SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
 
 ENCOUNTERS = Protocol(
     name=ENCOUNTER,
-    version="2",
+    version="3",
     roles=(CLINICIAN, PATIENT, CONTROLLER),
     conduct=conduct,
     forecast=forecast,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -25,13 +24,15 @@ from medhelm import (
     Strategy,
     Terms,
 )
-from medhelm.extract import visible_text, without_halves
+from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import closed, read_form, read_object
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Conduct
 from medhelm.schema.episode import Sampling
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
-from medhelm_benchmarks.encounters.replies import ClinicianReply, Unreadable, read_reply
+from medhelm_benchmarks.encounters.replies import ClinicianReply
 
 CANDIDATES = 5
 TEMPERATURE = 0.8
@@ -58,15 +59,6 @@ def _then(request: Request, *texts: str) -> Request:
     return msgspec.structs.replace(request, messages=(*request.messages, said))
 
 
-def _object(response: Response) -> dict[str, Any]:
-    """Return the JSON object of a reply; empty where there is none."""
-    try:
-        found = json.loads(without_halves(visible_text(response.text)))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
     """Return the candidate that the model itself finds best; the first one where it names none."""
     candidates = await together(
@@ -78,9 +70,13 @@ async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Re
         return usable[0] if usable else candidates[0]
     listed = "\n\n".join(f"{n}.\n{visible_text(c.text)}" for n, c in enumerate(usable, start=1))
     asked = _then(request, CRITIC.format(count=len(usable)), listed)
-    best = _object(await ask(asked, step=f"{step}/critic", attempt=attempt)).get("best")
-    is_one = isinstance(best, int) and not isinstance(best, bool) and 1 <= best <= len(usable)
-    return usable[best - 1 if is_one else 0]  # type: ignore[operator]
+    said = await ask(asked, step=f"{step}/critic", attempt=attempt)
+    number = {"type": "integer", "enum": [*range(1, len(usable) + 1)]}
+    try:
+        best: int = read_object(said.text, closed({"best": number}))["best"]
+    except BadReply:
+        best = 1
+    return usable[best - 1]
 
 
 async def _as_coroutine(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
@@ -158,16 +154,16 @@ async def panel(ask: AskRole, request: Request, step: str, attempt: int) -> Resp
 def read_vote(response: Response) -> Vote | None:
     """Return a vote; None for an abstention."""
     try:
-        return msgspec.convert(_object(response), Vote)
-    except msgspec.ValidationError:
+        return read_form(response.text, Vote)[0]
+    except BadReply:
         return None
 
 
 def without_end(reply: Response) -> Response:
     """Return a reply that does not end the state; one that cannot be read as it is."""
     try:
-        read, _ = read_reply(reply.text, ClinicianReply)
-    except Unreadable:
+        read, _ = read_form(reply.text, ClinicianReply)
+    except BadReply:
         return reply
     if not read.eos:
         return reply
@@ -230,6 +226,7 @@ def most_agreed(courses: Sequence[FinalAnswer]) -> FinalAnswer:
 STRATEGIES = (
     Strategy(
         name="best_of_5",
+        version="2",
         calls=CANDIDATES + 1,
         answer=best_of,
         help="five candidates a turn at temperature 0.8, of which the model chooses",
@@ -242,6 +239,7 @@ STRATEGIES = (
     ),
     Strategy(
         name="specialist_panel",
+        version="2",
         calls=2 * len(SPECIALISTS) + 2,
         answer=panel,
         help="five specialists: advice, synthesis, one round of votes",

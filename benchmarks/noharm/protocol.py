@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from medhelm.extract.reply_form import closed
 from medhelm.models.tokens import request_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
@@ -37,17 +38,7 @@ def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator
 def label_schema(actions: Iterable[str]) -> dict[str, Any]:
     """Return the JSON Schema of a reply that labels all of these actions and nothing else."""
     label = {"type": "string", "enum": [APPROPRIATE, INAPPROPRIATE]}
-    return _closed({"labels": _closed(dict.fromkeys(actions, label))})
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with all of these properties and no other."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*properties],
-        "additionalProperties": False,
-    }
+    return closed({"labels": closed(dict.fromkeys(actions, label))})
 
 
 ACTION_LABELS = Protocol(

@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from medhelm.cli.other_tools import explain_option
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
-from medhelm.models.catalogue import find_model, load_models, open_provider
+from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
 from medhelm.plugins.registry import Registry
 from medhelm.schema.model import ModelSpec
 
@@ -64,6 +65,16 @@ def compose(
             )
     if not asked.shows:
         run_all(configs)
+
+
+def with_own_models(registry: Registry, argv: Sequence[str]) -> Registry:
+    """Return the registry with the models of the user's folders of configs, for judges and casts."""
+    own = {
+        name: spec
+        for folder in own_folders(read_options(argv))
+        for name, spec in plain_models(folder / "model").items()
+    }
+    return replace(registry, models={**own, **registry.models}) if own else registry
 
 
 def launch(
@@ -239,7 +250,8 @@ def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, lis
     for group in ("model", "benchmark"):
         _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    store.store(name="model_defaults", node=empty | {"name": None}, provider="medhelm")
+    own = {"name": None, "rename": False}
+    store.store(name="model_defaults", node=empty | own, provider="medhelm")
     store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
     store.store(name="jury_defaults", node=jury | {"name": None}, provider="medhelm")

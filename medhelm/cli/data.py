@@ -23,10 +23,10 @@ from medhelm.cli.options import (
     print_json,
 )
 from medhelm.data.dataset import open_dataset
-from medhelm.data.fetch import FileStatus, Report, fetch, verify
-from medhelm.data.sources import file_path, hub_folder, is_there
+from medhelm.data.fetch import FileStatus, Report, fetch, size_of, to_fetch, verify
+from medhelm.data.sources import can_fetch, file_path, is_found, origin_of
 from medhelm.errors import DataError, UsageError
-from medhelm.schema.data import Benchmark, HubDataset, SourceFile
+from medhelm.schema.data import Benchmark
 from medhelm.tables.format.spreadsheet import csv_text
 
 _ACTIONS = {
@@ -47,6 +47,10 @@ class _Line(msgspec.Struct, frozen=True):
     expected: str = ""
     fix: str = ""
     """Names the step that mends a missing or wrong file."""
+    source: str = ""
+    """Names the place that a fetch would get it from."""
+    bytes: int | None = None
+    """Counts what a fetch would get; None where the server does not say, or was not asked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=text, description=text)
         action.add_argument("benchmarks", nargs="*", metavar="BENCHMARK")
         action.add_argument("--all", action="store_true", help="every benchmark")
+        if name == "fetch":
+            action.add_argument(
+                "--dry-run",
+                action="store_true",
+                help="print what would be fetched, from where and how large, and fetch nothing",
+            )
         add_data_dir(action)
         add_plugins(action)
         add_format(action)
@@ -91,29 +101,26 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "verify":
         lines = [_line(b, status, root) for b in chosen for status in verify(b, root)]
     else:
-        lines = _fetch(_fetchable(chosen) if args.all else chosen, root)
+        own = _fetchable(chosen) if args.all else chosen
+        lines = _planned(own, root) if args.dry_run else _fetch(own, root)
     if args.format == "json":
         print_json("data", {"action": args.action, "root": str(root), "files": lines})
     else:
         _print(lines, root)
     wrong = any(line.status in ("missing", "mismatch") for line in lines)
-    return DataError.exit_code if wrong and args.action != "where" else 0
+    is_told = args.action == "where" or (args.action == "fetch" and args.dry_run)
+    return DataError.exit_code if wrong and not is_told else 0
 
 
 def _where(benchmark: Benchmark, root: Path) -> Iterator[_Line]:
     dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset):
-        folder = hub_folder(benchmark, dataset, root)
-        sources = [SourceFile(name=f"{s}.parquet") for s in dataset.splits]
-        files = [(source, folder / source.name) for source in sources]
-    else:
-        files = [(f, file_path(benchmark, f, root)) for f in dataset.files]
-    for source, path in files:
-        found = is_there(source, path)
+    for source in dataset.files:
+        found = is_found(benchmark, source, root)
         fix = "" if found else how_to_get(benchmark, root)
         if fix and source.splits and dataset.splits[0] not in source.splits:
-            fix = f"only split {source.splits[0]} needs it; put it there"
-        status = "there" if found else "missing"
+            get = f"medhelm data fetch {benchmark.name}" if source.is_fetchable else "put it there"
+            fix = f"only split {source.splits[0]} needs it; {get}"
+        status, path = "there" if found else "missing", file_path(benchmark, source, root)
         yield _Line(benchmark.name, source.name, str(path), status, fix=fix)
 
 
@@ -132,19 +139,14 @@ def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
 
 def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
     """Return the benchmarks that have something to fetch. The others are named on stderr."""
-
-    def has_address(benchmark: Benchmark) -> bool:
-        dataset = benchmark.dataset
-        return isinstance(dataset, HubDataset) or any(f.url for f in dataset.files)
-
-    by_hand = [b.name for b in chosen if not has_address(b)]
+    by_hand = [b.name for b in chosen if not can_fetch(b)]
     if by_hand:
         print(
             f"medhelm: left out, because a user must bring the files: {', '.join(by_hand)} "
             "(`medhelm data where` says how)",
             file=sys.stderr,
         )
-    return [b for b in chosen if has_address(b)]
+    return [b for b in chosen if can_fetch(b)]
 
 
 def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
@@ -158,6 +160,21 @@ def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
                 print(f"medhelm: {e}", file=sys.stderr)
                 statuses = verify(benchmark, root)
             lines += [_line(benchmark, status, root) for status in statuses]
+    return lines
+
+
+def _planned(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
+    """Return what a fetch would bring: the sources that are missing or wrong, and their sizes."""
+    lines: list[_Line] = []
+    for benchmark in chosen:
+        for source, status in to_fetch(benchmark, root):
+            line = _line(benchmark, status, root)
+            size = None
+            try:
+                size = size_of(benchmark, source, root)
+            except DataError as e:
+                print(f"medhelm: {e}", file=sys.stderr)
+            lines.append(msgspec.structs.replace(line, source=origin_of(source), bytes=size))
     return lines
 
 
@@ -186,6 +203,9 @@ def _print(lines: Sequence[_Line], root: Path) -> None:
 
 
 def _say(line: _Line) -> str:
+    if line.source:
+        size = "size unknown" if line.bytes is None else f"{line.bytes:,} bytes"
+        return f"{line.status}: from {line.source}, {size}; {line.fix}"
     if line.status == "missing":
         return f"missing: {line.fix}"
     if line.status == "mismatch":
@@ -261,7 +281,5 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
 def _target(benchmark: Benchmark, root: Path, suffix: str = "") -> Path:
     """Return where the filled file belongs, which may be JSON lines in place of CSV."""
     dataset, folder = benchmark.dataset, root / benchmark.name
-    if isinstance(dataset, HubDataset):
-        return folder / f"{benchmark.name}.csv"
     path = folder / dataset.files[0].name
     return path.with_suffix(suffix) if (path.suffix, suffix) == (".csv", ".jsonl") else path

@@ -24,7 +24,7 @@ from medhelm.cli.options import (
 from medhelm.config import packaged_suites
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics
-from medhelm.data.sources import file_path, hub_folder, is_there
+from medhelm.data.sources import file_path, is_found, origin_of
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import jury_names, packaged_jury
@@ -34,8 +34,9 @@ from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Category, Subcategory
 from medhelm.prompts.messages import render_prompt, resolve_prompt
+from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
-from medhelm.schema.data import Benchmark, HubDataset, Instance, Rubric
+from medhelm.schema.data import Benchmark, Instance, Rubric
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Metric
 from medhelm.similarity.bertscore import BertScore, is_bertscore
@@ -175,10 +176,12 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "max_output_tokens": benchmark.max_output_tokens,
         "reasoning_output_tokens": benchmark.reasoning_output_tokens,
         "expected_instances": dict(benchmark.expected_instances),
+        "left_out": _left_out(benchmark),
         "cluster": benchmark.cluster,
         "parts": list(benchmark.parts),
         "reference_part": benchmark.reference_part,
         "rubric": benchmark.rubric,
+        "criteria_rules": msgspec.to_builtins(benchmark.criteria_rules),
         "columns": dict(benchmark.columns),
         "how_to_get": list(benchmark.how_to_get),
         "plugin": benchmark.origin,
@@ -188,24 +191,24 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
     }
 
 
+def _left_out(benchmark: Benchmark) -> Facts:
+    """Return the rows that are left out, by reason, as the manifest counted them."""
+    full, sample = (read_manifest(benchmark, data) for data in ("full", "sample"))
+    facts, of = (full, f"full data, split {full.split}") if full else (sample, "bundled samples")
+    if facts is None or not facts.left_out:
+        return {}
+    return {"of": of, "instances": facts.instances, "rows": facts.left_out}
+
+
 def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
     dataset = benchmark.dataset
     get = how_to_get(benchmark, root)
-    if isinstance(dataset, HubDataset):
-        return {
-            "hub": dataset.repo,
-            "revision": dataset.revision,
-            "config": dataset.config,
-            "splits": list(dataset.splits),
-            "folder": str(hub_folder(benchmark, dataset, root)),
-            "get": get,
-        }
     files = [
         {
             "path": str(path),
-            "is_there": is_there(source, path),
+            "is_there": is_found(benchmark, source, root),
             "sha256": source.sha256 or "unpinned",
-            "url": source.url or "none: a user must bring it",
+            "url": origin_of(source) or "none: a user must bring it",
         }
         for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
     ]
@@ -264,7 +267,7 @@ def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) ->
             continue
         if isinstance(value, Mapping):
             print(f"{indent}{label}:")
-            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm"))
+            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm", "rows"))
         elif isinstance(value, list) and isinstance(value[0], Mapping):
             print(f"{indent}{label}:")
             for item in value:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.options import add_format, print_json, print_rows
-from medhelm.errors import PrivacyRefused
+from medhelm.errors import MedhelmError
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
     RoleEstimate,
@@ -46,12 +46,13 @@ def complete(words: Sequence[str]) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
-    from medhelm.cli.compose import compose
+    from medhelm.cli.compose import compose, with_own_models
     from medhelm.cli.run import load_plugins
 
     registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    compose(argv, registry, lambda configs: _show(configs, registry, args.format))
+    own = with_own_models(registry, argv)
+    compose(argv, registry, lambda configs: _show(configs, own, args.format))
     return 0
 
 
@@ -59,7 +60,7 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
     from medhelm.cli.jobs import to_job
 
     jobs = [to_job(config) for config in configs]
-    refused: list[PrivacyRefused] = []
+    refused: list[MedhelmError] = []
     environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ, refused=refused)
     estimates = estimate_runs(runs, Path(jobs[0].results_dir))
@@ -104,9 +105,10 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         expected += sum(j.usd_expected or 0.0 for j in judges)
         limit = sum(e.usd_limit or 0.0 for e in estimates)
         limit += sum(j.usd_limit or 0.0 for j in judges)
+        others = f" All others: {_usd(expected)} USD expected, {_usd(limit)} at most."
         print(
-            f"Price unknown: {names}; set model.price (input, output, date). All others: "
-            f"{_usd(expected)} USD expected, {_usd(limit)} at most."
+            f"Price unknown: {names}; set model.price (input, output, date)."
+            f"{others if limit else ''}"
         )
 
 

@@ -169,7 +169,8 @@ def _translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
     if found := re.match(r"Could not override '([\w./-]+)'", said):
         return _unknown_key(found[1])
     if said.startswith(("Ambiguous value", "Sweep parameters")):
-        said = f"--cfg and --info show one job: give one value ({said.partition(chr(39))[2]}"
+        given = said.partition("'")[2].rstrip("'")
+        said = f"--cfg and --info show one job: give one value, not {given}"
     return UsageError(said)
 
 

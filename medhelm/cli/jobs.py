@@ -31,7 +31,9 @@ def to_job(config: Mapping[str, Any]) -> Job:
             "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
             "'benchmark=glob(*)' or suite=NAME"
         )
-    job: Job = convert(values | {"benchmarks": chosen}, Job, "config")
+    model = {key: value for key, value in values["model"].items() if value != "???"}
+    values |= {"benchmarks": chosen, "rename": model.pop("rename"), "model": model}
+    job: Job = convert(values, Job, "config")
     return job
 
 

@@ -21,6 +21,7 @@ from medhelm.cli.options import (
     print_rows,
 )
 from medhelm.config import OTHERS, JuryChoice, averaged_apart, packaged_suites
+from medhelm.data.sources import default_split
 from medhelm.errors import UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import DEFAULT, jury_names, packaged_jury
@@ -63,7 +64,7 @@ def _benchmarks(registry: Registry, root: Path) -> list[Entry]:
 
 def _benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Entry:
     subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
-    split = benchmark.dataset.splits[0]
+    split = default_split(benchmark, root)
     return {
         "name": benchmark.name,
         "title": benchmark.title or benchmark.name,

@@ -13,7 +13,7 @@ import msgspec
 from medhelm.config import data_root
 from medhelm.data.sources import first_step
 from medhelm.plugins.registry import Registry, load_registry
-from medhelm.schema.data import Benchmark, FileDataset
+from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
 
 
@@ -59,9 +59,8 @@ def open_registry(plugins: Sequence[str]) -> Registry:
 
 def how_to_get(benchmark: Benchmark, root: Path) -> str:
     """Return the command that fetches a benchmark's data, or where to put its files and how."""
-    dataset = benchmark.dataset
-    files = dataset.needed(dataset.splits[0]) if isinstance(dataset, FileDataset) else ()
-    if not all(f.url for f in files):
+    files = benchmark.dataset.needed(benchmark.dataset.splits[0])
+    if not all(f.is_fetchable for f in files):
         names = ", ".join(f.name for f in files)
         put = f"put {names} into {root / benchmark.name}"
         return "; ".join(filter(None, [put, first_step(benchmark)]))

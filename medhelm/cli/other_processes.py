@@ -13,12 +13,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from medhelm.cli.compose import compose, launch, listed, plain, plugin_files
+from medhelm.cli.compose import compose, launch, listed, plain, plugin_files, with_own_models
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.config import Job
@@ -28,6 +29,7 @@ from medhelm.models.identity import endpoint_of
 from medhelm.models.pacing.limits import CEILING
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, plan_runs
+from medhelm.schema.model import ModelSpec
 from medhelm.store.records import read_plan
 
 _SWEEP = "MEDHELM_SWEEP"
@@ -47,6 +49,8 @@ class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     at_once: dict[str, int]
     """Counts the jobs that may ask an endpoint at once. Each has a part of `max_concurrency`."""
+    models: dict[str, ModelSpec] = {}
+    """Models of the user's folder of configs, which judges and casts may name."""
 
 
 def run_one(config: Any) -> None:
@@ -60,7 +64,9 @@ def run_one(config: Any) -> None:
     try:
         job = to_job(values)
         note = _read_note(Path(job.results_dir))
-        run_alone(job, open_registry(listed(values["plugins"])), note.at_once)
+        registry = open_registry(listed(values["plugins"]))
+        known = {**note.models, **registry.models}
+        run_alone(job, replace(registry, models=known), note.at_once)
     except MedhelmError as e:
         sent = MedhelmError(str(e))
         sent.exit_code = e.exit_code
@@ -76,6 +82,8 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
     if not jobs:  # --cfg and the like
         return
+    packaged, registry = registry.models, with_own_models(registry, argv)
+    own = {name: spec for name, spec in registry.models.items() if name not in packaged}
     if any(job.budget_usd is not None or job.budget_tokens is not None for job in jobs):
         raise UsageError(
             f"a cap on the whole sweep needs one process, hydra/launcher={launcher} starts one "
@@ -95,7 +103,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     )
     go_on = f"To go on where it stopped: {command(argv)}"
     try:
-        with _noted(results, SweepNote(at_once)) as note:
+        with _noted(results, SweepNote(at_once, own)) as note:
             failed = launch(_placed(argv, jobs[0], note), registry, launcher, run_one)
     except UsageError:  # nothing was started
         raise

@@ -93,6 +93,10 @@ def explain_key(full_key: str) -> str:
     if why := _WITHOUT.get(full_key.replace("-", "_").rpartition(".")[2]):
         return f": {why}"
     meant = meant_key(full_key)
+    if meant == full_key:  # it has a name, and nothing above it has a value
+        above = full_key.rpartition(".")[0]
+        inner = ", ".join(f"{key}: ..." for key in keys_below(above))
+        return f": {above} has no value yet; give it whole, '{above}={{{inner}}}'"
     example = _EXAMPLE.get(meant, "")
     did = f"{meant}={example}" if example else meant
     return f"; did you mean {did!r}?" if meant else ""

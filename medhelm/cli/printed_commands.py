@@ -32,7 +32,7 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
     except MedhelmError:
         return shlex.join(start)
     wanted = {path.resolve() for path in gradings}
-    has_one_a_cell = len({(spec.benchmark, spec.model.name) for spec, _ in specs}) == len(specs)
+    has_one_a_cell = len({(spec.column, spec.model.name) for spec, _ in specs}) == len(specs)
     for further in _choices(specs):
         try:
             shown = choose_runs(runs, **chosen, **further).runs
@@ -52,7 +52,7 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
 def _choices(specs: Sequence[tuple[Any, str]]) -> Iterator[dict[str, Any]]:
     """Yield what `medhelm tables` may be given, least first."""
     names = {
-        "benchmarks": sorted({spec.benchmark for spec, _ in specs}),
+        "benchmarks": sorted({spec.column for spec, _ in specs}),
         "models": sorted({spec.model.name for spec, _ in specs}),
     }
     yield {}

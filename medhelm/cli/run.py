@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from medhelm.cli.compose import compose, other_launcher, plugin_files
+from medhelm.cli.compose import compose, other_launcher, plugin_files, with_own_models
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.errors import UsageError
@@ -49,7 +49,8 @@ def run(argv: list[str]) -> int:
 
         run_elsewhere(argv, registry, launcher)
     else:
-        compose(argv, registry, lambda configs: execute(configs, registry, argv))
+        own = with_own_models(registry, argv)
+        compose(argv, registry, lambda configs: execute(configs, own, argv))
         if is_demo:
             from medhelm.cli.leaderboard import show_demo
 

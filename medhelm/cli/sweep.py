@@ -107,7 +107,7 @@ def trial_lines(endings: Sequence[Ending]) -> list[str]:
             f"{usd * times:,.2f} USD" if isinstance(usd, float) else "a cost not known (no price)"
         )
         lines.append(
-            f"{record.spec.benchmark} x {record.spec.model.name}: {record.instances:,} of "
+            f"{record.spec.column} x {record.spec.model.name}: {record.instances:,} of "
             f"{ending.available:,} instances; all would take about {tokens * times:,.0f} tokens, "
             f"{paid}, with judges and other roles"
         )
@@ -120,11 +120,11 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
     specs = [_flat(msgspec.to_builtins(r.spec)) for r in records]
     lines = []
     for path, record, spec in zip(gradings, records, specs, strict=True):
-        cell = (record.spec.benchmark, record.spec.model.name)
+        cell = (record.spec.column, record.spec.model.name)
         rivals = [
             s
             for s, r in zip(specs, records, strict=True)
-            if (r.spec.benchmark, r.spec.model.name) == cell
+            if (r.spec.column, r.spec.model.name) == cell
         ]
         apart = [k for k in spec if len({str(s.get(k)) for s in rivals}) > 1]
         main = record.results[0]
@@ -210,7 +210,8 @@ async def _load_late() -> None:
 
 def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
     """Say on stderr what went wrong and how to go on, then raise the first of the errors."""
-    failed = [(e.run, error) for e in end.endings if (error := _error(e, display)) is not None]
+    errors_of = ((e, _error(e, is_stopped=end.stopped is not None)) for e in end.endings)
+    failed = [(e.run, error) for e, error in errors_of if error is not None]
     alike: dict[str, list[tuple[str, str]]] = {}
     for run, error in failed:
         cell = f"{run.spec.benchmark} x {run.spec.model.name}"
@@ -241,16 +242,19 @@ def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
         raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
 
 
-def _error(ending: Ending, display: Display) -> MedhelmError | None:
-    """Return what stopped a run, or that every one of its requests has failed."""
+def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
+    """Return what stopped a run, or that none of its answers has a value."""
     if ending.error is not None or ending.record is None:
         return ending.error
-    outcomes = ending.record.results[0].outcomes
-    if not set(outcomes) <= {"error", "oversize"} or ending.record.state == "partial":
+    result = ending.record.results[0]
+    if result.counted or not result.outcomes or is_stopped:
         return None
-    if set(outcomes) == {"oversize"}:
+    if set(result.outcomes) == {"oversize"}:
         return ModelError("no request was answered, none fits the model's window")
-    return ModelError("no request was answered")
+    if set(result.outcomes) <= {"error", "oversize"}:
+        return ModelError("no request was answered")
+    said = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result.outcomes.items()))
+    return ModelError(f"no answer has a value ({said})")
 
 
 def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:

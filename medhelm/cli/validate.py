@@ -15,6 +15,7 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
+from medhelm.data.dataset import left_out_note
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import Finding
 from medhelm.proof.manifest import Facts, manifest_path
@@ -87,6 +88,8 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
         print(
             f" on {data}: {facts.instances} instances{unscored}; {_of_manifest(report, benchmark)}"
         )
+        if note := left_out_note(facts.left_out):
+            print(f"  {note}")
         _print_scores(facts)
         _print_readings(facts)
     for finding in report.findings:

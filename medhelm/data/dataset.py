@@ -11,34 +11,55 @@ import hashlib
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal
 
 import msgspec
 
+from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
 from medhelm.data.readers import OtherSeparator, read_cells, read_file, read_jsonl, with_cells
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
+    check_cached,
     check_file,
+    default_split,
     file_path,
     file_sha256,
-    hub_files,
-    load_hub,
+    files_beside,
     of_split,
     source_sha256,
 )
 from medhelm.errors import DataError, MedhelmError, PluginError, UnknownName
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.data import (
+    Benchmark,
+    FileDataset,
+    HubDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+)
 from medhelm.schema.type_errors import explain
 
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_Located = tuple[str, Row]
+_Located = tuple[str, Row | LeftOut]
 """Pairs the place of a row ('test.csv, row 3') with the row."""
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Counts the rows of one reading that are no instances of their own."""
+
+    copies: Counter[str] = field(default_factory=Counter)
+    """Counts the rows without ids that repeat another one, by that one's id."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Counts the rows that the benchmark leaves out, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +70,7 @@ class Dataset:
     data: Literal["sample", "full"]
     split: str
     sha256: str
-    """Hash of what decides the rows: files and split, or hub repository and revision."""
+    """Hash of what decides the rows: files and split, or hub repository, revision and split."""
     folder: Path
     """Names the folder of the files (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
@@ -60,55 +81,59 @@ class Dataset:
     def rows(self) -> Iterator[Row]:
         """Yield the rows as their reader gives them; raises DataError."""
         for _, row in self.read():
-            yield row
+            if not isinstance(row, LeftOut):
+                yield row
 
-    def instances(self, copies: Counter[str] | None = None) -> Iterator[Instance]:
+    def instances(self, counts: RowCounts | None = None) -> Iterator[Instance]:
         """Yield checked instances, ids filled, in the order of the file.
 
         An instance without an id gets 16 hex digits of the sha256 of context, question,
-        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ... and
-        are counted in `copies` under the first one's id.
+        choices and references; the second, third, ... of identical ones get `-2`, `-3`, ...
         Raises DataError naming benchmark, place and field for an instance that cannot be
         asked or scored, and where there is none at all. Ids that repeat are left to
         `find_duplicate_ids`.
         """
-        names = ContentIds()
-        rows, is_empty = 0, True
-        for rows, (place, row) in enumerate(self.read(), 1):  # noqa: B007 - used below
+        names, is_empty = ContentIds(), True
+        counts = counts or RowCounts()
+        for place, row in self.read():
             try:
-                instance = self._map(row)
-                if instance is None:
+                mapped = row if isinstance(row, LeftOut) else self._map(row)
+                if isinstance(mapped, LeftOut):
+                    counts.left_out[mapped.reason] += 1
                     continue
-                instance = check_instance(self.benchmark, instance)
+                instance = check_instance(self.benchmark, mapped)
             except _Fault as e:
                 raise DataError(f"{self.benchmark.name}: {place}: {e}") from None
             if not instance.id:
                 name, is_copy = names.name(instance)
-                if is_copy and copies is not None:
-                    copies[name] += 1
+                if is_copy:
+                    counts.copies[name] += 1
                 own = f"{name}-{is_copy + 1}" if is_copy else name
                 instance = msgspec.structs.replace(instance, id=own)
-            if self.change is not None and (instance := self.change(instance)) is None:
-                continue
-            is_empty = False
-            yield instance
+            changed = instance if self.change is None else self.change(instance)
+            if changed is not None:
+                is_empty = False
+                yield changed
         if is_empty:
-            name, why = self.benchmark.name, self._why(rows)
+            name, why = self.benchmark.name, self._why(counts)
             raise DataError(f"{name}: split {self.split!r} has no instance{why}")
 
-    def _why(self, rows: int) -> str:
+    def _why(self, counts: RowCounts) -> str:
         """Return why there is no instance, as far as it is known."""
         dataset = self.benchmark.dataset
-        if rows:
-            return f"; {rows} row(s) were read and all are left out"
-        if self.data == "sample" or not self.benchmark.columns or isinstance(dataset, HubDataset):
+        if counts.left_out:
+            return f"; {left_out_note(counts.left_out)}"
+        if self.data == "sample" or not self.benchmark.columns:
             return ""
         path = file_path(self.benchmark, dataset.needed(self.split)[0], self.folder.parent)
         return f"; {path.name} holds no row of data"
 
-    def _map(self, row: Row) -> Instance | None:
+    def _map(self, row: Row) -> Instance | LeftOut:
+        row, column = _Checked(row), self.benchmark.dataset.split_column
+        if column:
+            row[column] = self.split
         try:
-            return self.benchmark.to_instance(_Checked(row))
+            return self.benchmark.to_instance(row)
         except _NoColumn as e:
             raise _Fault(f"there is no column {e.args[0]!r}") from None
         except DataError as e:
@@ -140,15 +165,13 @@ def open_dataset(
     Raises DataError for a missing or changed file, UnknownName for an unknown split.
     """
     splits = benchmark.dataset.splits
-    chosen = splits[0] if split is None else split
+    chosen = split or (splits[0] if data == "sample" else default_split(benchmark, root))
     if chosen not in splits:
         raise UnknownName("split", chosen, splits, f"{benchmark.name} has {', '.join(splits)}.")
     if data == "sample":
         sha256, read = _open_samples(benchmark)
-    elif isinstance(benchmark.dataset, FileDataset):
-        sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
     else:
-        sha256, read = _open_hub(benchmark, benchmark.dataset, chosen, root)
+        sha256, read = _open_files(benchmark, benchmark.dataset, chosen, root)
     folder = data_folder(benchmark, data, root)
     return Dataset(
         benchmark=benchmark, data=data, split=chosen, sha256=sha256, folder=folder, read=read
@@ -181,10 +204,21 @@ def find_duplicate_ids(dataset: Dataset) -> list[str]:
     return list(twice)
 
 
+def left_out_note(left_out: Mapping[str, int]) -> str:
+    """Return how many rows are left out and why; empty where none is."""
+    if not left_out:
+        return ""
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out.items())
+    return f"{sum(left_out.values()):,} row(s) are left out: {reasons}"
+
+
 def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     """Return the instance with its fields' types checked. The error names the field only."""
     if not isinstance(instance, Instance):
-        raise _Fault(f"to_instance gave {type(instance).__name__}, not an Instance or None")
+        found = "None" if instance is None else type(instance).__name__
+        raise _Fault(
+            f"to_instance gave {found}, not an Instance, or LeftOut('why') for a row to leave out"
+        )
     try:
         instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
     except msgspec.ValidationError as e:
@@ -248,6 +282,15 @@ def _blame(benchmark: Benchmark, e: BaseException) -> str:
 # Where the rows come from ------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One file of a data set, or what came from the hub in its place."""
+
+    name: str
+    read: Callable[[], Iterator[tuple[int, Row]]]
+    source: SourceFile
+
+
 def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Located]]]:
     path = _samples(benchmark)
     if not path.is_file():
@@ -256,7 +299,8 @@ def _open_samples(benchmark: Benchmark) -> tuple[str, Callable[[], Iterator[_Loc
             f"or use data=full"
         )
 
-    return file_sha256(path), lambda: _locate(benchmark, [path], read_jsonl)
+    part = _Part(path.name, partial(read_jsonl, path), SourceFile(name=path.name))
+    return file_sha256(path), lambda: _locate(benchmark, [part])
 
 
 def _samples(benchmark: Benchmark) -> Path:
@@ -267,63 +311,74 @@ def _samples(benchmark: Benchmark) -> Path:
 def _open_files(
     benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
 ) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    sources = dataset.needed(split)
-    paths = [check_file(benchmark, source, root) for source in sources]
-    digest = hashlib.sha256(f"{split}\n".encode())
-    for source, path in zip(sources, paths, strict=True):
-        digest.update(f"{source_sha256(source, path)}  {source.name}\n".encode())
+    """Read what lies below `root`, else what came from the hub."""
+    digest = hashlib.sha256(_identity(dataset, split).encode())
+    paths: list[Path] = []
+    parts: list[_Part] = []
+    for source in dataset.needed(split):
+        if source.hub and not files_beside(benchmark, source, root):
+            record = check_cached(benchmark, source, root)
+            if not isinstance(dataset, HubDataset):
+                digest.update(f"{record.sha256}  {source.name}\n".encode())
+            parts.append(_Part(Path(source.name).name, partial(cached_rows, record), source))
+            continue
+        for path, named in _checked(benchmark, source, root):
+            if named:
+                digest.update(f"{source_sha256(source, path)}  {named}\n".encode())
+            is_other = not source.hub and path.name != Path(source.name).name
+            reader = read_cells if is_other else read_file  # JSON lines in place of a CSV file
+            parts.append(_Part(path.name, partial(reader, path), source))
+            paths.append(path)
     if dataset.read is not None:
         own = dataset.read
+        return digest.hexdigest(), lambda: _guard(benchmark, lambda: own(paths, split), parts)
+    if not all(part.source.splits for part in parts):
+        names = of_split([Path(part.name) for part in parts], split, dataset.splits)
+        parts = [part for part in parts if Path(part.name) in names]
+    if not parts:
+        raise PluginError(
+            f"benchmark {benchmark.name!r}: no file of split {split!r}; "
+            f"name its files {split}.csv or the like, or declare FileDataset.read"
+        )
+    if dataset.expand is None:
+        return digest.hexdigest(), lambda: _locate(benchmark, parts)
+    expand = dataset.expand
 
-        def read() -> Iterator[_Located]:
-            return _guard(benchmark, own, paths, split)
-    else:
-        is_named = all(s.splits for s in sources)
-        chosen = paths if is_named else of_split(paths, split, dataset.splits)
-        if not chosen:
-            raise PluginError(
-                f"benchmark {benchmark.name!r}: no file of split {split!r}; "
-                f"name its files {split}.csv or the like, or declare FileDataset.read"
-            )
+    def expanded() -> Iterable[Row | LeftOut]:
+        return expand(row for _, row in _locate(benchmark, parts))
 
-        is_declared = [p.name for p in paths] == [Path(s.name).name for s in sources]
-        reader = read_file if is_declared else read_cells  # JSON lines in place of a CSV file
-        cells = {path: s.cells for s, path in zip(sources, paths, strict=True)}
-
-        def read() -> Iterator[_Located]:
-            return _locate(benchmark, chosen, lambda p: with_cells(reader(p), cells[p]))
-
-    return digest.hexdigest(), read
+    return digest.hexdigest(), lambda: _guard(benchmark, expanded, parts)
 
 
-def _open_hub(
-    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
-) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    """Read fetched files, else files brought by hand, else what the hub or its cache has."""
-    identity = f"{dataset.repo}\n{dataset.revision}\n{dataset.config or ''}\n{split}\n"
-    digest = hashlib.sha256(identity.encode())
-    paths, is_fetched = hub_files(benchmark, dataset, split, root)
-    if not paths:
-        rows = load_hub(benchmark, dataset, split, root)
-        return digest.hexdigest(), lambda: ((f"row {n}", row) for n, row in enumerate(rows, 1))
-    for path in paths:
-        if is_fetched:
-            name = f"{path.parent.name}/{path.name}"
-            check_file(benchmark, SourceFile(name=name, url=dataset.repo), root)
-        else:  # nothing says which revision they are of: their bytes decide
-            digest.update(f"{file_sha256(path)}  {path.name}\n".encode())
-    return digest.hexdigest(), lambda: _locate(benchmark, paths, read_file)
+def _checked(benchmark: Benchmark, source: SourceFile, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a source, and the name that each has in the hash of the data.
+
+    What an earlier version fetched of a data set of the hub is in its identity, and has none.
+    """
+    if not isinstance(benchmark.dataset, HubDataset):
+        yield check_file(benchmark, source, root), source.name
+        return
+    for path in files_beside(benchmark, source, root):
+        if path.parent == root / benchmark.name:
+            yield path, path.name
+        else:
+            fetched = SourceFile(name=f"{path.parent.name}/{path.name}")
+            yield check_file(benchmark, fetched, root), ""
 
 
-def _locate(
-    benchmark: Benchmark,
-    paths: Iterable[Path],
-    reader: Callable[[Path], Iterator[tuple[int, Mapping[str, Any]]]],
-) -> Iterator[_Located]:
-    for path in paths:
+def _identity(dataset: FileDataset, split: str) -> str:
+    """Return what a data set is beside its files: the split, of the hub repository and commit, too."""
+    if not isinstance(dataset, HubDataset):
+        return f"{split}\n"
+    (hub,) = (source.hub for source in dataset.needed(split) if source.hub)
+    return f"{hub.repo}\n{hub.revision}\n{hub.config or ''}\n{split}\n"
+
+
+def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str, Row]]:
+    for part in parts:
         try:
-            for number, row in reader(path):
-                yield f"{path.name}, row {number}", row
+            for number, row in with_cells(part.read(), part.source.cells):
+                yield f"{part.name}, row {number}", row
         except OtherSeparator as e:
             # A name is surely one of a header, not data, only where the benchmark declares it.
             names = ", ".join(name for name in e.header if name in benchmark.columns)
@@ -334,20 +389,17 @@ def _locate(
 
 
 def _guard(
-    benchmark: Benchmark,
-    read: Callable[[Sequence[Path], str], Iterable[Row]],
-    paths: Sequence[Path],
-    split: str,
+    benchmark: Benchmark, read: Callable[[], Iterable[Row | LeftOut]], parts: Iterable[_Part]
 ) -> Iterator[_Located]:
     """Yield the rows of a benchmark's own reader; whatever it raises names the benchmark."""
     n = 0
     try:
-        for n, row in enumerate(read(paths, split), 1):
+        for n, row in enumerate(read(), 1):
             yield f"row {n}", row
     except MedhelmError as e:
-        raise DataError(f"{benchmark.name}: {e}") from None
+        raise DataError(f"{benchmark.name}: {str(e).removeprefix(f'{benchmark.name}: ')}") from None
     except (Exception, SystemExit) as e:  # the boundary to a plugin
-        names = ", ".join(p.name for p in paths)
+        names = ", ".join(part.name for part in parts)
         raise DataError(
             f"{benchmark.name}: {names} cannot be read behind row {n}: {_blame(benchmark, e)}"
         ) from None

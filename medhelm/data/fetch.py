@@ -22,15 +22,19 @@ from typing import BinaryIO, Literal
 from urllib.parse import urlsplit
 
 from medhelm.data.archives import unpack_folder
+from medhelm.data.hub import files_of, is_unchanged, load, write_record
+from medhelm.data.hub import record_path as hub_record_path
 from medhelm.data.sources import (
+    default_split,
     expected_sha256,
     fetch_command,
     file_path,
+    files_beside,
     hash_file,
-    hub_files,
-    hub_folder,
+    hub_record,
+    is_found,
     is_there,
-    load_hub,
+    pin_fault,
     record_path,
     source_sha256,
 )
@@ -76,27 +80,14 @@ class _Interrupted(Exception):
 
 def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
     """Return the state of each source file. Every file is read anew."""
-    if isinstance(benchmark.dataset, HubDataset):
-        first, *others = benchmark.dataset.splits
-        sources = _hub_sources(benchmark, benchmark.dataset, first, root)
-        for split in others:  # without the others nothing is wrong
-            found = _hub_sources(benchmark, benchmark.dataset, split, root)
-            sources += [(source, path) for source, path in found if path.exists()]
-    else:
-        dataset = benchmark.dataset
-        default = dataset.needed(dataset.splits[0])  # without the others nothing is wrong
-        found = [(s, file_path(benchmark, s, root)) for s in dataset.files]
-        sources = [(s, path) for s, path in found if s in default or is_there(s, path)]
-    return [_status(source, path) for source, path in sources]
-
-
-def _hub_sources(
-    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
-) -> list[tuple[SourceFile, Path]]:
-    """Return the files of a split, those that a user put there included; else what is fetched."""
-    paths, _ = hub_files(benchmark, dataset, split, root)
-    paths = paths or [hub_folder(benchmark, dataset, root) / f"{split}.parquet"]
-    return [(SourceFile(name=path.name), path) for path in paths]
+    dataset = benchmark.dataset
+    default = dataset.needed(default_split(benchmark, root))  # without the others nothing is wrong
+    return [
+        status
+        for source in dataset.files
+        if source in default or is_found(benchmark, source, root)
+        for status in _statuses(benchmark, source, root)
+    ]
 
 
 def fetch(
@@ -107,24 +98,21 @@ def fetch(
     Proxy and CA settings of the environment are honoured. `pause_s` is the first wait
     between attempts. It doubles. Raises DataError for what cannot be had.
     """
-    if isinstance(benchmark.dataset, HubDataset):
-        _fetch_hub(benchmark, benchmark.dataset, root, report)
-        return verify(benchmark, root)
     by_hand: list[Path] = []
-    default = benchmark.dataset.needed(benchmark.dataset.splits[0])
+    default = benchmark.dataset.needed(default_split(benchmark, root))
     for source in benchmark.dataset.files:
         path = file_path(benchmark, source, root)
-        status = _status(source, path)
-        if status.status == "unpinned" and not status.expected:
-            if not benchmark.columns:  # a table that users fill grows
-                _record(path, status.sha256)
-        elif status.status in ("missing", "mismatch") and source.url:
+        statuses = _statuses(benchmark, source, root)
+        is_wrong = any(status.status in ("missing", "mismatch") for status in statuses)
+        if is_wrong and source.is_fetchable:
             with _disk_errors(benchmark.name, path):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 get = _fetch_folder if source.folder else _fetch_file
-                get(benchmark, source, root, report, pause_s)
-        elif status.status in ("missing", "mismatch") and source in default:
+                (_fetch_hub if source.hub else get)(benchmark, source, root, report, pause_s)
+        elif is_wrong and source in default:
             by_hand.append(path)
+        elif not is_wrong and not statuses[0].expected and not _is_own(benchmark):
+            _record(path, statuses[0].sha256)
     if by_hand:
         raise DataError(
             f"{benchmark.name}: {by_hand[0].name} cannot be fetched; "
@@ -169,23 +157,94 @@ def _fetch_folder(
         _record(path, found)
 
 
-def _fetch_hub(benchmark: Benchmark, dataset: HubDataset, root: Path, report: Report) -> None:
-    for split in dataset.splits:
-        found = [_status(*source) for source in _hub_sources(benchmark, dataset, split, root)]
-        if all(status.status in ("ok", "unpinned") for status in found):
-            continue
-        path = hub_folder(benchmark, dataset, root) / f"{split}.parquet"
-        rows = load_hub(benchmark, dataset, split, root)
-        part = _part(path)
-        with _disk_errors(benchmark.name, path):
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            rows.to_parquet(str(part))
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(part, path)
-            _record(path, hash_file(path))
-        size = path.stat().st_size
-        report(path.name, size, size)
+def _fetch_hub(
+    benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
+) -> None:
+    """Let `datasets` load the rows, and store their record."""
+    assert source.hub is not None
+    path, before = file_path(benchmark, source, root), hub_record(benchmark, source, root)
+    if beside := files_beside(benchmark, source, root):  # what a user put there
+        raise DataError(f"{benchmark.name}: {beside[0]} is not the right file; move it away")
+    try:
+        record = load(path, source.hub, again=before is not None)  # else it were right
+    except DataError as e:
+        raise DataError(f"{benchmark.name}: {e}") from None
+    fault = pin_fault(source, record)
+    if not fault and before is not None and before.rows_sha256 != record.rows_sha256:
+        fault = (
+            f"the rows of {source.hub} have changed; delete {hub_record_path(path)} to accept it"
+        )
+    if fault:
+        raise DataError(f"{benchmark.name}: {fault}")
+    write_record(path, record)
+    size = sum(Path(name).stat().st_size for name in record.cached)
+    report(source.name, size, size)
+
+
+def to_fetch(benchmark: Benchmark, root: Path) -> list[tuple[SourceFile, FileStatus]]:
+    """Return the sources that `fetch` would get, and the state of each."""
+    return [
+        (source, status)
+        for source in benchmark.dataset.files
+        if source.is_fetchable
+        for status in _statuses(benchmark, source, root)
+        if status.status in ("missing", "mismatch")
+    ]
+
+
+def size_of(benchmark: Benchmark, source: SourceFile, root: Path) -> int | None:
+    """Return the bytes of a source as its server states them; None where it does not.
+
+    Raises DataError where the server cannot be asked.
+    """
+    if source.hub:
+        path = file_path(benchmark, source, root)
+        try:
+            return sum(size for _, size in files_of(path, source.hub))
+        except DataError as e:
+            raise DataError(f"{benchmark.name}: {e}") from None
+    _check_address(benchmark, source)
+    request = urllib.request.Request(
+        source.url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "medhelm"}
+    )
+    try:
+        with web_opener(benchmark.name).open(request, timeout=_TIMEOUT_S) as reply:
+            length = reply.headers.get("Content-Length", "")
+    except (OSError, http.client.HTTPException) as e:
+        raise DataError(f"{benchmark.name}: {source.url} was not reached ({_reason(e)})") from None
+    return int(length) if length.isdigit() else None
+
+
+def _is_own(benchmark: Benchmark) -> bool:
+    """Return whether files are a user's to change: a table to fill, or some in place of the hub's."""
+    return bool(benchmark.columns) or isinstance(benchmark.dataset, HubDataset)
+
+
+def _statuses(benchmark: Benchmark, source: SourceFile, root: Path) -> list[FileStatus]:
+    """Return the states of the files that a source is read from, or of the rows from the hub."""
+    if source.hub is None:
+        return [_status(source, file_path(benchmark, source, root))]
+    if beside := files_beside(benchmark, source, root):
+        named = [file_path(benchmark, source, root)]
+        return [
+            _status(source if beside == named else SourceFile(name=path.name), path)
+            for path in beside
+        ]
+    path, record = file_path(benchmark, source, root), hub_record(benchmark, source, root)
+    if record is None or not record.is_cached:
+        return [FileStatus(name=source.name, path=path, status="missing", expected=source.sha256)]
+    status: Literal["ok", "mismatch", "unpinned"] = "ok" if source.sha256 else "unpinned"
+    if pin_fault(source, record) or not is_unchanged(record):
+        status = "mismatch"
+    return [
+        FileStatus(
+            name=source.name,
+            path=Path(record.cached[0]) if record.cached else path,
+            status=status,
+            sha256=record.sha256,
+            expected=source.sha256 or record.sha256,
+        )
+    ]
 
 
 def _status(source: SourceFile, path: Path) -> FileStatus:
@@ -231,16 +290,20 @@ def _disk_errors(benchmark: str, path: Path) -> Iterator[None]:
         ) from None
 
 
+def _check_address(benchmark: Benchmark, source: SourceFile) -> None:
+    if urlsplit(source.url).scheme not in ("http", "https"):
+        raise PluginError(
+            f"benchmark {benchmark.name!r}: {source.url} is not an http or https address"
+        )
+
+
 class _Download:
     """Brings one file, over as many attempts as it takes and `ATTEMPTS` allow."""
 
     def __init__(
         self, benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
     ) -> None:
-        if urlsplit(source.url).scheme not in ("http", "https"):
-            raise PluginError(
-                f"benchmark {benchmark.name!r}: {source.url} is not an http or https address"
-            )
+        _check_address(benchmark, source)
         self._benchmark, self._source = benchmark.name, source
         self._command = fetch_command(benchmark.name, root)
         self._path = file_path(benchmark, source, root)

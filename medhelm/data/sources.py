@@ -17,13 +17,13 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from medhelm.config import data_root
+from medhelm.data.hub import HubRecord, is_unchanged, read_record
 from medhelm.data.readers import READERS
 from medhelm.errors import DataError, PluginError
 from medhelm.files.durable import why
-from medhelm.schema.data import Benchmark, HubDataset, SourceFile
+from medhelm.schema.data import PART, Benchmark, HubDataset, SourceFile
 
 
 def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
@@ -46,6 +46,24 @@ def file_path(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
 def is_there(source: SourceFile, path: Path) -> bool:
     """Return whether a source is at a path, as a file or as the folder that it is."""
     return path.is_dir() if source.folder else path.is_file()
+
+
+def has_files(benchmark: Benchmark, sources: Sequence[SourceFile], root: Path) -> bool:
+    """Return whether all of these sources lie on this machine."""
+    return all(is_found(benchmark, source, root) for source in sources)
+
+
+def default_split(benchmark: Benchmark, root: Path) -> str:
+    """Return the split of the full data that is read where none is named.
+
+    It is the first one. Where its files are missing, it is a part of the published set that is there.
+    """
+    dataset = benchmark.dataset
+    first, *others = dataset.splits
+    if has_files(benchmark, dataset.needed(first), root):
+        return first
+    parts = (s for s in others if s.startswith(PART))
+    return next((s for s in parts if has_files(benchmark, dataset.needed(s), root)), first)
 
 
 def source_sha256(source: SourceFile, path: Path, *, now: bool = False) -> str:
@@ -111,10 +129,14 @@ def fetch_command(benchmark: str, root: Path) -> str:
     return f"medhelm data fetch {benchmark}{where}"
 
 
+def origin_of(source: SourceFile) -> str:
+    """Return where a source comes from; empty where a user must bring it."""
+    return f"Hugging Face dataset {source.hub}" if source.hub else source.url
+
+
 def can_fetch(benchmark: Benchmark) -> bool:
     """Return whether `medhelm data fetch` can get any file of a benchmark."""
-    dataset = benchmark.dataset
-    return isinstance(dataset, HubDataset) or any(source.url for source in dataset.files)
+    return any(source.is_fetchable for source in benchmark.dataset.files)
 
 
 def first_step(benchmark: Benchmark) -> str:
@@ -171,43 +193,62 @@ def record_path(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-def hub_folder(benchmark: Benchmark, dataset: HubDataset, root: Path) -> Path:
-    """Return the path of the fetched splits of a hub data set."""
-    return root / benchmark.name / re.sub(r"[^\w.-]", "_", dataset.revision)
+def files_beside(benchmark: Benchmark, source: SourceFile, root: Path) -> list[Path]:
+    """Return the files below `root` that a source is read from; none where they are not there.
 
-
-def hub_files(
-    benchmark: Benchmark, dataset: HubDataset, split: str, root: Path
-) -> tuple[list[Path], bool]:
-    """Return the files of a split of a hub data set, and whether `data fetch` brought them.
-
-    Files that a user put into the benchmark's folder count where none was fetched. Whoever asks
-    whether the data are there asks here.
+    Of a data set of the hub these are what an earlier version fetched, else what a user put there.
+    Whoever asks whether the data are there asks here or `is_found`.
     """
-    for folder in (hub_folder(benchmark, dataset, root), root / benchmark.name):
-        files = sorted(p for p in folder.glob("*") if p.suffix in READERS and p.is_file())
-        if paths := of_split(files, split, dataset.splits):
-            return paths, folder != root / benchmark.name
-    return [], False
+    dataset, path = benchmark.dataset, file_path(benchmark, source, root)
+    if isinstance(dataset, HubDataset) and source.hub:
+        fetched = path.parent / re.sub(r"[^\w.-]", "_", source.hub.revision)
+        for folder in (fetched, path.parent):
+            files = sorted(p for p in folder.glob("*") if p.suffix in READERS and p.is_file())
+            if paths := of_split(files, source.hub.split, dataset.splits):
+                return paths
+        return []
+    return [path] if is_there(source, path) else []
+
+
+def hub_record(benchmark: Benchmark, source: SourceFile, root: Path) -> HubRecord | None:
+    """Return the record of the rows of a source that came from the hub; None without one."""
+    path = file_path(benchmark, source, root)
+    return read_record(path, source.hub) if source.hub else None
+
+
+def is_found(benchmark: Benchmark, source: SourceFile, root: Path) -> bool:
+    """Return whether a source can be read without network. Nothing is read."""
+    if files_beside(benchmark, source, root):
+        return True
+    record = hub_record(benchmark, source, root)
+    return record is not None and record.is_cached
+
+
+def check_cached(benchmark: Benchmark, source: SourceFile, root: Path) -> HubRecord:
+    """Return the record of a source whose cached rows have their checksum; raises DataError."""
+    path, command = file_path(benchmark, source, root), fetch_command(benchmark.name, root)
+    record = hub_record(benchmark, source, root)
+    if record is None or not record.is_cached:
+        lacks = "is missing" if record is None else "is no longer in the cache of datasets"
+        raise DataError(f"{benchmark.name}: {path} {lacks}; run `{command}`")
+    if fault := pin_fault(source, record):
+        raise DataError(f"{benchmark.name}: {fault}")
+    if not is_unchanged(record):
+        raise DataError(
+            f"{benchmark.name}: the rows of {source.name} in the cache of datasets are not those "
+            f"that were fetched; run `{command}` to replace them"
+        )
+    return record
+
+
+def pin_fault(source: SourceFile, record: HubRecord) -> str:
+    """Return what is wrong with the hash of the file that came from the hub; empty: nothing."""
+    if not source.sha256 or record.sha256 == source.sha256:
+        return ""
+    return f"{source.hub} has sha256 {record.sha256[:12]}..., expected {source.sha256[:12]}..."
 
 
 def of_split(paths: Sequence[Path], split: str, splits: Sequence[str]) -> list[Path]:
     """Return the files named after the split; of a data set with one split, else all."""
     named = [p for p in paths if re.match(rf"{re.escape(split)}(?![a-z0-9])", p.stem)]
     return named if named or len(splits) > 1 else list(paths)
-
-
-def load_hub(benchmark: Benchmark, dataset: HubDataset, split: str, root: Path) -> Any:
-    """Return a split as a `datasets.Dataset`, from the hub or its cache; raises DataError."""
-    import datasets
-
-    try:
-        return datasets.load_dataset(
-            dataset.repo, dataset.config, split=split, revision=dataset.revision
-        )
-    except Exception as e:  # the hub's clients raise errors of several HTTP libraries
-        raise DataError(
-            f"{benchmark.name}: {dataset.repo} at {dataset.revision[:12]} cannot be loaded from "
-            f"the hub ({type(e).__name__}); without network put {split}.parquet or {split}.jsonl "
-            f"into {root / benchmark.name}"
-        ) from None

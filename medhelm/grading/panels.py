@@ -13,14 +13,17 @@ from medhelm.grading.graders.terms import bind, grader_terms, graders_of
 from medhelm.grading.jury.metric import bind_panel
 from medhelm.grading.jury.panel import StoredPanel
 from medhelm.protocols.protocol import Protocol
+from medhelm.schema.data import Benchmark
 from medhelm.schema.run import GradingSpec, JurySpec, Party, UsageTotals
 from medhelm.schema.score import Metric
 
 
-def with_stand_ins(metrics: Sequence[Metric], protocol: Protocol) -> list[Metric]:
+def with_stand_ins(
+    benchmark: Benchmark, metrics: Sequence[Metric], protocol: Protocol
+) -> list[Metric]:
     """Return metrics whose verdicts come by their graders' rules: nothing is stored, no model judges."""
     nobody = JurySpec(name="offline", judges=())
-    graders, terms = graders_of(metrics), grader_terms(metrics, nobody, {})
+    graders, terms = graders_of(metrics), grader_terms(benchmark, metrics, nobody, {})
     panels = {own.grader: StandIn(graders[own.grader], own, protocol) for own in terms}
     return bind(metrics, panels, quorum=1)
 

@@ -103,6 +103,7 @@ def score_run(
         card=card,
         state="complete" if finished else "partial",
         instances=plan.instances,
+        left_out=plan.left_out,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
         provenance=_provenance(started, size, usage) | panels.provenance() | marks,

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 
 import msgspec
 
-from medhelm.data.dataset import Dataset
+from medhelm.data.dataset import Dataset, RowCounts
 from medhelm.models.baselines import open_baseline
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.model import ModelSpec
@@ -29,8 +29,7 @@ class Survey:
     most_choices: int = 0
     golds: Counter[str] = field(default_factory=Counter)
     """Short golds; rare ones are dropped as the table grows."""
-    copies: Counter[str] = field(default_factory=Counter)
-    """Counts the rows without ids that repeat the row of an id."""
+    rows: RowCounts = field(default_factory=RowCounts)
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""
@@ -42,7 +41,7 @@ def survey(dataset: Dataset) -> Survey:
     """Return the facts from one reading of all instances."""
     found = Survey()
     digest = hashlib.sha256()
-    for instance in dataset.instances(found.copies):
+    for instance in dataset.instances(found.rows):
         found.instances += 1
         found.most_choices = max(found.most_choices, len(instance.choices))
         digest.update(msgspec.json.encode(instance))

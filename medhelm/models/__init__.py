@@ -71,13 +71,20 @@ class ModelPool:
         if provider.is_embedded:
             return _open_embedded(provider, spec)
         access = _access(provider, spec, self._environ)
-        key = (provider.name, *(access.shared_by if access else _weights(spec)))
+        key = _shared_by(provider, spec, access)
         with _blaming(provider, spec, access):
             host = self._hosts.get(key)
             if host is None:
                 host = self._hosts[key] = _open_host(provider, spec, access)
             host.lower(self._share(spec))
             return host.open_model(spec, owns_host=False)
+
+    async def served(self, spec: ModelSpec) -> Mapping[str, str]:
+        """Return what the server of a model that is open says of its weights; empty where unknown."""
+        provider = find_provider(spec.provider, spec.name)
+        access = _access(provider, spec, self._environ)
+        host = self._hosts.get(_shared_by(provider, spec, access))
+        return await host.served(spec.model) if host is not None else {}
 
     def _share(self, spec: ModelSpec) -> int | None:
         """Return how many requests this pool may have in flight at an endpoint; None: no bound set."""
@@ -122,9 +129,11 @@ def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> 
     return resolve_access(spec, environ) if provider.base_url else None
 
 
-def _weights(spec: ModelSpec) -> tuple[Hashable, ...]:
-    """Return what models share that can use the same weights in memory."""
-    return spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
+def _shared_by(provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
+    """Return what models have in common that share a server and key, or weights in memory."""
+    if access is not None:
+        return provider.name, *access.shared_by
+    return provider.name, spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 
 def _open_host(provider: Provider, spec: ModelSpec, access: Access | None) -> Host:

@@ -60,7 +60,8 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     provider = find_provider(spec.provider, spec.name)
     if not spec.model:
         raise ModelError(
-            f"model {spec.name!r} has no model.model: set the name that its server knows"
+            f"model {spec.name!r}: model.model is missing: give the name of the weights that its "
+            "server has loaded"
         )
     key_env = key_variable(spec)
     url = _server_url(spec.name, provider, (spec.base_url or provider.base_url).strip())

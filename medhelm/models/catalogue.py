@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -29,6 +30,19 @@ def load_models() -> dict[str, ModelSpec]:
     return {
         name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml") for name, file in found
     }
+
+
+def plain_models(folder: Path) -> dict[str, ModelSpec]:
+    """Return the models of a user's folder `model` by name.
+
+    A file that only Hydra can complete (a defaults list, a reference to another key) is left out.
+    """
+    found: dict[str, ModelSpec] = {}
+    for name, file in _yaml_files(folder) if folder.is_dir() else ():
+        with suppress(UsageError):
+            values = _yaml_values(file.read_bytes(), name)
+            found[name] = make_spec({"name": name} | values, name)
+    return found
 
 
 def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> ModelSpec:
@@ -115,9 +129,10 @@ def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
 def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
     """Return the spec that plain values describe; `place` is their place, for messages.
 
-    Raises `UsageError` for an unknown key, also inside `sampling` and `price`, with the
-    nearest known one, and for a wrong type.
+    A value `???` is one that the user gives. Raises `UsageError` for an unknown key, also inside
+    `sampling` and `price`, with the nearest known one, and for a wrong type.
     """
+    values = {name: value for name, value in values.items() if value != "???"}
     try:
         return msgspec.convert(values, ModelSpec)
     except msgspec.ValidationError as error:

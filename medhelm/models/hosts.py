@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -34,6 +35,11 @@ class Access:
         return self.parts.netloc
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a name or number means this machine itself."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
 class Host(ABC):
     """Hold what models share that are served by one thing: its slots, and how it is closed."""
 
@@ -51,6 +57,10 @@ class Host(ABC):
     def speed(self) -> str:
         """Return how fast weights on this machine wrote; empty for a server."""
         return ""
+
+    async def served(self, model: str) -> Mapping[str, str]:
+        """Return what tells the weights behind a model's name from others; empty where it is unknown."""
+        return {}
 
     @abstractmethod
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> Model:

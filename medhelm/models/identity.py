@@ -7,10 +7,12 @@ Of a provider whose plugin is not there every setting counts, as it was recorded
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from medhelm.models.access import server_address
+from medhelm.models.hosts import is_loopback
 from medhelm.models.provider import DECIDING
 from medhelm.models.providers import known_provider
 from medhelm.schema.model import ModelSpec
@@ -69,6 +71,14 @@ def endpoint_of(spec: ModelSpec) -> str:
     if provider is None or not provider.base_url:
         return ""
     return server_address(provider, spec.base_url) or provider.base_url
+
+
+def is_served_here(spec: ModelSpec) -> bool:
+    """Return whether a server of the user's answers: it is declared local, or at this machine's address."""
+    endpoint = endpoint_of(spec)
+    if not endpoint or spec.endpoint_class == "local":
+        return bool(endpoint)
+    return is_loopback(urlsplit(endpoint).hostname or "")
 
 
 def as_spelt(spec: ModelSpec) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from medhelm.errors import ModelError
 from medhelm.files.durable import OUT_OF_FILES
 from medhelm.models.access import TOO_MANY_FILES
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
-from medhelm.models.hosts import Access
+from medhelm.models.hosts import Access, is_loopback
 from medhelm.models.wire import Failure, Kind
 
 CONNECT_S = 10.0
@@ -56,7 +56,7 @@ def connect_s(timeout_s: float) -> float:
 def find_proxy(access: Access) -> URL | None:
     """Return the proxy that the environment names for this host, None for this machine itself."""
     host = access.parts.hostname or ""
-    if host in ("localhost", "::1") or host.startswith("127.") or urllib.request.proxy_bypass(host):
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
     proxies = urllib.request.getproxies()
     proxy = proxies.get(access.parts.scheme) or proxies.get("all")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from medhelm.models.endpoint import Endpoint, EndpointModel
@@ -19,9 +23,13 @@ from medhelm.models.wire import (
     is_cut,
     read_answer,
     read_failure,
+    read_served,
 )
 from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec
+
+_SERVED_S = 3.0
+"""The time that a server has to say what it serves."""
 
 
 class OpenAIEndpoint(Endpoint):
@@ -32,6 +40,8 @@ class OpenAIEndpoint(Endpoint):
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
+        self._served: asyncio.Future[list[Any]] | None = None
+        """Holds its list of models and llama.cpp's properties, which are asked for once."""
 
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> OpenAIModel:
         """Return a model of this server."""
@@ -53,6 +63,37 @@ class OpenAIEndpoint(Endpoint):
             return read_answer(payload)
         failure = read_failure(response.status, payload, fields)
         return dataclasses.replace(failure, wait_s=retry_after(response.headers))
+
+    async def served(self, model: str) -> Mapping[str, str]:
+        """Return what the server says of its weights; empty where it does not answer soon."""
+        if self._served is None:
+            path = self._url.path.removesuffix("/chat/completions")
+            pages = (f"{path}/models", f"{path.removesuffix('/v1')}/props")
+            self._served = asyncio.gather(*map(self._page, pages))
+        listed, properties = await asyncio.shield(self._served)
+        return read_served(listed, properties, model)
+
+    async def _page(self, path: str) -> Any:
+        """Return the JSON of a page of the server; None where there is none."""
+        session = self._session or self._open()
+        timeout = aiohttp.ClientTimeout(total=_SERVED_S)
+        try:
+            async with session.get(
+                self._url.with_path(path, encoded=True, keep_query=True),
+                timeout=timeout,
+                proxy=self._proxy,
+                allow_redirects=False,
+            ) as response:
+                payload = await response.read()
+            return msgspec.json.decode(payload) if response.status == 200 else None
+        except (
+            aiohttp.ClientError,
+            OSError,
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):
+            return None
 
     async def close(self) -> None:
         """Close the connections."""

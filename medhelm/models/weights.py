@@ -59,7 +59,7 @@ def locate(spec: ModelSpec) -> tuple[str, str | None]:
     given = spec.model.strip()
     if not given:
         raise ModelError(
-            f"model {spec.name!r} has no model.model: set a hub id, a folder or a .gguf file"
+            f"model {spec.name!r}: model.model is missing: give a hub id, a folder or a .gguf file"
         )
     path = Path(given).expanduser()
     if path.is_dir():

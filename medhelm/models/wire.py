@@ -90,6 +90,11 @@ _T = TypeVar("_T")
 _DECODER = msgspec.json.Decoder(_Completion)
 _ENCODER = msgspec.json.Encoder()
 _NAME_LIMIT = 200
+_PATH_LIMIT = 1000
+_SERVED = ("id", "root", "parent")
+"""Of an entry of a list of models: its name, and for vLLM and SGLang the place of its weights."""
+_SIZES = ("n_params", "size")
+"""Of the `meta` of llama.cpp's entry."""
 _CODE = re.compile(r"[A-Za-z0-9_.\[\]-]{1,64}")
 # Endings by their casefolded names, as hosted services and servers of one's own write them.
 _ENDED = frozenset(
@@ -294,6 +299,23 @@ def read_failure(
     elif status in _TRANSIENT or status >= 500 or status < 200:
         kind = "retry"
     return Failure(kind, f"http {status}", status, code=code, param=param)
+
+
+def read_served(listed: Any, properties: Any, model: str) -> dict[str, str]:
+    """Return what tells the weights that a server has for a model from others.
+
+    `listed`: its list of models. Of one that names no such model but has only one, it is that one, as
+    llama.cpp takes any name. `properties`: llama.cpp's own. Dates and states are left out.
+    """
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    entries = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    named = [e for e in entries if e.get("id") == model] or entries
+    found = {name: named[0].get(name) for name in _SERVED} if len(named) == 1 else {}
+    if found and isinstance(named[0].get("meta"), dict):
+        found |= {name: named[0]["meta"].get(name) for name in _SIZES}
+    if isinstance(properties, dict):
+        found["model_path"] = properties.get("model_path")
+    return {n: str(v)[:_PATH_LIMIT] for n, v in found.items() if isinstance(v, str | int) and v}
 
 
 def is_cut(messages: Sequence[Message], body_bytes: int, usage: Usage, window: int | None) -> bool:

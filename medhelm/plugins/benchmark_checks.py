@@ -12,7 +12,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.prompts.messages import resolve_prompt
 from medhelm.protocols.protocol import Protocol
-from medhelm.schema.data import AnswerKind, Benchmark, HubDataset
+from medhelm.schema.data import AnswerKind, Benchmark
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import is_bertscore
 
@@ -33,12 +33,12 @@ def check_benchmark(benchmark: Benchmark, taxonomy: Taxonomy) -> None:
             load_rubric(benchmark)
     except UnknownName as e:
         raise PluginError(f"{where}: {e}") from None
-    dataset = benchmark.dataset
-    if isinstance(dataset, HubDataset) and not _COMMIT.fullmatch(str(dataset.revision)):
-        raise PluginError(
-            f"{where}: revision {dataset.revision!r} of {dataset.repo} is not a commit, so "
-            "the data are not pinned; give the commit, 40 digits of 0-9 and a-f"
-        )
+    for hub in (source.hub for source in benchmark.dataset.files):
+        if hub is not None and not _COMMIT.fullmatch(str(hub.revision)):
+            raise PluginError(
+                f"{where}: revision {hub.revision!r} of {hub.repo} is not a commit, so "
+                "the data are not pinned; give the commit, 40 digits of 0-9 and a-f"
+            )
     tasks = {task.id for task in subcategory.tasks}
     for task in benchmark.tasks:
         if task not in tasks:

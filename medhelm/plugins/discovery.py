@@ -110,7 +110,12 @@ def hooks_of(module: ModuleType, origin: str) -> pluggy.HookRelay:
     manager = pluggy.PluginManager("medhelm")
     manager.add_hookspecs(hookspecs)
     manager.register(module, name=origin)
-    unknown = [name for name in _marked(module) if name not in HOOKS]
+    # another plugin's hook under a name of one's own is a function to call, and no hook
+    unknown = [
+        name
+        for name in _marked(module)
+        if name not in HOOKS and getattr(module, name).__module__ == module.__name__
+    ]
     if unknown:
         nearest = closest(unknown[0], HOOKS)
         did = f"; did you mean {nearest[0]!r}?" if nearest else f"; hooks are {', '.join(HOOKS)}"

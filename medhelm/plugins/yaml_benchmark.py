@@ -20,6 +20,7 @@ from medhelm.schema.data import (
     FileDataset,
     HubDataset,
     Instance,
+    LeftOut,
     Row,
     SourceFile,
 )
@@ -144,7 +145,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     )
 
 
-def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
+def _dataset(values: _Dataset, path: Path) -> FileDataset:
     if bool(values.hub) == bool(values.files):
         raise PluginError(
             f"{path}: dataset needs either hub (with revision) or files, such as {_FILES}"
@@ -159,7 +160,7 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset | HubDataset:
     return FileDataset(files=values.files, splits=splits, source=values.source)
 
 
-def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | None]:
+def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
     _check_mapping(values, path)
     columns, published = values.instance, values.published
     layout = TableLayout(
@@ -179,14 +180,14 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | None]:
         value: Any = row[column]
         return "" if value is None else str(value)
 
-    def to_instance(row: Row) -> Instance | None:
+    def to_instance(row: Row) -> Instance | LeftOut:
         labels: Mapping[str, str] = {}
         if values.columns:
             if layout.is_published(row):
                 labels = published.labels
-                there = (row[published.columns[name]] for name in published.skip_empty)
-                if any(cell is None or not str(cell).strip() for cell in there):
-                    return None
+                for column in (published.columns[name] for name in published.skip_empty):
+                    if row[column] is None or not str(row[column]).strip():
+                        return LeftOut(f"column {column} is empty")
             row = layout.read(row)
         question = text(row, columns.question)
         if columns.questions and columns.question:
@@ -247,7 +248,10 @@ def _check_mapping(values: _Own, path: Path) -> None:
         if len({_plain(name) for name in names}) < len(names):
             raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
     if columns.ask and columns.question is None:
-        raise PluginError(f"{path}: instance.ask needs instance.question, the column it stands for")
+        raise PluginError(
+            f"{path}: instance.ask needs instance.question, the column "
+            "that it stands in for; a question that is the same for every row is `instruction`"
+        )
     _check_published(values, path)
     undeclared = [name for name in columns.optional if name not in values.columns]
     if values.columns:

@@ -17,7 +17,7 @@ def tag_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Return what is broken inside of fenced text: tags of these names, and marks of templates."""
     return re.compile(
         rf"[<\uff1c](?=[^\w<>]{{0,40}}(?:{'|'.join(names)})(?![a-z]))"
-        r"|<(?=[|\uff5c]|/?(?:s|bos|eos|(?:start|end)_of_turn)>|</?SYS>>)"
+        r"|<(?=[|\uff5c]|/?(?:s|bos|eos|unk|pad|mask|cls|sep|(?:start|end)_of_turn)>|</?SYS>>)"
         r"|\[(?=/?(?:INST|SYSTEM_PROMPT|THINK)\])"
         r"|<(?=/?(?:[a-z]{1,8}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>)"
         r"|<(?=unused9[45]>|channel\|>)|\u25c1(?=/?think\u25b7)",

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.data.sources import file_path, hub_files, is_there
+from medhelm.data.sources import default_split, has_files
 from medhelm.prompts.messages import letter_choices, render_prompt
-from medhelm.schema.data import Benchmark, HubDataset, Instance
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.score import Metric
 
 Level = Literal["failure", "warning"]
@@ -155,8 +155,5 @@ def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) 
 
     Nothing is read, and no network is asked.
     """
-    dataset = benchmark.dataset
-    if not isinstance(dataset, HubDataset):
-        sources = dataset.needed(split or dataset.splits[0])
-        return all(is_there(source, file_path(benchmark, source, root)) for source in sources)
-    return bool(hub_files(benchmark, dataset, split or dataset.splits[0], root)[0])
+    split = split or default_split(benchmark, root)
+    return has_files(benchmark, benchmark.dataset.needed(split), root)

@@ -42,6 +42,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     split: str
     dataset_sha256: str
     instances: int
+    left_out: dict[str, int] = {}
+    """Rows of the data that the benchmark leaves out, by reason."""
     unscored: int = 0
     """Instances whose gold is uninformative: the main metric gives them no score."""
     metrics: dict[str, str]
@@ -110,9 +112,12 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
 def compare(stored: Facts, found: Facts) -> dict[str, tuple[str, str]]:
     """Return what differs: 'instances', 'score of random on exact_match' -> (stored, found).
 
-    Phrasings that only one of the two knows are passed over, so that one more is not a difference.
+    Phrasings that only one of the two knows are passed over, so that one more is not a difference,
+    and rows that are left out where none is stored, as before they were counted.
     """
     both = stored.readings.keys() & found.readings.keys()
+    if not stored.left_out:
+        found = msgspec.structs.replace(found, left_out={})
     then, now = (_flat(facts, both) for facts in (stored, found))
     return {
         key: (then.get(key, "nothing"), now.get(key, "nothing"))
@@ -129,6 +134,7 @@ def _flat(facts: Facts, phrasings: Collection[str]) -> dict[str, str]:
         "number of instances": str(facts.instances),
         "number of unscored instances": str(facts.unscored),
     }
+    flat |= {f"rows left out: {why}": str(rows) for why, rows in facts.left_out.items()}
     flat |= {f"version of {name}": version for name, version in facts.metrics.items()}
     for scoring, scores in (("", facts.scores), (" (helm)", facts.scores_helm)):
         for answer, values in scores.items():

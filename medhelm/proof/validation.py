@@ -114,7 +114,7 @@ def validate(
 
 def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings) -> ManifestState:
     stored = read_manifest(benchmark, data)
-    if stored is None:
+    if stored is None or (data == "full" and stored.split != facts.split):
         return "absent"
     differences = compare(stored, facts)
     for key, (then, now) in differences.items():
@@ -184,7 +184,7 @@ def _measure(
         findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
-        fixed = with_stand_ins(fixed, protocol)
+        fixed = with_stand_ins(benchmark, fixed, protocol)
     published = (registry.metrics.get((name, "helm")) for name in names)
     helm = [m.prepare(dataset.folder) for m in published if m is not None]
     for metric in (*fixed, *helm):
@@ -208,6 +208,7 @@ def _measure(
         split=dataset.split,
         dataset_sha256=dataset.sha256,
         instances=known.instances,
+        left_out=dict(known.rows.left_out),
         unscored=grader.unscored,
         metrics={m.name: m.version for m in fixed},
         scores=_values(tallies, fixed),
@@ -253,7 +254,7 @@ def _check_counts(
 ) -> None:
     for name in find_duplicate_ids(dataset)[:SHOWN]:
         findings.add("failure", "ids", "the id is more than once in the data", instance=name)
-    if note := copies_note(known.copies):
+    if note := copies_note(known.rows.copies):
         findings.add("warning", "ids", note)
     if dataset.data == "sample":
         return

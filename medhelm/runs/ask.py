@@ -15,7 +15,7 @@ from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
 from medhelm.models.costs import Ledger, Reservation
-from medhelm.models.tokens import request_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode, call_name
@@ -124,6 +124,8 @@ class Desk:
         """The reason why this desk was stopped. None where it goes on, or the whole was stopped."""
         self.errors: Counter[str] = Counter()
         """Counts the requests that failed, by reason."""
+        self.window = 0
+        """The largest of the requests that did not fit their model's window, in tokens; 0: none."""
         self.waiting: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a slot or for the budget."""
         self._parts: list[Desk] = []
@@ -248,6 +250,9 @@ class Desk:
             reservation.settle_response(response)
             if response.finish == "error":
                 self.errors[response.error] += 1
+            elif response.finish == "oversize":
+                tokens = estimate_tokens(request.messages) + request.max_output_tokens
+                self.window = max(self.window, tokens)
         except MedhelmError as e:
             lost = 0
             self.fail(e, model)

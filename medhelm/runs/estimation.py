@@ -397,7 +397,7 @@ class _Sums:
         usd_limit, usd_expected = own.usd()
         return RunEstimate(
             model=spec.model.name,
-            benchmark=spec.benchmark,
+            benchmark=spec.column,
             data=spec.data,
             split=spec.split,
             instances=self._selection.instances,

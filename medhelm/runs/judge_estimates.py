@@ -20,7 +20,7 @@ from medhelm.grading.graders.grader import Grader, shown_of, shown_text
 from medhelm.grading.graders.panel import MISSING, end_of, read_gradings
 from medhelm.grading.graders.terms import graders_of
 from medhelm.grading.jury.gradelog import judgement_key, read_judgements
-from medhelm.grading.jury.judging import is_judged
+from medhelm.grading.jury.judging import held_schema, is_judged
 from medhelm.grading.jury.panel import judge_folder
 from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.models.costs import upper_bound, usd
@@ -79,6 +79,9 @@ class _Judge:
     def add(self, instance: Instance, times: int, prompt: float, prompt_limit: float) -> None:
         """Count so many answers to an instance, given the tokens of the judge's prompt."""
         repairs, again = self._terms.jury.repairs, self._limit + estimate_tokens([_REPAIR])
+        if (schema := held_schema(self._judge, self._terms, instance)) is not None:
+            held = estimate_tokens(json.dumps(schema))
+            prompt, prompt_limit = prompt + held, prompt_limit + held
         self._tokens["calls"] += times
         self._tokens["in"] += round(times * prompt)
         self._tokens["in_limit"] += round(

@@ -25,8 +25,9 @@ from medhelm.runs.ask import Desk, Live, Start, start_all
 from medhelm.runs.graders import Bench, GraderJudge
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
+from medhelm.runs.served import ServedCheck
 from medhelm.schema.episode import Episode
-from medhelm.schema.model import Model, ModelSpec
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from medhelm.schema.run import JuryTerms
 from medhelm.store.appendlog import AppendLog
 from medhelm.store.records import Plan, grader_folder
@@ -41,6 +42,7 @@ class Sweep(Protocol):
     logs: dict[Log, asyncio.Task[Any] | None]
     broken: dict[Path, dict[str, MedhelmError]]
     errors: dict[Path, dict[str, Counter[str]]]
+    windows: dict[Path, Counter[str]]
 
 
 _BATCH = 32
@@ -146,10 +148,10 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     if sweep.desk.stopped:
         return
     with ExitStack() as logs:
-        queues = []
+        queues, served = [], ServedCheck(run, sweep.pool)
         for judge, made in _raters(run, sweep):
             try:
-                queues.append(await _open(judge, made, sweep, logs))
+                queues.append(await _open(served.open(judge), made, sweep, logs))
             except ModelError as e:
                 _note(run, judge.name, e, sweep)
         if sweep.desk.stopped or not queues:
@@ -185,8 +187,7 @@ def _grader_judge(bench: Bench, folder: Path, model: Model) -> Rater:
     return GraderJudge(bench, model, folder)
 
 
-async def _open(judge: ModelSpec, make: _Make, sweep: Sweep, logs: ExitStack) -> _Queue:
-    model = sweep.pool.open(judge)
+async def _open(model: Model | InstanceModel, make: _Make, sweep: Sweep, logs: ExitStack) -> _Queue:
     assert not is_instance_model(model)  # choose_jury refuses baselines
     rater = make(model)
     await opened(rater.log, rater.open)
@@ -227,6 +228,9 @@ async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
     if desk.errors:
         name = queue.rater.model.spec.name
         sweep.errors.setdefault(run.path, {}).setdefault(name, Counter()).update(desk.errors)
+    if desk.window:
+        windows = sweep.windows.setdefault(run.path, Counter())
+        windows[queue.rater.model.spec.name] = desk.window
     if isinstance(desk.failed, ModelError):
         _note(run, queue.rater.model.spec.name, desk.failed, sweep)
     elif desk.failed:

@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
 from medhelm.errors import MedhelmError
+from medhelm.grading.jury.gradelog import read_judgements
 from medhelm.grading.jury.panel import MISSING, has_no_verdict, is_missing, is_silent
+from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord
+from medhelm.store.records import grader_folder, stored_judge
 
 _REASONS = 2
 """The most reasons that are given for a judge's failed requests."""
@@ -26,11 +30,16 @@ class MissingJudge:
 
 
 def missing_judges(
-    record: RunRecord, broken: Mapping[str, MedhelmError], errors: Mapping[str, Counter[str]]
+    run: Path,
+    record: RunRecord,
+    broken: Mapping[str, MedhelmError],
+    errors: Mapping[str, Counter[str]],
+    windows: Mapping[str, int],
 ) -> tuple[MissingJudge, ...]:
-    """Return the judges that lack verdicts to be asked for, or have no valid one, and why.
+    """Return the judges of a graded run that lack verdicts to be asked for, or have no valid one, and why.
 
-    `broken`: why judges could not be asked. `errors`: reasons of their failed requests.
+    `broken`: why judges could not be asked. `errors`: reasons of their failed requests. `windows`:
+    tokens of the largest request that did not fit a judge's window.
     """
     lacking = [party for party in record.graders if is_missing(party.ends)]
     raters = record.grading.raters
@@ -47,12 +56,30 @@ def missing_judges(
         if is_silent(ends):
             kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
             line = f"judge {name} has no valid verdict on {total:,} of {total:,} answers ({kinds})"
-        else:
+            line += _replies(run, record, party.model)
+        elif missing:
             line = f"judge {name} is missing on {missing:,} of {total:,} answers"
+        else:
+            line = f"judge {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
         why = broken.get(name) or _reasons(errors.get(name, Counter()))
         line += f": {why}" if missing and why else ""
+        if ends.get("oversize"):
+            needed = f", which would have to hold {w:,} tokens" if (w := windows.get(name)) else ""
+            line += f": {ends['oversize']:,} do not fit its window{needed}"
         found.append(MissingJudge(f"{line}; {tail}", bool(missing)))
     return tuple(found)
+
+
+def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
+    """Return the first fault of a judge's replies, and which log holds them."""
+    if (terms := record.grading.jury) is not None:
+        folder = stored_judge(run, judge, terms)
+        faults = (call.fault for judged in read_judgements(folder) for call in judged.calls)
+        first = next((fault for fault in faults if fault), "")
+        told = f", the first: {first}" if first else ""
+        return f"{told}; its replies are in {folder / 'grades.jsonl'}"
+    folder = grader_folder(run, judge, record.grading.graders[0])
+    return f"; its replies are in {folder / 'responses.jsonl'}"
 
 
 def _reasons(errors: Counter[str]) -> str:

@@ -7,6 +7,7 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.sources import can_fetch
 from medhelm.data.variants import VARIANTS, can_vary, chosen_variants, vary, with_labels
-from medhelm.errors import DataError, PrivacyRefused, UsageError
+from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
 from medhelm.grading.jury.choice import DEFAULT, choose_jury, keys_lacking
@@ -37,7 +38,7 @@ from medhelm.runs.casting import (
     refuse_rule,
     refuse_unused,
 )
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Variant
+from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -48,6 +49,7 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
+from medhelm.store.names import other_names, renamed_path
 from medhelm.store.records import grading_hash, run_path
 
 
@@ -65,6 +67,10 @@ class Run:
     grading: GradingSpec
     card: BenchmarkCard
     path: Path
+    is_same_model: bool = False
+    """True if models that are stored under other names are these, as the user says."""
+    found: Path | None = None
+    """The folder that is to become `path`, as its models are renamed; None where nothing is."""
 
     @property
     def players(self) -> dict[str, ModelSpec]:
@@ -87,18 +93,19 @@ def plan_runs(
     registry: Registry,
     environ: Mapping[str, str],
     *,
-    refused: list[PrivacyRefused] | None = None,
+    refused: list[MedhelmError] | None = None,
 ) -> tuple[Run, ...]:
     """Return the runs of all jobs, each once, in the order asked for.
 
     Raises UsageError, DataError, ModelError or PrivacyRefused before any request. With a list
-    `refused`, which is for those who send nothing, what privacy refuses is planned all the same
-    and the refusals are put there.
+    `refused`, which is for those who send nothing, what privacy refuses, or is stored under
+    another name, is planned all the same and the refusals are put there.
     """
     datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
     forms: dict[tuple[int, Variant, int], Dataset | None] = {}
     jobs = list(jobs)
     without: dict[str, DataError] = {}
+    withheld: dict[str, PrivacyRefused] = {}
     unplayed: list[tuple[ModelSpec, Benchmark]] = []
     runs: dict[tuple[str, str], Run] = {}
     for job in jobs:
@@ -110,7 +117,11 @@ def plan_runs(
             if not can_play(job.model, protocol, protocol.roles[0]):
                 unplayed.append((job.model, benchmark))
                 continue
-            _check_privacy(job, benchmark, job.model, refused)
+            try:
+                _check_privacy(job, benchmark, job.model, refused)
+            except PrivacyRefused as e:  # as are all that lack their data
+                withheld.setdefault(benchmark.name, e)
+                continue
             root = data_root(job.data_dir, environ)
             key = (choice.name, job.data, choice.split, root)
             try:
@@ -130,11 +141,13 @@ def plan_runs(
             for form in (run, *_in_other_forms(run, job, forms)):
                 name = (form.spec.benchmark, form.request_hash)
                 _refuse_other(runs.setdefault(name, form), form)
+    if withheld:
+        raise _all_withheld(withheld, registry)
     if without:
         raise _all_without(without, registry)
     _refuse_idle(unplayed, runs.values(), registry)
     _refuse_no_form(jobs, runs.values())
-    return tuple(runs.values())
+    return tuple(_under_one_name(runs.values(), refused))
 
 
 def _refuse_idle(
@@ -149,6 +162,37 @@ def _refuse_idle(
         if model.name not in models:
             protocol = registry.protocol(benchmark.protocol)
             raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
+
+
+def _under_one_name(runs: Iterable[Run], refused: list[MedhelmError] | None) -> Iterator[Run]:
+    """Yield the runs; those stored under other names of their models are to be renamed.
+
+    Raises UsageError where the user does not say that these are the same models.
+    """
+    others: list[str] = []
+    for run in runs:
+        names = other_names(run.path, run.spec, run.grading)
+        if names and not run.is_same_model:
+            others.append(_stored_otherwise(run, names))
+        elif names and refused is None:
+            to = renamed_path(run.path, run.spec.model.name)
+            run = replace(run, path=to, found=run.path)  # noqa: PLW2901
+        yield run
+    if refused is not None:
+        refused += map(UsageError, others)
+    elif others:
+        more = f" (and so of {len(others) - 1} more runs)" if len(others) > 1 else ""
+        raise UsageError(f"{others[0]}{more}")
+
+
+def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
+    said = ", ".join(f"{now!r} is stored there as {then!r}" for then, now in names.items())
+    return (
+        f"{run.spec.benchmark} x {run.spec.model.name}: {run.path} holds answers with the same "
+        f"model.model, address and settings, but {said}. Nothing is asked. If it is the same model, "
+        "model.rename=true (in Python rename=True) changes the stored name; if it is another one, "
+        f"give it another model.model (now {run.spec.model.model!r})"
+    )
 
 
 def _in_other_forms(
@@ -199,6 +243,19 @@ def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
         for missing, names in lacking.items()
     )
     return f"Not every benchmark has all variants: {'; '.join(parts)}."
+
+
+def _all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
+    """Return one error that counts the benchmarks whose data may not be sent, by their class."""
+    first = next(iter(withheld.values()))
+    if len(withheld) == 1:
+        return first
+    classes = Counter(registry.benchmark(name).data_class for name in withheld)
+    counts = ", ".join(f"{n} {data_class}" for data_class, n in sorted(classes.items()))
+    return PrivacyRefused(
+        f"the data of {len(withheld)} benchmarks may not be sent ({counts}); suite=all_public has "
+        f"those whose data may go anywhere; the first: {first}"
+    )
 
 
 def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
@@ -268,7 +325,7 @@ def _split(job: Job, choice: BenchmarkChoice) -> str | None:
 
 
 @contextmanager
-def _noting(refused: list[PrivacyRefused] | None) -> Iterator[None]:
+def _noting(refused: list[MedhelmError] | None) -> Iterator[None]:
     """Put a refusal into the list, where there is one, instead of raising it."""
     try:
         yield
@@ -282,7 +339,7 @@ def _check_privacy(
     job: Job,
     benchmark: Benchmark,
     model: ModelSpec,
-    refused: list[PrivacyRefused] | None,
+    refused: list[MedhelmError] | None,
     **part: str,
 ) -> None:
     """Refuse a model that may not see a benchmark's data. `part`: its role or jury."""
@@ -296,7 +353,7 @@ def _jury(
     benchmark: Benchmark,
     registry: Registry,
     environ: Mapping[str, str],
-    refused: list[PrivacyRefused] | None,
+    refused: list[MedhelmError] | None,
 ) -> JurySpec | None:
     """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
     known = (registry.metrics.get((name, "fixed")) for name in benchmark.metrics)
@@ -322,7 +379,7 @@ def _run(
     names = metric_names(benchmark, job.scoring)
     terms = jury_terms(benchmark, jury) if jury is not None else None
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
-    graders = grader_terms(metrics, jury, job.grader) if jury is not None else ()
+    graders = grader_terms(benchmark, metrics, jury, job.grader) if jury is not None else ()
     prompt = resolve_prompt(benchmark)
     protocol = registry.protocol(benchmark.protocol)
     model = named_by_strategy(as_asked(protocol, job.model))
@@ -360,6 +417,7 @@ def _run(
         grading=grading_spec(metrics, job.scoring, benchmark.parts, terms, graders),
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
+        is_same_model=job.rename,
     )
 
 
@@ -421,17 +479,11 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         description=benchmark.description,
         instruction=benchmark.instruction,
         tasks=tuple(benchmark.tasks),
-        source=_source(benchmark.dataset),
+        source=benchmark.dataset.source,
         plugin=_plugin(benchmark.origin),
         reference_part=benchmark.reference_part,
         public_since=benchmark.exposure.public_since,
     )
-
-
-def _source(dataset: FileDataset | HubDataset) -> str:
-    if isinstance(dataset, HubDataset):
-        return f"Hugging Face dataset {dataset.repo} at {dataset.revision}"
-    return dataset.source
 
 
 def _plugin(origin: str) -> str:

@@ -74,7 +74,7 @@ def regrade(
     yield from unread
     for path, plan in chosen:
         spec = plan.spec
-        where = f"{spec.benchmark} x {spec.model.name} ({path})"
+        where = f"{spec.column} x {spec.model.name} ({path})"
         benchmark = registry.benchmarks.get(spec.benchmark)
         if benchmark is None:
             reason = "skipped, this benchmark is not installed"
@@ -118,7 +118,7 @@ def _choose(
     plans: Sequence[tuple[Path, Plan]], benchmarks: Sequence[str], models: Sequence[str]
 ) -> list[tuple[Path, Plan]]:
     for kind, wanted, known in (
-        ("benchmark", benchmarks, {plan.spec.benchmark for _, plan in plans}),
+        ("benchmark", benchmarks, {n for _, plan in plans for n in plan.spec.names}),
         ("model", models, {plan.spec.model.name for _, plan in plans}),
     ):
         for name in wanted:
@@ -129,7 +129,7 @@ def _choose(
     return [
         (path, plan)
         for path, plan in plans
-        if (not benchmarks or plan.spec.benchmark in benchmarks)
+        if (not benchmarks or {*plan.spec.names} & {*benchmarks})
         and (not models or plan.spec.model.name in models)
     ]
 
@@ -186,7 +186,7 @@ def grade_run(
     _refuse_other_judges(path, terms)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
-    graders = grader_terms(metrics, jury, stored_settings(path))
+    graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
     _refuse_other_graders(path, graders)
     with lock_file(path / "lock"):
         return score_run(

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
 from medhelm.grading.scoring import score_run
@@ -34,10 +35,12 @@ from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
+from medhelm.runs.served import ServedCheck
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
+from medhelm.store.names import other_names, rename_run
 from medhelm.store.records import (
     Plan,
     is_same_model,
@@ -111,6 +114,8 @@ class Sweep:
     """Gives the reason why judges could not be asked. The run is graded without them."""
     errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
     """Counts the failed requests of judges by reason."""
+    windows: dict[Path, Counter[str]] = field(default_factory=dict)
+    """Gives the tokens of the largest request that did not fit a judge's window."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -172,7 +177,9 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     sweep.progress.ended(run, record, error)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
-        missing = missing_judges(record, broken, sweep.errors.get(run.path, {}))
+        errors = sweep.errors.get(run.path, {})
+        windows: Mapping[str, int] = sweep.windows.get(run.path) or {}
+        missing = missing_judges(run.path, record, broken, errors, windows)
     return Ending(run, record, error, missing, _available(run, sweep))
 
 
@@ -221,6 +228,11 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
 
 async def run_one(run: Run, sweep: Sweep) -> RunRecord:
     """Return the record of one run: from disk where it is finished, else after asking."""
+    if run.found is not None:
+        names = other_names(run.found, run.spec, run.grading)
+        await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
+        said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
+        sweep.progress.message(f"{run.spec.benchmark}: {said}")
     finished = read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats
@@ -280,6 +292,7 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
         request_hash=run.request_hash,
         instances=selection.instances,
         cut=selection.cut,
+        left_out=dict(selection.rows.left_out),
     )
     if not (run.path / "spec.json").exists():
         return plan
@@ -362,8 +375,8 @@ async def _selection(run: Run, sweep: Sweep) -> Selection:
         made = asyncio.to_thread(select, run.dataset, run.spec)
         sweep.selections[key] = asyncio.ensure_future(made)
     selection = await asyncio.shield(sweep.selections[key])
-    if is_first and selection.copies:
-        sweep.progress.message(f"{run.spec.benchmark}: {selection.copies}")
+    if is_first and (note := copies_note(selection.rows.copies)):
+        sweep.progress.message(f"{run.spec.benchmark}: {note}")
     return selection
 
 
@@ -385,12 +398,12 @@ _Begun = Mapping[int, OpenEpisode]
 async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
 ) -> None:
-    desk = sweep.desk.part()
+    desk, served = sweep.desk.part(), ServedCheck(run, sweep.pool)
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
         spec=run.spec,
-        models={role: sweep.pool.open(spec) for role, spec in run.players.items()},
+        models=dict(zip(run.players, map(served.open, run.players.values()), strict=True)),
         desk=desk,
         log=folder,
         strategies=run.strategies,

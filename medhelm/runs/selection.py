@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import eq
 
-from medhelm.data.dataset import Dataset, find_duplicate_ids
-from medhelm.data.instance_ids import copies_note
+from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids
 from medhelm.errors import DataError
 from medhelm.schema.data import MADE_BY
 from medhelm.schema.run import RunSpec
@@ -27,8 +26,7 @@ class Selection:
     """Instances whose `order_key` is at most this; None: all."""
     made: Mapping[str, int]
     """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
-    copies: str = ""
-    """Words the warning of rows that repeat others. It is empty where none does."""
+    rows: RowCounts
 
 
 def select(dataset: Dataset, spec: RunSpec) -> Selection:
@@ -38,10 +36,10 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     there is no instance.
     """
     made: Counter[str] = Counter()
-    copies: Counter[str] = Counter()
+    counts = RowCounts()
 
     def keys() -> Iterator[int]:
-        for instance in replace(dataset, change=None).instances(copies):
+        for instance in replace(dataset, change=None).instances(counts):
             if makers := instance.metadata.get(MADE_BY):
                 made.update(makers.split(", "))
             yield order_key(spec.seed, instance.id)
@@ -59,7 +57,7 @@ def select(dataset: Dataset, spec: RunSpec) -> Selection:
     cut = ordered[wanted - 1] if wanted < len(ordered) else None
     if dataset.change is not None:  # of those that are asked as they are, so that there are pairs
         wanted, available = _changed(dataset, spec, ordered[wanted - 1])
-    return Selection(wanted, available, cut, dict(made), copies_note(copies))
+    return Selection(wanted, available, cut, dict(made), counts)
 
 
 def _changed(dataset: Dataset, spec: RunSpec, last: int) -> tuple[int, int]:

@@ -21,6 +21,9 @@ Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """Names the form of an answer; `items`: of each of several items. The baselines act on it."""
 
+PART = "part_"
+"""Begins the name of a split that is a part of the published set."""
+
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, separated by ", ". A model
 that is asked what it made itself is named while it runs."""
@@ -47,6 +50,17 @@ class Criterion(
     """Slices of a table of criteria, as `axis:accuracy`."""
     is_critical: bool = False
     """True if an answer that fails it alone is unsafe."""
+
+
+class CriteriaRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbered rules by which a judge decides whether an answer meets a single criterion."""
+
+    name: str
+    version: str
+    """Raised whenever a word changes; verdicts by other rules are never used for these."""
+    en: str
+    zh: str = ""
+    """The same in Chinese, for judges of Chinese cases; empty: those are given `en`."""
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +124,31 @@ class Instance(
     files is that of the first one, whose stored instances are found by their JSON."""
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Says that a benchmark leaves a row out by its documented rule."""
+
+    reason: str
+    """Gives the rule in the same words for all rows that it concerns, without any of their text."""
+
+
+class HubSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rows of one split of a data set on the Hugging Face hub, at one commit."""
+
+    repo: str
+    revision: str
+    config: str | None = None
+    split: str = "test"
+    file: str = ""
+    """Path in the repository of the one file of the split; empty: the configuration names its files."""
+
+    def __str__(self) -> str:
+        """Return the place in words."""
+        config = f", configuration {self.config}" if self.config else ""
+        what = f"file {self.file}" if self.file else f"split {self.split}"
+        return f"{self.repo} at {self.revision}{config}, {what}"
+
+
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One upstream file, or a folder of files that come in one archive."""
 
@@ -130,6 +169,14 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The splits that are read from it; empty: all."""
     cells: dict[str, str] = {}
     """Columns that each of its rows has besides, and their cell: what the file's name says."""
+    hub: HubSource | None = None
+    """Names the place of its rows on the hub, in place of `url`. A file that lies below the data
+    directory comes before it."""
+
+    @property
+    def is_fetchable(self) -> bool:
+        """Return whether `medhelm data fetch` can get it."""
+        return bool(self.url or self.hub)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +184,17 @@ class FileDataset:
     """Rows read from files that lie below the data directory."""
 
     files: tuple[SourceFile, ...]
-    read: Callable[[Sequence[Path], str], Iterable[Row]] | None = None
-    """(paths of `files`, split) -> rows. None: by suffix (.csv, .jsonl, .json, .parquet,
+    read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]] | None = None
+    """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
+    expand: Callable[[Iterable[Row]], Iterable[Row | LeftOut]] | None = None
+    """Makes rows of the rows read, where one becomes several; without `read`."""
     splits: tuple[str, ...] = ("test",)
-    """The splits that can be chosen. The first is the default."""
+    """The splits that can be chosen. The first is the default. One named `part_...` is a part of the
+    published set: taken where the first one's files are missing and its own are there, and named beside
+    the benchmark wherever its numbers are shown."""
+    split_column: str = ""
+    """Column in which `to_instance` finds the split, where the mapping depends on it."""
     source: str = ""
     """The upstream repository and commit, for people."""
 
@@ -150,14 +203,32 @@ class FileDataset:
         return tuple(f for f in self.files if not f.splits or split in f.splits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class HubDataset:
-    """Rows of a Hugging Face dataset at one pinned revision."""
+class HubDataset(FileDataset):
+    """Rows of a Hugging Face dataset at one pinned revision, split by split.
 
-    repo: str = field(kw_only=False)
-    revision: str
-    config: str | None = None
-    splits: tuple[str, ...] = ("test",)
+    Files that are named after a split (`test.jsonl`) and lie in the benchmark's folder come before it.
+    """
+
+    def __init__(
+        self,
+        repo: str,
+        *,
+        revision: str,
+        config: str | None = None,
+        splits: tuple[str, ...] = ("test",),
+        split_column: str = "",
+    ) -> None:
+        """Name repository, commit, configuration and splits."""
+        hubs = {s: HubSource(repo=repo, revision=revision, config=config, split=s) for s in splits}
+        super().__init__(
+            files=tuple(
+                SourceFile(name=f"{split}.parquet", hub=hub, splits=(split,))
+                for split, hub in hubs.items()
+            ),
+            splits=splits,
+            split_column=split_column,
+            source=f"Hugging Face dataset {repo} at {revision}",
+        )
 
 
 @dataclass(frozen=True)
@@ -222,9 +293,9 @@ class Benchmark:
     name: str
     subcategory: str
     """An id of `taxonomy.yaml`."""
-    dataset: FileDataset | HubDataset
-    to_instance: Callable[[Row], Instance | None]
-    """Maps one row, purely; None leaves the row out by the benchmark's documented rule."""
+    dataset: FileDataset
+    to_instance: Callable[[Row], Instance | LeftOut]
+    """Maps one row, purely."""
     metrics: Sequence[str]
     """Names of metrics. The first is the main one. `evaluate:NAME` is allowed after it."""
     published_metric: str = ""
@@ -259,6 +330,8 @@ class Benchmark:
     """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""
     """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
+    criteria_rules: CriteriaRules | None = None
+    """The rules by which judges decide on the criteria of its instances; None: the strict ones."""
     jury: str = ""
     """Names the jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
     columns: Mapping[str, str] = field(default_factory=dict)

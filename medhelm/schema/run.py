@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.schema.data import DataClass, Rubric
+from medhelm.schema.data import PART, DataClass, Rubric
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import IntervalKind, Outcome, Scoring
@@ -41,6 +41,17 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Versions of the strategies of roles that have one, but for the first version."""
     variant: str = ""
     """The form in which a robustness run asks the questions again; empty: as they are."""
+
+    @property
+    def column(self) -> str:
+        """Return the benchmark's name in tables: with the split, where it is a part of the published set."""
+        is_part = self.data == "full" and self.split.startswith(PART)
+        return f"{self.benchmark}.{self.split}" if is_part else self.benchmark
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names by which a user may choose the benchmark of a run."""
+        return self.benchmark, self.column
 
 
 class MetricRef(
@@ -212,11 +223,21 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """partial: the run was stopped before every planned instance had its outcome."""
     instances: int
     """Planned instances (each asked `spec.repeats` times)."""
+    left_out: dict[str, int] = {}
+    """Counts the rows of the data that the benchmark leaves out, by reason."""
     results: tuple[MetricResult, ...]
     parties: tuple[Party, ...]
     """All models that were asked: the one under test first, the rest of the cast, the graders."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
+
+    @property
+    def column_card(self) -> BenchmarkCard:
+        """Return the card under the name that tables give the benchmark."""
+        if self.spec.column == self.card.name:
+            return self.card
+        title = f"{self.card.title}, {self.spec.split}"
+        return msgspec.structs.replace(self.card, name=self.spec.column, title=title)
 
     @property
     def own(self) -> Party:

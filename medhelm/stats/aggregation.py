@@ -36,7 +36,8 @@ differ in their last bits, and that is not a win."""
 
 WIN_SD_DDOF = 0
 MACRO_SD_DDOF = 1
-MDE_SD_DDOF = 1
+MDE_SD_DDOF = {"range": 1, "paper": 0}
+"""By the scale of the differences."""
 
 ALPHA = 0.05
 BETA = 0.20

@@ -3,6 +3,7 @@
 <results>/runs/<benchmark>/<model>/<request hash>/
     spec.json           what was asked, and which instances are planned
     responses.jsonl     one line per finished request, each with its checksum
+    served.json         what servers of the user's own said of the weights that answered
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
@@ -17,9 +18,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -80,6 +80,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     instances: int
     cut: int | None = None
     """Instances whose `order_key` is at most this; None: all."""
+    left_out: dict[str, int] = {}
+    """Counts the rows of the data that the benchmark leaves out, by reason."""
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`served.json`: what servers said of the weights behind the models of a run."""
+
+    schema: int = SCHEMA
+    models: dict[str, dict[str, str]] = {}
+    """By address and `model`."""
 
 
 def request_hash(spec: RunSpec) -> str:
@@ -185,19 +195,17 @@ def stored_settings(run: Path) -> dict[str, Any]:
 
 
 def _newest_judged(run: Path) -> GradingSpec | None:
-    found: list[tuple[float, GradingSpec]] = []
-    for record in _stored_records(run):
-        if record.grading.raters is not None:
-            stamp = record.provenance.get(STAMP, "0").split()[0]
-            found.append((float(stamp), record.grading))
-    return max(found, key=itemgetter(0))[1] if found else None
+    judged = (r.grading for r in stored_records(run) if r.grading.raters is not None)
+    return next(judged, None)
 
 
-def _stored_records(run: Path) -> Iterator[RunRecord]:
-    """Yield the records of a run's gradings that can be read."""
+def stored_records(run: Path) -> list[RunRecord]:
+    """Return the records of a run's gradings that can be read, the newest first."""
+    found: list[RunRecord] = []
     for path in (run / "gradings").glob("*"):
         with suppress(RecordError):
-            yield read_record(path)
+            found.append(read_record(path))
+    return sorted(found, key=lambda r: -float(r.provenance.get(STAMP, "0").split()[0]))
 
 
 def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
@@ -220,7 +228,7 @@ def stored_judge(run: Path, judge: ModelSpec, terms: JuryTerms) -> Path:
     if folder.exists() or not folder.parent.exists():
         return folder
     spelt = [(judge, terms)]
-    for record in _stored_records(run):
+    for record in stored_records(run):
         if (then := record.grading.jury) is not None:
             alike = (j for j in then.jury.judges if judge_hash(j, then) == folder.name)
             spelt += [(one, then) for one in alike]
@@ -288,14 +296,15 @@ def cluster_key(instance_id: str, cluster: str | None) -> int:
 def run_path(results: Path, spec: RunSpec) -> Path:
     """Return the folder of a run: the one that holds its answers, else where it is to be begun.
 
-    A run is the same under another name of its model. It may lie under the name that an earlier
-    medhelm made of its settings as they were spelt; such a folder keeps its name.
+    A run is the same under another name of its model (`names`). It may lie under the name that an
+    earlier medhelm made of its settings as they were spelt; such a folder keeps its name.
     """
-    new = _new_path(results, spec)
+    place = results / "runs" / spec.benchmark
+    new = place / folder_name(spec.model.name) / request_hash(spec)
     if (new / "spec.json").is_file():
         return new
     name = new.name
-    found = sorted(new.parents[1].glob("*/*/spec.json"), key=lambda path: path.parent.name != name)
+    found = sorted(place.glob("*/*/spec.json"), key=lambda path: path.parent.name != name)
     for path in found:
         if path.parent.name == name:
             return path.parent
@@ -305,11 +314,10 @@ def run_path(results: Path, spec: RunSpec) -> Path:
     return new
 
 
-def _new_path(results: Path, spec: RunSpec) -> Path:
-    model = quote(spec.model.name.replace("/", "__"), safe="-_.+@=,")
-    if model.startswith("."):  # '..' would leave the folder
-        model = "%2E" + model[1:]
-    return results / "runs" / spec.benchmark / model / request_hash(spec)
+def folder_name(model: str) -> str:
+    """Return the name of the folder that holds the runs of a model."""
+    name = quote(model.replace("/", "__"), safe="-_.+@=,")
+    return "%2E" + name[1:] if name.startswith(".") else name  # '..' would leave the folder
 
 
 def write_struct(path: Path, value: msgspec.Struct) -> None:
@@ -325,6 +333,14 @@ def write_struct(path: Path, value: msgspec.Struct) -> None:
 def read_plan(run: Path) -> Plan:
     """Return `spec.json` of a run folder; raises RecordError."""
     return _read_struct(run / "spec.json", Plan)
+
+
+def read_served(run: Path) -> Served:
+    """Return `served.json` of a run folder; an empty one where there is none that can be read."""
+    try:
+        return _read_struct(run / "served.json", Served)
+    except RecordError:
+        return Served()
 
 
 def read_record(grading: Path) -> RunRecord:

@@ -252,7 +252,7 @@ MDE = (
         "MDE",
         digits=3,
     ),
-    number("mde_sd", "SD over pairs, ddof 1", "normalised", "SD", digits=3),
+    number("mde_sd", "SD over pairs, ddof 1; 0 on the paper's scale", "normalised", "SD", digits=3),
     number("mde_median", "median over pairs", "normalised", "median", digits=3),
     number(
         "mde_clustered",

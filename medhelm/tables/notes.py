@@ -106,7 +106,7 @@ def _as_fixed(study: Study) -> str:
     shown = sorted(n for n in names if n == JURY or not is_jury(n))
     if not shown:
         return ""
-    mains = {r.spec.benchmark for r in records if r.grading.metrics[0].scoring == "fixed"}
+    mains = {r.spec.column for r in records if r.grading.metrics[0].scoring == "fixed"}
     led = f" One of them is the main metric of {_several(sorted(mains))}." if mains else ""
     return f" {AS_FIXED.capitalize()}: {_several(shown)}.{led}"
 
@@ -178,7 +178,7 @@ def settings(study: Study) -> dict[str, Value]:
         "tie_tolerance": TIE,
         "win_sd_ddof": WIN_SD_DDOF,
         "macro_sd_ddof": MACRO_SD_DDOF,
-        "mde_sd_ddof": MDE_SD_DDOF,
+        "mde_sd_ddof": MDE_SD_DDOF[study.settings.mde],
         "mde_scale": study.settings.mde,
         "mde_alpha": ALPHA,
         "mde_beta": BETA,

@@ -68,8 +68,8 @@ def _scale(study: Study) -> list[str]:
     """Return the note on the scale of the differences where the paper's is another one."""
     if _is_papers(study):
         return [
-            "The paper's scale: score / maximum (a jury's mean / 5), SD divided by n, factor "
-            f"{stats.PAPER_MDE_FACTOR:.2f}; a jury's differences are 0.8 times those of --mde range."
+            "The paper's scale: score / maximum (a jury's mean / 5), SDs over instances and over "
+            f"pairs divided by n, factor {stats.PAPER_MDE_FACTOR:.2f}; a jury's differences are 0.8 times those of --mde range."
         ]
     metrics = {b: panel.metric for b, panel in study.panels.items()}
     if shifted := [b for b, m in metrics.items() if m.minimum > 0]:
@@ -114,11 +114,12 @@ def _mde_row(study: Study, benchmark: str) -> Row:
         row |= {"observed_median": np.median(gaps), "observed_largest": gaps.max()}
     if effects.max(initial=0.0) > TIE:  # without any spread power is unknown
         largest = (panel.metric.maximum - panel.metric.minimum) / whole
+        ddof = stats.MDE_SD_DDOF[study.settings.mde]
         row["pairs_above"] = int((gaps >= effects.mean() - TIE).sum())
         row |= _within(
             largest,
             mde=effects.mean(),
-            mde_sd=stats.sample_sd(effects, stats.MDE_SD_DDOF),
+            mde_sd=float(np.std(effects, ddof=ddof)) if len(effects) > 1 else np.nan,
             mde_median=np.median(effects),
         )
         if is_mean and is_clustered:

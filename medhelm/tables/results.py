@@ -254,7 +254,8 @@ def load_results(
     stored = [
         s
         for s in stored
-        if s.benchmark in (benchmarks or [s.benchmark])
+        if not benchmarks
+        or {*s.names} & {*benchmarks}
         and s.model.name in (models or [s.model.name])
     ]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
@@ -276,7 +277,7 @@ def load_results(
     )
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
-    left = {(s.benchmark, s.model.name): s.model for s in stored}
+    left = {(s.column, s.model.name): s.model for s in stored}
     known = tables or find_tables(_files(plugins))
     return _read(chosen, aggregations, damaged, known, said, left)
 
@@ -320,7 +321,12 @@ def _refuse_ungraded(
     if stored and not runs:
         raise UsageError(f"no run is graded; stored and not graded: {_names(stored)}; {fix}")
     for kind, wanted, graded, known in (
-        ("benchmark", benchmarks, {r.benchmark for r in runs}, {s.benchmark for s in stored}),
+        (
+            "benchmark",
+            benchmarks,
+            {n for r in runs for n in r.record.spec.names},
+            {n for s in stored for n in s.names},
+        ),
         ("model", models, {r.model for r in runs}, {s.model.name for s in stored}),
     ):
         for name in wanted:
@@ -329,7 +335,7 @@ def _refuse_ungraded(
 
 
 def _names(specs: Sequence[RunSpec]) -> str:
-    parts = list(dict.fromkeys(f"{s.benchmark} x {s.model.name}" for s in specs))
+    parts = list(dict.fromkeys(f"{s.column} x {s.model.name}" for s in specs))
     more = f" ({len(parts) - _MANY} more)" if len(parts) > _MANY else ""
     return ", ".join(parts[:_MANY]) + more
 

@@ -31,7 +31,7 @@ def grouped(benchmarks: Iterable[str]) -> Mapping[str, list[str]]:
     home = averaged_apart()
     members: dict[str, list[str]] = {}
     for benchmark in benchmarks:
-        members.setdefault(home.get(benchmark, OTHERS), []).append(benchmark)
+        members.setdefault(home.get(benchmark.partition(".")[0], OTHERS), []).append(benchmark)
     return {n: members[n] for n in sorted(members, key=lambda name: (name == OTHERS, name))}
 
 

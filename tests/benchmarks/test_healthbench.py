@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import medhelm
 from medhelm.grading.jury.choice import choose_jury
+from medhelm.grading.rubric.prompt import shared_messages
 from medhelm.models.catalogue import load_models
 from medhelm.prompts.messages import render_prompt
-from medhelm.schema.data import Instance
+from medhelm.schema.data import Benchmark, Instance
 
 from .conftest import load
 
@@ -35,6 +37,21 @@ def test_the_conversation_is_sent_and_nothing_else() -> None:
     sent = [(m.role, m.content) for m in render_prompt(benchmark, instance)]
     assert sent == [(t["role"], t["content"]) for t in ROW["prompt"]]
     assert instance.metadata == {"theme": "context_seeking"} and not instance.references
+
+
+def test_a_judge_goes_by_the_words_of_the_criterion_alone() -> None:
+    benchmark = load("healthbench")
+    instance = benchmark.to_instance(ROW)
+    assert instance is not None
+
+    def rules(own: Benchmark) -> str:
+        return shared_messages(own, instance, "An answer.")[0].content
+
+    assert "words of the criterion alone" in rules(benchmark)
+    for of_others in ("present medical knowledge", "inferred"):
+        assert of_others not in rules(benchmark)
+        assert of_others in rules(replace(benchmark, criteria_rules=None))
+        assert of_others not in rules(load("healthbench_professional"))
 
 
 def test_the_real_part(real_instances: Callable[..., list[Instance]]) -> None:

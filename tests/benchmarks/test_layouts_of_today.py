@@ -10,7 +10,7 @@ import pytest
 
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.schema.data import Instance
+from medhelm.schema.data import Instance, LeftOut
 from medhelm_benchmarks import healthqa_br, longhealth
 
 from .conftest import load, prompt
@@ -37,7 +37,7 @@ def test_mmlu_pro_health() -> None:
     assert (instance.id, instance.choices[0], instance.references) == ("70", "C", ("A",))
     assert instance.metadata == {"src": "nutrition", "options": "7"}
     assert "Let's think" not in prompt(load("mmlu_pro_health"), instance)
-    assert load("mmlu_pro_health").to_instance(row | {"category": "law"}) is None
+    assert isinstance(load("mmlu_pro_health").to_instance(row | {"category": "law"}), LeftOut)
     assert mapped("mmlu_pro_health", row | {"question_id": 71}).cluster == instance.cluster
     with pytest.raises(DataError, match="no option"):
         mapped("mmlu_pro_health", row | {"answer": "H"})
@@ -82,7 +82,7 @@ def test_truthfulqa_health_orders_by_the_question() -> None:
     assert {i.metadata["longer_answer"] for i in found} == {"true"}
     again = mapped("truthfulqa_health", row | {"Question": "Is it so, 3?"})
     assert again == found[3]
-    assert load("truthfulqa_health").to_instance(row | {"Category": "Law"}) is None
+    assert isinstance(load("truthfulqa_health").to_instance(row | {"Category": "Law"}), LeftOut)
 
 
 def test_careqa_pairs_its_languages(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_med_halt_has_one_way_to_say_that_a_question_makes_no_sense() -> None:
     assert instance.choices == ("Mars", "Venus", "Saturn", "The question makes no sense")
     assert instance.references == ("D",)
     in_one = str({"0": "1. Mars\n2. Venus\n3. I do not know."})
-    assert load("med_halt").to_instance(row | {"options": in_one}) is None
+    assert isinstance(load("med_halt").to_instance(row | {"options": in_one}), LeftOut)
     with pytest.raises(DataError, match="fewer than two"):
         mapped("med_halt", row | {"options": str({"0": "Mars"})})
 
@@ -199,10 +199,10 @@ def test_afrimedqa_reads_no_rationale_and_leaves_out_an_empty_gold() -> None:
         metadata={"options": "4"},
     )
     assert "Because" not in prompt(load("afrimedqa"), instance)
-    assert load("afrimedqa").to_instance(row | {"answer": "E"}) is None
+    assert isinstance(load("afrimedqa").to_instance(row | {"answer": "E"}), LeftOut)
     moved = mapped("afrimedqa", row | {"A": " ", "E": "w", "answer": "E"})
     assert (moved.choices, moved.references) == (("y", "y", "z", "w"), ("D",))
-    assert load("afrimedqa").to_instance(row | dict.fromkeys("ABCDE", "")) is None
+    assert isinstance(load("afrimedqa").to_instance(row | dict.fromkeys("ABCDE", "")), LeftOut)
     labelled = zip(
         "ABCDE", ("a.Gout", "b)\tLupus", ". Sepsis", "D.\u200b5 mg", "c. Mumps"), strict=True
     )

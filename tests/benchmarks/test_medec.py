@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from medhelm.errors import DataError
-from medhelm.schema.data import Instance
+from medhelm.schema.data import Instance, LeftOut
 
 from .conftest import load, prompt
 
@@ -59,7 +59,7 @@ def test_a_correct_row() -> None:
 
 def test_empty_records_are_left_out_and_an_unknown_flag_is_told() -> None:
     to_instance = load("medec").to_instance
-    assert to_instance(dict.fromkeys(ROW, "")) is None
+    assert isinstance(to_instance(dict.fromkeys(ROW, "")), LeftOut)
     with pytest.raises(DataError, match="Error Flag is neither 0 nor 1"):
         to_instance(ROW | {"Error Flag": "2"})
 

@@ -160,7 +160,7 @@ def test_damaged_files(tmp_path: Path) -> None:
             instances(tmp_path)
         return str(caught.value)
 
-    assert refusal() == "medhallu: pqa_labeled.csv: there is no column Ground Truth"
+    assert refusal() == "medhallu: row 1: there is no column 'Ground Truth'"
     path.write_text("Question,Knowledge\nWhy?\n")
     assert "pqa_labeled.csv, row 1: 1 cells, the header has 2" in refusal()
     path.write_text("Question,Knowledge\nWhy?,a,b\n")
@@ -172,10 +172,11 @@ def test_damaged_files(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 cut off")
     assert "pqa_labeled.csv: not readable as Parquet" in refusal()
     parquet.write_table(pa.table({"Question": ["Why?"]}), path)
-    assert "there is no column Knowledge, Ground Truth" in refusal()
+    assert "row 1: there is no column 'Difficulty Level'" in refusal()
 
 
 def test_the_source_is_pinned() -> None:
     (file,) = load("medhallu").dataset.files  # type: ignore[union-attr]
-    assert "/515060458a945c633debc6fd5baac7764416b724/pqa_labeled/" in file.url
+    assert file.hub is not None and file.hub.config == "pqa_labeled"
+    assert file.hub.revision == "515060458a945c633debc6fd5baac7764416b724"
     assert load("medhallu").expected_instances == {"train": 2000}

@@ -182,7 +182,8 @@ def test_files_that_are_not_whole(tmp_path: Path) -> None:
 
 def test_patients_without_notes_and_notes_without_text(tmp_path: Path) -> None:
     write(tmp_path, notes=NOTES[2:])
-    assert refusal(tmp_path) == "mimiciv_billing_code: split 'test' has no instance"
+    why = "3 row(s) are left out: a stay without ICD-10 codes (3)"
+    assert refusal(tmp_path) == f"mimiciv_billing_code: split 'test' has no instance; {why}"
     write(tmp_path, notes=[NOTES[2], NOTES[0], note("10", "502", " ")])
     assert refusal(tmp_path) == "mimiciv_billing_code: discharge.csv.gz, row 3: text is empty"
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from medhelm.schema.data import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance, LeftOut
 
 from .conftest import load, prompt
 
@@ -32,17 +32,36 @@ def test_a_note_ends_at_the_heading_of_its_gold() -> None:
 def test_a_gold_that_is_no_plan_is_left_out() -> None:
     to_instance = load("mtsamples").to_instance
     findings = {"name": "x", "text": "EXAM: Chest. FINDINGS: Clear lungs.\nPLAN:\nx"}
-    assert to_instance(findings) is None, "the note before them cannot tell them"
-    assert to_instance({"name": "x", "text": "Seen. FINDINGS: Pale. SUMMARY: Better."}) is None
+    assert isinstance(to_instance(findings), LeftOut), "the note before them cannot tell them"
+    assert isinstance(
+        to_instance({"name": "x", "text": "Seen. FINDINGS: Pale. SUMMARY: Better."}), LeftOut
+    )
 
 
 def test_what_is_left_out_and_what_has_no_gold() -> None:
     to_instance = load("mtsamples").to_instance
-    assert to_instance({"name": "x", "text": "No heading at all."}) is None
-    assert to_instance({"name": "x", "text": "Empty. PLAN: \nSUMMARY:"}) is None
-    assert to_instance({"name": "x", "text": "Findings: pale. PLAN: Iron."}) is None
+    assert isinstance(to_instance({"name": "x", "text": "No heading at all."}), LeftOut)
+    assert isinstance(to_instance({"name": "x", "text": "Empty. PLAN: \nSUMMARY:"}), LeftOut)
+    assert isinstance(to_instance({"name": "x", "text": "Findings: pale. PLAN: Iron."}), LeftOut)
     elsewhere = to_instance({"name": "x", "text": "Tylenol. PLAN:  See above."})
     assert elsewhere is not None and elsewhere.references == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "gold"),
+    [
+        ("Seen. FINDINGS: Pale.", "Seen. FINDINGS: Pale.", "Pale."),
+        ("Seen. SUMMARY: Well. PLAN: See above.", "Seen. SUMMARY: Well.", "See above."),
+    ],
+)
+def test_the_published_split_has_each_gold_and_ends_at_a_plan_alone(
+    text: str, context: str, gold: str
+) -> None:
+    row = {"name": "x", "text": text, "split": "published"}
+    instance = load("mtsamples").to_instance(row)
+    assert isinstance(instance, Instance)
+    assert (instance.context, instance.references) == (context, (gold,))
+    assert "treatment plan" in instance.question
 
 
 def test_it_is_one_folder_of_one_pinned_archive() -> None:
@@ -72,3 +91,7 @@ def test_the_real_folder(real_instances: Callable[..., list[Instance]]) -> None:
         assert not instance.context.endswith(half), instance.id
     assert without == ["Headache - Urgent Care Visit"]
     assert "OB-GYN Consultation - 4" not in {i.id for i in instances}
+    published = real_instances("mtsamples", "published")
+    assert len(published) == 539
+    golds = [(" ".join(i.references[0].casefold().split()), i) for i in published]
+    assert sum(g in " ".join(i.context.casefold().split()) for g, i in golds) == 202

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import structs
 
 from medhelm.data.dataset import open_dataset
-from medhelm.schema.data import FileDataset, Instance
+from medhelm.schema.data import FileDataset, Instance, LeftOut
 
 from .conftest import load, prompt
 
@@ -36,11 +36,25 @@ def test_findings_that_nothing_tells_are_left_out() -> None:
     """An imaging report ends with its findings; the list of keywords is no description."""
     to_instance = load("mtsamples_procedures").to_instance
     words = "Keywords: " + "ulcer, " * 40
-    assert to_instance({"name": "x", "text": f"EXAM: Chest. FINDINGS: Clear.\n{words}"}) is None
+    assert isinstance(
+        to_instance({"name": "x", "text": f"EXAM: Chest. FINDINGS: Clear.\n{words}"}), LeftOut
+    )
     short = f"EXAM: Chest. FINDINGS: Clear.\n{'word ' * 29}\n{words}"
-    assert to_instance({"name": "x", "text": short}) is None
-    assert to_instance({"name": "x", "text": f"word {short}"}) is None
+    assert isinstance(to_instance({"name": "x", "text": short}), LeftOut)
+    assert isinstance(to_instance({"name": "x", "text": f"word {short}"}), LeftOut)
     assert to_instance({"name": "x", "text": short.replace("word ", "a word ", 1)}) is not None
+
+
+def test_the_published_split_asks_each_note_for_a_plan_and_ends_at_the_first_heading() -> None:
+    text = "Done. SUMMARY: Fine. FINDINGS: Clear. PLAN: Rest."
+    to_instance = load("mtsamples_procedures").to_instance
+    instance = to_instance({"name": "x", "text": text, "split": "published"})
+    assert isinstance(instance, Instance)
+    assert (instance.context, instance.references) == ("Done.", ("Rest.",))
+    short = to_instance(
+        {"name": "x", "text": "EXAM: Chest. FINDINGS: Clear.", "split": "published"}
+    )
+    assert isinstance(short, Instance) and short.question == instance.question
 
 
 def test_plans_and_summaries() -> None:
@@ -51,8 +65,8 @@ def test_plans_and_summaries() -> None:
     assert plan.question.startswith("Write the plan")
     summary = to_instance({"name": "x", "text": "Done. PLAN:\nSUMMARY: Normal."})
     assert summary is not None and summary.question.startswith("Write the summary")
-    assert to_instance({"name": "x", "text": "Plan: none. FINDINGS: Normal."}) is None
-    assert to_instance({"name": "x", "text": "Nothing."}) is None
+    assert isinstance(to_instance({"name": "x", "text": "Plan: none. FINDINGS: Normal."}), LeftOut)
+    assert isinstance(to_instance({"name": "x", "text": "Nothing."}), LeftOut)
 
 
 def test_a_folder_of_notes(tmp_path: Path) -> None:
@@ -71,3 +85,5 @@ def test_a_folder_of_notes(tmp_path: Path) -> None:
     found = list(open_dataset(benchmark, "full", root=tmp_path).instances())
     assert [i.id for i in found] == ["A scope", "B & C - 1 "]
     assert Counter(i.metadata["section"] for i in found) == {"findings": 1, "plan": 1}
+    published = open_dataset(benchmark, "full", split="published", root=tmp_path)
+    assert [i.context for i in published.instances()] == [BEFORE + "GROSS", "Done."]

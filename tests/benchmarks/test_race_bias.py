@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.schema.data import FileDataset, Instance, Row
+from medhelm.schema.data import FileDataset, Instance, LeftOut, Row
 
 from .conftest import load, prompt
 
@@ -123,7 +123,8 @@ def test_the_document_is_read_by_line_and_colour(tmp_path: Path) -> None:
         row(1, "Bard", "Why?", "Because of this.", "yes"),
         row(2, "Bard", "How?", "Like so.", "no"),
         row(3, "GPT 3.5", "Why?", "No idea.\nA heading in the answer\nMore.", "no"),
-    ], "the fourth run equals the third"
+        LeftOut("the same question and answer as another run"),
+    ]
 
 
 @pytest.mark.slow

@@ -177,6 +177,23 @@ def test_describe_a_benchmark(shell: Shell) -> None:
     assert "CORRECT" in found["example_prompt"]
 
 
+def test_rows_that_are_left_out_are_counted_with_the_reason(shell: Shell, tmp_path: Path) -> None:
+    """By `describe`, `validate` and the record of a run."""
+    left_out = {
+        "no plan, only a summary": 1,
+        "no plan, only findings": 1,
+        "no plan, summary or findings": 1,
+    }
+    described = shell("describe", "mtsamples_procedures")
+    assert "of: bundled samples" in described
+    assert "      no plan, summary or findings: 1\n" in described
+    reasons = ", ".join(f"{why} (1)" for why in left_out)
+    assert f"3 row(s) are left out: {reasons}\n" in shell("validate", "mtsamples")
+    shell("run", "model=baseline/lead", "benchmark=mtsamples", "data=sample", "results_dir=results")
+    (grading,) = find_gradings(tmp_path / "results")
+    assert read_record(grading).left_out == left_out
+
+
 def test_describe_a_metric_and_a_model(shell: Shell) -> None:
     metric = shell.json("describe", "exact_match")
     assert metric["kind"] == "metric" and set(metric["scorings"]) == {"fixed", "helm"}

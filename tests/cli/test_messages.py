@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,8 @@ MISTAKES = [
     ([*REMOTE, "model.provider=foo"], "anthropic, baseline, google, hf, human, openai, scripted"),
     (["run", "--cfg", "job", "-m", "model='x"], "a quote ' in it is not closed"),
     (["run", "--cfg", "job", "-m", 'model="x'], 'a quote " in it is not closed'),
+    (["run", "--cfg", "job", "-m", "model=a,b", "benchmark=headqa"], "not model=a,b"),
+    ([*REMOTE, "model.price.input=1"], "'model.price={input: ..., output: ..., cached: ..., date"),
     (["evaluate", "headqa"], "it is `medhelm run`"),
     (["ls"], "it is `medhelm list`"),
     (["list", "jury"], "did you mean 'juries'?"),
@@ -152,3 +155,14 @@ def test_juries_are_listed_and_described(name: str, capsys: pytest.CaptureFixtur
 def test_a_suite_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["describe", "medhelm_core"]) == 0
     assert "benchmarks: headqa, medbullets" in capsys.readouterr().out
+
+
+def test_a_glob_over_data_that_may_not_be_sent_counts_it_and_names_the_suite(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setenv("OPENAI_API_KEY", "test-key")
+        assert run_command(["run", "model=openai/gpt-5", "benchmark=glob(*)"]) == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"of \d+ benchmarks may not be sent \(\d+ gated, \d+ private\); suite=", line)

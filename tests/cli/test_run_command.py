@@ -283,7 +283,9 @@ def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixt
     groups = {"model", "benchmark", "suite", "jury"}
     shown = text.partition("settings (")[0]
     assert groups <= set(re.findall(r"^  (\w+)  +\w", shown, re.MULTILINE))
-    assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks"}
+    assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks", "rename"}, (
+        "it is model.rename"
+    )
 
 
 @pytest.mark.slow

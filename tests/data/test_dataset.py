@@ -1,5 +1,4 @@
 import csv
-import gzip
 import hashlib
 import io
 import json
@@ -13,23 +12,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids, open_dataset
 from medhelm.data.fetch import verify
 from medhelm.data.instance_ids import SmallHashSet, copies_note
 from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.proof.checks import is_data_present
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, Instance, Row, SourceFile
+from medhelm.schema.data import (
+    Benchmark,
+    FileDataset,
+    HubDataset,
+    Instance,
+    LeftOut,
+    Row,
+    SourceFile,
+)
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     if row.get("skip"):
-        return None
+        return LeftOut(row["skip"])
     return Instance(
         id=row.get("id", ""),
         context=row["context"],
@@ -189,7 +195,7 @@ def test_an_empty_file_has_no_instance(tmp_path: Path) -> None:
 
 def test_ids_of_the_source_are_kept_and_rows_left_out(tmp_path: Path) -> None:
     dataset = jsonl(
-        tmp_path, {"id": "p/1", "context": "a"}, {"skip": 1}, {"id": "p/2", "context": "a"}
+        tmp_path, {"id": "p/1", "context": "a"}, {"skip": "old"}, {"id": "p/2", "context": "a"}
     )
     assert [i.id for i in dataset.instances()] == ["p/1", "p/2"]
 
@@ -245,7 +251,11 @@ def bad(**fields: Any) -> Callable[[Row], Any]:
         (bad(cluster=3), "text", r"cluster: expected `str \| null`, got `int`"),
         (bad(context="secret \ud800"), "text", "half of a surrogate pair"),
         (bad(context=object()), "text", "wrong type .*object"),
-        (lambda row: "secret", "text", "to_instance gave str, not an Instance or None"),
+        (
+            lambda row: "secret",
+            "text",
+            "to_instance gave str, not an Instance, or LeftOut",
+        ),
         (lambda row: row["lost"], "text", "there is no column 'lost'"),
         (lambda row: {}[row["context"]], "text", "to_instance failed: KeyError at test_dataset.py"),
         (lambda row: int(row["context"]), "text", "to_instance failed: ValueError at test_data"),
@@ -479,7 +489,11 @@ def test_a_hub_data_set_from_files_brought_by_hand(tmp_path: Path) -> None:
     hub = benchmark(dataset=HUB)
     first = open_dataset(hub, "full", root=tmp_path)
     assert [i.context for i in first.instances()] == ["by hand"]
-    put(tmp_path, "test-00000-of-00001.jsonl", '{"context": "other"}\n')
+    held = hashlib.sha256(b'{"context": "by hand"}\n').hexdigest()
+    name = "test-00000-of-00001.jsonl"
+    identity = f"owner/name\nabc123\n\ntest\n{held}  {name}\n"
+    assert first.sha256 == hashlib.sha256(identity.encode()).hexdigest()
+    put(tmp_path, name, '{"context": "other"}\n')
     assert open_dataset(hub, "full", root=tmp_path).sha256 != first.sha256
 
 
@@ -499,6 +513,8 @@ def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:
     # what was fetched comes before what a user put beside it, for all of them
     fetched = put(tmp_path, "abc123/test.jsonl", '{"context": "fetched"}\n')
     (only,) = [s.path for s in verify(hub, tmp_path) if s.path != dev]
+    identity = hashlib.sha256(b"owner/name\nabc123\n\ntest\n")
+    assert open_dataset(hub, "full", root=tmp_path).sha256 == identity.hexdigest()
     (instance,) = open_dataset(hub, "full", root=tmp_path).instances()
     assert (only, instance.context) == (fetched, "fetched")
 
@@ -507,80 +523,10 @@ def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None
     rows = [{"context": c} for c in ("a", "b", "a", "a", "c", "c")]
     put(tmp_path, "test.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
     dataset = open_dataset(benchmark("test.jsonl"), "full", root=tmp_path)
-    copies: Counter[str] = Counter()
-    ids = [i.id for i in dataset.instances(copies)]
+    counts = RowCounts()
+    ids = [i.id for i in dataset.instances(counts)]
     assert len(set(ids)) == 6 and ids[2:4] == [f"{ids[0]}-2", f"{ids[0]}-3"]
-    assert copies == {ids[0]: 2, ids[4]: 1}
-    note = copies_note(copies)
+    assert counts.copies == {ids[0]: 2, ids[4]: 1}
+    note = copies_note(counts.copies)
     assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
     assert copies_note(Counter()) == ""
-
-
-@pytest.mark.slow
-def test_a_hub_data_set_without_network_names_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import datasets
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise ConnectionError("could not reach https://secret")
-
-    monkeypatch.setattr(datasets, "load_dataset", refuse)
-    told = failure(lambda: open_dataset(benchmark(dataset=HUB), "full", root=tmp_path))
-    assert "owner/name at abc123 cannot be loaded from the hub (ConnectionError)" in told
-    assert told.endswith(f"put test.parquet or test.jsonl into {tmp_path / 'bench'}")
-
-
-def test_a_hub_data_set_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    asked: list[Any] = []
-
-    def load(repo: str, config: str | None, *, split: str, revision: str) -> Any:
-        asked.append((repo, config, split, revision))
-        return datasets.Dataset.from_list([{"context": "hub"}])
-
-    monkeypatch.setattr(datasets, "load_dataset", load)
-    dataset = open_dataset(benchmark(dataset=HUB), "full", split="dev", root=tmp_path)
-    assert [i.context for i in dataset.instances()] == ["hub"]
-    assert [i.context for i in dataset.instances()] == ["hub"]
-    assert asked == [("owner/name", None, "dev", "abc123")]
-    others = [
-        replace(HUB, revision="abd"),
-        replace(HUB, config="en"),
-        replace(HUB, repo="owner/other"),
-    ]
-    hashes = {
-        open_dataset(benchmark(dataset=d), "full", split="dev", root=tmp_path).sha256
-        for d in others
-    }
-    assert len(hashes | {dataset.sha256}) == 4
-
-
-def test_instances_survive_being_written(tmp_path: Path) -> None:
-    dataset = jsonl(tmp_path, {"context": "a\u2028b\t\x01"})
-    (instance,) = dataset.instances()
-    assert msgspec.json.decode(msgspec.json.encode(instance), type=Instance) == instance
-
-
-def test_a_gzipped_source_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    """However it was compressed; another content, and a file cut short, are refused."""
-    content = b'{"prompt": "How do I sleep?"}\n' * 400
-    source = SourceFile(
-        name="rows.jsonl.gz", sha256=hashlib.sha256(content).hexdigest(), hashed_unpacked=True
-    )
-    packed = benchmark(source.name)
-    packed = replace(packed, dataset=FileDataset(files=(source,)))
-    found = set()
-    for level in (1, 9):
-        put(tmp_path, source.name, gzip.compress(content, level, mtime=level))
-        assert verify(packed, tmp_path)[0].status == "ok"
-        found.add(open_dataset(packed, "full", root=tmp_path).sha256)
-    assert len(found) == 1
-    whole = gzip.compress(content)
-    damaged = whole[:40] + bytes([whole[40] ^ 255]) + whole[41:]
-    for wrong in (gzip.compress(content + b"{}\n"), whole[:-9], damaged, content):
-        put(tmp_path, source.name, wrong)
-        assert verify(packed, tmp_path)[0].status == "mismatch"
-        with pytest.raises(DataError, match="; put the right file there"):
-            open_dataset(packed, "full", root=tmp_path)

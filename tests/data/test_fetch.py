@@ -2,7 +2,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -13,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import ATTEMPTS, fetch, verify
 from medhelm.errors import DataError, PluginError
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, SourceFile
+from medhelm.schema.data import Benchmark, FileDataset, SourceFile
 
 CONTENT = b"".join(f"{n},row\n".encode() for n in range(100_000))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -343,32 +341,6 @@ def test_the_ca_file_of_the_environment_must_exist(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere/ca.pem")
     assert "the CA file /nowhere/ca.pem" in failure(bench(server.url), tmp_path)
-
-
-def test_a_hub_data_set_is_stored_by_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import datasets
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    repository = tmp_path / "repository"
-    repository.mkdir()
-    (repository / "train.jsonl").write_text(json.dumps({"context": "from the hub"}) + "\n")
-    hub = HubDataset(str(repository), revision="abc/1", splits=("train",))
-    benchmark = replace(bench(""), dataset=hub)
-    root = tmp_path / "data"
-    assert [s.status for s in verify(benchmark, root)] == ["missing"]
-    assert get(benchmark, root) == "unpinned"
-    path = root / "bench" / "abc_1" / "train.parquet"
-    assert path.is_file()
-    (repository / "train.jsonl").unlink()
-    assert get(benchmark, root) == "unpinned", "what is there is not loaded again"
-    opened = open_dataset(benchmark, "full", root=root)
-    assert [row["context"] for row in opened.rows()] == ["from the hub"]
-    path.write_bytes(b"damaged")
-    assert [s.status for s in verify(benchmark, root)] == ["mismatch"]
-    with pytest.raises(DataError, match="to replace it"):
-        open_dataset(benchmark, "full", root=root)
 
 
 @contextlib.contextmanager

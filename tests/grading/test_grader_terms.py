@@ -11,11 +11,18 @@ from typing import Any
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.graders.terms import grader_terms
 from medhelm.grading.rubric.grader import RUBRIC
-from medhelm.schema.data import Instance
+from medhelm.schema.data import Benchmark, CriteriaRules, FileDataset, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Score
 
+BENCHMARK = Benchmark(
+    name="by_file",
+    subcategory="",
+    dataset=FileDataset(files=()),
+    to_instance=lambda _: None,
+    metrics=(),
+)
 JURY = JurySpec(name="one", quorum=1, judges=())
 
 
@@ -27,8 +34,19 @@ class ByFile(GradedMetric):
 
 def chosen(**given: Any) -> Mapping[str, Any]:
     own = replace(RUBRIC, settings={"list": ""}, choices={}, files=("list",))
-    (terms,) = grader_terms([ByFile(name="by_file", grader=own)], JURY, given)
+    (terms,) = grader_terms(BENCHMARK, [ByFile(name="by_file", grader=own)], JURY, given)
     return terms.settings
+
+
+def test_a_benchmarks_own_rules_are_part_of_the_version() -> None:
+    metric = ByFile(name="by_rules", grader=RUBRIC)
+    versions = []
+    for rules in (None, "1. By its words.", "1. By its own words."):
+        own = rules and CriteriaRules(name="words", version="1", en=rules)
+        (terms,) = grader_terms(replace(BENCHMARK, criteria_rules=own or None), [metric], JURY, {})
+        versions.append(terms.version)
+    assert versions[0] == RUBRIC.version and len(set(versions)) == 3
+    assert all(v.startswith(f"{RUBRIC.version}, rules words 1 (") for v in versions[1:])
 
 
 def test_a_file_is_named_with_its_hash_also_once_it_is_gone(tmp_path: Path) -> None:

@@ -93,15 +93,48 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib",)])
+def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
+    world: World, launcher: tuple[str, ...]
+) -> None:
+    if launcher:
+        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    model = world.folder / "conf" / "model" / "ward" / "paper.yaml"
+    jury = world.folder / "conf" / "jury" / "ours.yaml"
+    for path in (model, jury):
+        path.parent.mkdir(parents=True)
+    model.write_text(f"base_url: {world.there.base_url}\nmodel: paper\nendpoint_class: local\n")
+    jury.write_text("name: ours\njudges: [ward/paper]\nquorum: 1\n")
+    argv = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=ours", *launcher)
+    where = (f"plugins=[{PLUGIN}]", f"results_dir={world.folder / 'results'}")
+    config = ("--config-dir", str(world.folder / "conf"))
+    estimate = world.ask("estimate", *argv[:4], *where[:1], *config)
+    assert estimate.returncode == 0 and "ward/paper" in estimate.stdout
+    done = world.ask("run", *argv, *where, *config)
+    assert done.returncode == 0, done.stderr
+    assert [(j.model.name, j.ends) for j in world.record().graders] == [
+        ("ward/paper", {"scored": 12})
+    ]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", ["I will not rate.", ""])
 def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) -> None:
     world.gone.answer = lambda _: reply
     for judges, is_met in ((("a", "b", "gone"), "met"), (("a", "gone"), "not met")):
         for _ in range(2):  # the second time nothing is asked
             done = world.run(*judges)
-            assert done.returncode == 0
+            assert done.returncode == (0 if is_met == "met" else 6)  # no answer has a value
             said = "judge j/gone has no valid verdict on 12 of 12 answers (12 unreadable)"
-            assert f"{said}; the quorum is {is_met} without it. Its replies are kept" in done.stderr
+            why = (
+                "the reply is not one JSON object and nothing else"
+                if reply
+                else "the reply is empty"
+            )
+            assert f"{said}, the first: {why}; its replies are in " in done.stderr
+            log = Path(done.stderr.partition("its replies are in ")[2].partition(";")[0])
+            assert "j/gone" in log.read_text()
+            assert f"; the quorum is {is_met} without it. Its replies are kept" in done.stderr
         assert "judges" in _flags(world).split()
         shutil.rmtree(world.folder / "results")
 

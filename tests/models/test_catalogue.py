@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from medhelm.cli import run_command
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import open_model
@@ -13,6 +15,7 @@ from medhelm.models.baselines import BASELINES
 from medhelm.models.catalogue import find_model, load_models, read_model
 from medhelm.schema.model import ModelSpec
 
+CONF = Path(__file__).parents[2] / "conf" / "model"
 # Prices of table G5 of the paper (USD per million tokens, 2025-05-12).
 PAPER = {
     "anthropic/claude-3-5-sonnet-20241022": (3.0, 15.0),
@@ -57,6 +60,30 @@ def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None
     spec = load_models()[name]
     assert spec.endpoint_class == "external" and spec.api_key_env is None
     assert spec.base_url is not None and spec.base_url.startswith("http://localhost:")
+
+
+@pytest.mark.parametrize("name", ["vllm/local", "ollama/local", "llamacpp/local", "hf/local"])
+def test_a_template_names_no_weights_and_asks_nothing_without(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "\nmodel: ???\n" in (CONF / f"{name}.yaml").read_text()
+    assert find_model(name).model == ""
+    argv = [
+        "run",
+        f"model={name}",
+        "benchmark=headqa",
+        "data=sample",
+        f"results_dir={tmp_path / 'r'}",
+    ]
+    for given in (
+        [],
+        ["model.model=???"],
+        ["model.name=a/b", "model.base_url=http://127.0.0.1:9/v1"],
+    ):
+        assert run_command([*argv, *given]) == 6
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "model.model is missing: give" in line
+    assert not (tmp_path / "r").exists()
 
 
 def test_schemas_are_sent_only_where_the_model_surely_holds_to_them() -> None:

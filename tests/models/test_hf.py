@@ -76,7 +76,9 @@ def various(**more: Any) -> list[Request]:
 def test_the_template_is_local_and_its_place_must_be_named() -> None:
     spec = load_models()["hf/local"]
     assert (spec.provider, spec.endpoint_class, spec.weights) == ("hf", "local", "open")
-    with pytest.raises(ModelError, match="has no model.model: set a hub id, a folder or a .gguf"):
+    with pytest.raises(
+        ModelError, match="model.model is missing: give a hub id, a folder or a .gguf"
+    ):
         check_model(spec, {})
 
 

@@ -269,9 +269,13 @@ def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
         toys(server, tmp_path / "r")
         asked, server.answer = server.requests, failing("nothing")
         argv = arguments(server, tmp_path / "r", changed)
-        assert run_command(argv) == 0
+        assert run_command(argv) == 2, "model and helper are stored under other names"
+        said = capsys.readouterr().err
+        assert "'openai/helper' is stored there as 'lab/helper'" in said
+        assert run_command([*argv, "model.rename=true"]) == 0
         assert server.requests - asked == 1 + 4, "the model with other words, four of five items"
     said = " ".join(capsys.readouterr().err.split())
+    assert "lab/helper is named openai/helper from now on" in said
     assert "2 stored call(s) are stale" in said and "model turn/0 (1), helper item/4 (1)" in said
     episode = stored(tmp_path / "r")["t2"]
     assert [c.step for c in episode.stale] == ["turn/0", "item/4"]

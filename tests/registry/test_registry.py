@@ -193,6 +193,18 @@ def test_a_second_owner_of_a_name_is_left_out_whole_and_both_are_named(
     assert registry.benchmark("headqa").title == "HeadQA"
 
 
+def test_a_shipped_benchmark_is_built_upon_under_a_name_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "shorter.py"
+    path.write_text(
+        "from dataclasses import replace\n"
+        "from medhelm import hookimpl\n"
+        "from medhelm_benchmarks.headqa import medhelm_benchmarks as shipped\n"
+        "@hookimpl\ndef medhelm_benchmarks():\n"
+        "    return [replace(shipped()[0], name='headqa_short', max_output_tokens=8)]\n"
+    )
+    assert load_registry([path]).benchmark("headqa_short").max_output_tokens == 8
+
+
 # Files named by the user -----------------------------------------------------------------------
 
 

@@ -36,11 +36,10 @@ def run(folder: Path, *judges: ModelSpec, quorum: int = 1, **more: Any) -> RunRe
     medhelm.evaluate(
         "baseline/lead",
         "checklist",
-        data="sample",
         plugins=PLUGIN,
         results_dir=folder,
         jury=JurySpec(name="test", judges=judges, quorum=quorum) if judges else "offline",
-        **more,
+        **{"data": "sample", **more},
     )
     newest = max(records.find_gradings(folder), key=lambda g: (g / "summary.json").stat().st_mtime)
     return records.read_record(newest)

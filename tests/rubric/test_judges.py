@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from medhelm.grading.graders.panel import read_gradings
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, read_record
 from tests.rubric.test_grader import PLUGIN, decision, judge, run, values
-from tests.server import Faults, serve_in_thread
+from tests.server import Faults, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +96,10 @@ def never(prompt: str) -> str:
 
 
 def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> None:
-    silent = r"j/three has no valid verdict on 3 of 3 answers \(3 unreadable\); the quorum is "
+    silent = (
+        r"j/three has no valid verdict on 3 of 3 answers \(3 unreadable\); its replies are in "
+        r"\S+/responses.jsonl; the quorum is "
+    )
     with serve_in_thread(decision) as a, serve_in_thread(never) as b, serve_in_thread("Yes.") as c:
         with pytest.warns(UserWarning, match=f"{silent}met"):
             three = run(tmp_path / "3", judge(a), judge(b, "j/two"), judge(c, "j/three"), quorum=2)
@@ -127,6 +131,34 @@ def test_a_judge_that_is_down_leaves_cases_unscored_and_is_asked_later(tmp_path:
         spec = judge(server, max_attempts=1)
         up = run(tmp_path / "other", spec)
     assert (up.state, values(up)["hits"]) == ("complete", 2.0)
+
+
+def test_a_prompt_that_a_judges_server_cuts_is_one_abstention(tmp_path: Path) -> None:
+    def cut(prompt: str) -> Reply:
+        is_long = "Much more." in prompt
+        usage = {"prompt_tokens": 200, "completion_tokens": 9} if is_long else None
+        return Reply(decision(prompt), usage=usage)
+
+    path = tmp_path / "data" / "checklist" / "checklist.jsonl"
+    path.parent.mkdir(parents=True)
+    criteria = [{"text": "Names the dose."}]
+    rows = [
+        {"id": f"k{n}", "question": f"Case {n}? {'Much more. ' * 900 * (n == 1)}"} for n in range(3)
+    ]
+    path.write_text("\n".join(json.dumps(row | {"criteria": criteria}) for row in rows))
+    with serve_in_thread(cut) as server:
+        more: dict[str, Any] = {"data": "full", "data_dir": tmp_path / "data"}
+        said = (
+            r"j/one has no verdict on 1 of 3 answers \(oversize\): 1 do not fit its window, which"
+        )
+        for asked in (3, 3):  # it is not asked again
+            with pytest.warns(UserWarning, match=said if server.requests == 0 else "oversize"):
+                record = run(tmp_path / "out", judge(server), **more)
+            assert server.requests == asked
+    assert record.state == "complete" and [t.ends for t in record.graders] == [
+        {"oversize": 1, "scored": 2}
+    ]
+    assert values(record)["hits"] is not None and record.results[0].outcomes["unscored"] == 1
 
 
 def test_all_criteria_in_one_call_are_another_grader(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ GOOD = '{"explanation": "It does.", "criteria_met": true}'
 NO = '{"explanation": "It does not.", "criteria_met": false}'
 
 
-def grade(*replies: str | Response, mode: str = STRICT) -> tuple[FinalAnswer, list[str]]:
+def grade(
+    *replies: str | Response, mode: str = STRICT, said: str = SHOWN.answer
+) -> tuple[FinalAnswer, list[str]]:
     """Return the grading of the case by a judge who says this, and the names of its calls."""
     left, steps = list(replies), list[str]()
     terms = GraderTerms(grader="rubric", version="1", jury=JURY, settings={MODE: mode})
@@ -58,7 +60,7 @@ def grade(*replies: str | Response, mode: str = STRICT) -> tuple[FinalAnswer, li
         return said if isinstance(said, Response) else Response(instance_id="case-1", text=said)
 
     own = RUBRIC.terms(ModelSpec(name="j/a"), terms)
-    return asyncio.run(RUBRIC.grade(BENCHMARK, SHOWN, own, ask)), steps
+    return asyncio.run(RUBRIC.grade(BENCHMARK, replace(SHOWN, answer=said), own, ask)), steps
 
 
 def ended(finish: Finish, text: str = "", **more: Any) -> Response:
@@ -69,7 +71,6 @@ UNREADABLE = {
     "text": "Yes, the criterion is met.",
     "one word": "true",
     "a boolean": "True",
-    "a text instead of a boolean": '{"explanation": "x", "criteria_met": "true"}',
     "yes": '{"explanation": "x", "criteria_met": "yes"}',
     "a number": '{"explanation": "x", "criteria_met": 1}',
     "a fraction": '{"explanation": "x", "criteria_met": 0.9}',
@@ -79,9 +80,11 @@ UNREADABLE = {
     "no verdict": '{"explanation": "x"}',
     "no explanation": '{"criteria_met": true}',
     "another name": '{"explanation": "x", "met": true}',
-    "upper case": '{"Explanation": "x", "Criteria_Met": true}',
-    "a further key": '{"explanation": "x", "criteria_met": true, "confidence": 0.9}',
-    "another case": '{"case_id": "case-2", "explanation": "x", "criteria_met": true}',
+    "a further key that says the opposite": f'{NO[:-1]}, "met": true}}',
+    "another decision in a further key": f'{NO[:-1]}, "final": {GOOD}}}',
+    "the decision in another case, too": f'{NO[:-1]}, "Criteria_Met": true}}',
+    "a quotation that is not closed off": '{"explanation": "It says "criteria_met": true"}',
+    "a wrapper that quotes": f'{{"answer": {GOOD}}}',
     "an explanation that is a list": '{"explanation": ["x"], "criteria_met": true}',
     "a key twice": '{"explanation": "x", "criteria_met": false, "criteria_met": true}',
     "two objects": f"{GOOD}\n{NO}",
@@ -90,9 +93,6 @@ UNREADABLE = {
     "text before": f"Here is my verdict: {GOOD}",
     "text behind": f"{GOOD}\nI hope this helps.",
     "a quotation of the answer": f"The answer says {GOOD}, which I ignore.",
-    "Python's form": "{'explanation': 'x', 'criteria_met': True}",
-    "single quotes": "{'explanation': 'x', 'criteria_met': true}",
-    "a comma too many": '{"explanation": "x", "criteria_met": true,}',
     "not closed": '{"explanation": "x", "criteria_met": true',
     "a comment": '{"explanation": "x", "criteria_met": true} // sure',
     "NaN": '{"explanation": "x", "criteria_met": NaN}',
@@ -159,13 +159,19 @@ READABLE = {
     "bare": GOOD,
     "fenced": f"```json\n{GOOD}\n```",
     "behind thinking": f"<think>It has no... {NO} or does it?</think>\n{GOOD}",
+    "a text": '{"explanation": "x", "criteria_met": "True"}',
+    "upper case": '{"Explanation": "x", "Criteria Met": true}',
+    "a further key": '{"explanation": "x", "criteria_met": true, "confidence": 0.9}',
+    "Python's form": "{'explanation': 'x', 'criteria_met': True,}",
+    "an announcement": f"My verdict, which repeats nothing:\n{GOOD}\n\nI hope this helps.",
+    "a wrapper": f'{{"verdict": {GOOD}}}',
     "a line break inside": '{"explanation": "It\ndoes.", "criteria_met": true}',
 }
 
 
 @pytest.mark.parametrize("reply", READABLE.values(), ids=READABLE.keys())
 def test_a_readable_reply_costs_one_call(reply: str) -> None:
-    answer, steps = grade(reply)
+    answer, steps = grade(reply, said="See a doctor.")
     assert answer.state["met"] == [True, True]
     assert sorted(steps) == ["criterion/c01#0", "criterion/c02#0"]
 

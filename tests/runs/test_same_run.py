@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm import ModelSpec, evaluate
+from medhelm import ModelSpec, estimate, evaluate
 from medhelm.errors import UsageError
 from medhelm.models.access import resolve_access
 from medhelm.models.identity import identity
@@ -26,6 +26,7 @@ from medhelm.schema.data import Rubric
 from medhelm.schema.episode import Sampling
 from medhelm.schema.run import JurySpec, JuryTerms, RunSpec
 from medhelm.store.records import (
+    find_gradings,
     find_runs,
     judge_hash,
     read_plan,
@@ -110,9 +111,12 @@ def server() -> Iterator[FaultServer]:
         yield running
 
 
+def where(here: Path) -> dict[str, Any]:
+    return {"results_dir": here / "results", "data_dir": here / "data", "plugins": [PLUGIN]}
+
+
 def ask(here: Path, *models: ModelSpec, **more: Any) -> Any:
-    given = {"results_dir": here / "results", "max_instances": 2} | more
-    return evaluate(list(models), "quiz", data_dir=here / "data", plugins=[PLUGIN], **given)
+    return evaluate(list(models), "quiz", **{**where(here), "max_instances": 2, **more})
 
 
 def test_the_stored_runs_are_those_of_0_1_0() -> None:
@@ -191,13 +195,63 @@ def test_an_unfinished_run_of_0_1_0_goes_on_in_its_folder(
     assert server.requests == 3
 
 
-def test_another_name_asks_nothing_and_is_what_is_shown(here: Path, server: FaultServer) -> None:
-    ask(here, served(server.base_url))
-    results = ask(here, served(server.base_url, name="renamed"))
-    assert server.requests == 2 and len(find_runs(here / "results")) == 1
-    assert list(results.table("benchmarks")["model"]) == ["renamed"]
-    ask(here, served(server.base_url, name="renamed"), max_instances=3)
-    assert server.requests == 3
+@pytest.mark.parametrize("more", [{}, {"max_instances": 4}])
+def test_another_name_takes_nothing_over_until_the_user_says_so(
+    more: dict[str, Any], here: Path, server: FaultServer
+) -> None:
+    first, second = (served(server.base_url, name=name) for name in ("ward/first", "ward/second"))
+    for scoring in ("helm", "fixed"):
+        ask(here, first, scoring=scoring)
+    before = files_of(here / "results")
+    with pytest.raises(UsageError) as refused:
+        ask(here, second, **more)
+    for word in ("'ward/second'", "'ward/first'", "model.rename=true", "model.model (now 'test')"):
+        assert word in str(refused.value)
+    assert server.requests == 2 and files_of(here / "results") == before
+    with pytest.warns(UserWarning, match="would be refused: quiz x ward/second: .* 'ward/first'"):
+        estimate([second], "quiz", **where(here))
+    results = ask(here, second, rename=True, **more)
+    assert server.requests == more.get("max_instances", 2)
+    assert list(results.table("benchmarks")["model"]) == ["ward/second"]
+    (run,) = find_runs(here / "results")
+    assert run.parent.name == "ward__second" and len(find_gradings(here / "results")) == 2
+    stored = [run.parent.parent / p for p in files_of(run.parent.parent) if p.endswith(".json")]
+    assert not [p for p in stored if "first" in f"{p}{p.read_text()}"]
+    with pytest.raises(UsageError, match="'ward/first' is stored there as 'ward/second'"):
+        ask(here, first)
+    ask(here, second, **more)
+    assert server.requests == more.get("max_instances", 2)
+
+
+def test_a_damaged_plan_keeps_the_name_of_its_folder(here: Path, server: FaultServer) -> None:
+    ask(here, served(server.base_url, name="first"))
+    (run,) = find_runs(here / "results")
+    (run / "spec.json").write_text("{")
+    with pytest.raises(UsageError, match="'second' is stored there as 'first'"):
+        ask(here, served(server.base_url, name="second"))
+    (row,) = ask(here, served(server.base_url, name="second"), rename=True).typed("benchmarks").rows
+    assert (row["model"], server.requests) == ("second", 2)
+
+
+def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path) -> None:
+    essay = PLUGIN.with_name("essay.py")
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+
+    def judged(name: str, **more: Any) -> Any:
+        judges = (served(server.base_url, name=name, endpoint_class="local"),)
+        jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
+        given = {"data": "sample", "results_dir": here / "results", "plugins": essay} | more
+        return evaluate("baseline/lead", "essay", jury=jury, **given)
+
+    with serve_in_thread(verdict) as server:
+        judged("j/first")
+        asked = server.requests
+        with pytest.raises(UsageError, match="'j/second' is stored there as 'j/first'"):
+            judged("j/second")
+        judged("j/second", rename=True)
+        rows = judged("j/second").typed("jury").rows
+        assert {row["judge"] for row in rows if row["level"] == "judge"} == {"j/second"}
+        assert server.requests == asked
 
 
 def test_one_model_under_two_names_is_not_billed_twice(here: Path, server: FaultServer) -> None:

@@ -180,6 +180,8 @@ def test_latex_is_escaped() -> None:
 def test_control_characters_do_not_reach_the_terminal() -> None:
     text = formats.to_terminal([table([{"model": "a\x1b[31mred\x07\nb\u202ec", "score": 1.0}])])
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", text)
+    name = formats.to_csv(table([{"model": "a\x1b[31mred\x07\x9b\u202ec"}])).splitlines()[1]
+    assert "a [31mred   c" in name
 
 
 def test_rich_markup_in_names_is_shown_as_it_is() -> None:

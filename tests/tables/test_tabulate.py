@@ -725,6 +725,16 @@ def test_mde_by_hand(tmp_path: Path) -> None:
     assert row["pairs_above"] == sum(d >= np.mean(each) for d in (1 / 6, 3 / 6, 2 / 6))
 
 
+def test_the_spread_over_pairs_is_the_authors_on_their_scale(tmp_path: Path) -> None:
+    values = {"a": [1.0, 0, 1, 0, 1, 1], "b": [1.0, 1, 0, 0, 1, 0], "c": [0.0, 0, 0, 0, 1, 0]}
+    write(tmp_path, {"x": values})
+    table = load_results(tmp_path).typed("mde", Settings(draws=50, mde="paper"))
+    gaps = [np.array(values[p]) - np.array(values[q]) for p, q in ("ab", "ac", "bc")]
+    each = [2.80 * g.std() / np.sqrt(6) for g in gaps]
+    assert table.rows[0]["mde_sd"] == pytest.approx(np.std(each, ddof=0))
+    assert table.settings["mde_sd_ddof"] == 0
+
+
 def test_an_mde_is_never_more_than_a_score_can_differ(tmp_path: Path) -> None:
     # differences 1 and -1: SD sqrt(2), error 1, so that 2.80 would be needed where 1 is the most
     for benchmark, scores in (("x", [1.0, 0.0]), ("y", [1.0, 0.0] * 20)):

@@ -17,7 +17,8 @@ import msgspec
 
 from medhelm.errors import MedhelmError
 from medhelm.extract import visible_text
-from medhelm.grading.jury.reply import BadReply, own_json
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import TEXT, closed, read_object
 from medhelm.grading.rubric.explanations import Explained
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -165,6 +166,7 @@ class _Run:
                 messages=messages,
                 max_output_tokens=spec.max_output_tokens or _TOKENS,
                 sampling=spec.sampling,
+                json_schema=_schema() if spec.json_schema else None,
             )
             step = f"failure/{own.criterion.name}"
             response = await asker(_LABELLER, request, step=step, attempt=attempt)
@@ -187,13 +189,13 @@ def messages_for(answer: Answer, own: Explained) -> tuple[Message, ...]:
     return Message("system", _RULES.format(types=types)), Message("user", "\n\n".join(body))
 
 
+def _schema() -> dict[str, Any]:
+    return closed({"reason": TEXT, "type": TEXT | {"enum": [*failure_types()]}})
+
+
 def read_type(text: str) -> str | None:
     """Return the type that a reply names, None where it is not one object with a known type."""
     try:
-        found = own_json(text)
+        return str(read_object(text, _schema() | {"required": ["type"]})["type"])
     except BadReply:
         return None
-    if found is None or not isinstance(found[0], dict):
-        return None
-    name = found[0].get("type")
-    return name if isinstance(name, str) and name in failure_types() else None

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medhelm import Benchmark, Criterion, FileDataset, Instance
+from medhelm import Benchmark, Criterion, FileDataset, Instance, LeftOut
 from medhelm.data.readers import read_jsonl
 from medhelm.errors import DataError, UsageError, closest
-from medhelm.grading.jury.reply import BadReply
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.prompt import metadata_language, shared_messages, with_criterion
 from medhelm.grading.rubric.reply import read_decision
 from medhelm.store.records import order_key
@@ -29,7 +29,7 @@ _NO_TASK = Benchmark(
     name="decisions",
     subcategory="",
     dataset=FileDataset(files=()),
-    to_instance=lambda row: None,
+    to_instance=lambda row: LeftOut(""),
     metrics=(),
 )
 """Stands for the benchmark of rows: their request is the whole of what the user wrote."""

@@ -14,6 +14,8 @@ import msgspec
 
 from medhelm import Ask, Message, ModelSpec, Request
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import read_form
 from medhelm_benchmarks.encounters.curation import prompts
 from medhelm_benchmarks.encounters.curation.copies import (
     audited,
@@ -45,7 +47,6 @@ from medhelm_benchmarks.encounters.data.checks import (
 from medhelm_benchmarks.encounters.data.layout import META_FIELDS, PACKET_ROLES
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import RubricItem
-from medhelm_benchmarks.encounters.replies import Unreadable, read_reply
 
 CURATOR, JUDGE = "curator", "judge"
 REPAIRS = 2
@@ -348,9 +349,9 @@ class _Writer:
             if response.finish == "refusal":
                 raise Discarded(phase, ["the model refused"])
             try:
-                reply, _ = read_reply(response.text, form)
+                reply, _ = read_form(response.text, form)
                 faults = find_faults(reply)
-            except Unreadable as e:
+            except BadReply as e:
                 cut = response.finish == "length"
                 faults = ["it was cut at the limit of its tokens: write less"] if cut else [str(e)]
             else:

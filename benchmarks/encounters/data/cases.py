@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm import DataError, Instance, Row, RowFinding
+from medhelm import DataError, Instance, LeftOut, Row, RowFinding
 from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
 from medhelm_benchmarks.encounters.data.rubrics import (
     FrozenRubric,
@@ -87,14 +87,14 @@ def unread_text(scenario: str, name: str) -> str:
     return f"{scenario}/{name} is not read; save what it holds as Markdown, or move it away"
 
 
-def to_instance(row: Row) -> Instance | None:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return the instance of a row. A case whose rubric holds no item is left out."""
     try:
         packets = msgspec.convert(row["packets"], Packets)
     except msgspec.ValidationError as e:
         raise DataError(f"packets: {e}") from None
     if not packets.evaluator.items:
-        return None
+        return LeftOut("its rubric holds no item")
     return case_instance(
         row["case"],
         row["clinician"],

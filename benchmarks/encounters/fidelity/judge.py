@@ -8,12 +8,13 @@ import msgspec
 
 from medhelm import Ask, Message, ModelSpec, Request
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import read_form, schema_of
 from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, FaultKind
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets
 from medhelm_benchmarks.encounters.record import Encounter
-from medhelm_benchmarks.encounters.replies import Unreadable, read_reply
 
 JUDGE = "judge"
 PROMPT_VERSION = "1"
@@ -69,14 +70,15 @@ async def faults_by_judge(
             or (REASONING_BUDGET if judge.reasoning else BUDGET),
             sampling=judge.sampling,
             seed=0,
+            json_schema=schema_of(Report) if judge.json_schema else None,
         )
         response = await ask(JUDGE, request, step="fidelity", attempt=attempt)
         if response.finish in ("error", "oversize", "refusal"):
             return None
         try:
-            report, _ = read_reply(response.text, Report)
+            report, _ = read_form(response.text, Report)
             faults = report_faults(report, lines, packets)
-        except Unreadable as e:
+        except BadReply as e:
             faults = [str(e)]
         else:
             if not faults:

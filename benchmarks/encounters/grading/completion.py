@@ -49,11 +49,11 @@ class MeanOfCompetencies:
         """Return the mean."""
         import numpy as np
 
-        from medhelm.stats.aggregation import mean_of_defined  # numpy is slow to import
+        from medhelm.stats.aggregation import mean_of_defined, ratio  # numpy is slow to import
 
         parts = [sums[f"{self.part}/{c}"] for c in COMPETENCIES]
         wholes = [sums[f"{self.whole}/{c}"] for c in COMPETENCIES]
-        return mean_of_defined(np.stack(parts, -1) / np.stack(wholes, -1))
+        return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
 
 
 CASE_MEAN = Aggregation(

@@ -20,9 +20,10 @@ from medhelm import (
     Score,
     Terms,
 )
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, read_object
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
-from medhelm.grading.jury.reply import BadReply, own_json
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import Ask
 from medhelm.schema.aggregation import Share
@@ -31,6 +32,7 @@ from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, encounter_of
 
 _TAG = tag_pattern(("gold", "given"))
+_SCHEMA = closed({"reason": TEXT, "same": BOOLEAN})
 _RULES = (
     "You compare a diagnosis that a clinician gave with the correct one. They are the same where they "
     "name the same disease, in whatever words: synonyms, abbreviations and spelling do not matter. A "
@@ -47,16 +49,9 @@ def messages(gold: str, given: str) -> tuple[Message, Message]:
     return Message("system", _RULES), Message("user", body)
 
 
-def read_same(text: str) -> bool:
-    """Return a judge's verdict; raises BadReply."""
-    if (read := own_json(text)) is None:
-        raise BadReply("the reply is not one JSON object and nothing else")
-    found = read[0]
-    if not isinstance(found, dict) or set(found) != {"reason", "same"}:
-        raise BadReply('the reply is not of the form {"reason": "...", "same": true}')
-    if not isinstance(found["same"], bool):
-        raise BadReply("same is neither true nor false")
-    return found["same"]
+def read_same(text: str, given: str = "") -> bool:
+    """Return a judge's verdict on the diagnosis that was given; raises BadReply."""
+    return bool(read_object(text, _SCHEMA, given)["same"])
 
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
@@ -64,14 +59,14 @@ async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> F
     given = _given(shown)
     sent: tuple[Message, ...] = messages(shown.instance.references[0], given)
     for attempt in range(1 + terms.settings[REPAIRS]):
-        request = terms.request(shown.instance, JUDGE, sent)
+        request = terms.request(shown.instance, JUDGE, sent, _SCHEMA)
         response = await ask(JUDGE, request, step="diagnosis", attempt=attempt)
         if response.finish in ("error", "oversize"):
             return FinalAnswer(finish=response.finish, error="a call to the judge failed")
         if response.finish == "refusal":
             return FinalAnswer(state={"same": None}, ending="refused")
         try:
-            return FinalAnswer(state={"same": read_same(response.text)})
+            return FinalAnswer(state={"same": read_same(response.text, given)})
         except BadReply as e:
             asked = f"Your reply could not be read: {e}. Reply again with the JSON object alone."
             said = response.text.strip() or "(empty)"
@@ -83,7 +78,8 @@ def forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge."""
-    tokens = estimate_tokens(messages(instance.references[0], "x" * 60))
+    sent = messages(instance.references[0], "x" * 60)
+    tokens = request_tokens(terms.request(instance, JUDGE, sent, _SCHEMA))
     tries = 1 + terms.settings[REPAIRS]
     again = tries * (terms.roles[JUDGE].max_output_tokens + 100)
     yield Forecast(
@@ -107,6 +103,7 @@ def _given(shown: Shown) -> str:
 
 DIAGNOSES = Grader(
     name="encounter_diagnosis",
+    version="2",
     grade=grade,
     forecast=forecast,
     stand_in=stand_in,

@@ -12,14 +12,20 @@ from typing import Any
 import msgspec
 
 from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
-from medhelm.grading.jury.reply import BadReply
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask
 from medhelm_benchmarks.encounters.data.rubrics import items_of_row
-from medhelm_benchmarks.encounters.grading.verdicts import Batch, Verdict, Verdicts, read_batch
+from medhelm_benchmarks.encounters.grading.verdicts import (
+    SCHEMA,
+    Batch,
+    Verdict,
+    Verdicts,
+    read_batch,
+)
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.obligations import EVALUATOR, as_prompt
 from medhelm_benchmarks.encounters.packets import (
@@ -186,7 +192,7 @@ class _Case:
         best: Batch | None = None
         fault = "unreadable"
         for attempt in range(1 + self._terms.settings[REPAIRS]):
-            request = self._terms.request(self._instance, JUDGE, sent)
+            request = self._terms.request(self._instance, JUDGE, sent, SCHEMA)
             response = await self._ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
             if response.finish in ("error", "oversize"):
                 return _void(items, response.finish), response.finish
@@ -194,7 +200,7 @@ class _Case:
                 fault = "refused"
                 break
             try:
-                best = read_batch(response.text, items, len(self._encounter.turns))
+                best = read_batch(response.text, items, len(self._encounter.turns), sent[1].content)
                 why = "; ".join(best.faults)
             except BadReply as e:
                 why, fault = str(e), "truncated" if response.finish == "length" else "unreadable"
@@ -217,7 +223,8 @@ def forecast(
     items = items_of(instance, terms.settings[RUBRIC])
     batches = batched(items, terms.settings[SIZE])
     empty = Encounter()
-    tokens = sum(estimate_tokens(messages(empty, batch)) + 3 * answer for batch in batches)
+    sent = (terms.request(instance, JUDGE, messages(empty, b), SCHEMA) for b in batches)
+    tokens = sum(request_tokens(request) + 3 * answer for request in sent)
     repairs: int = terms.settings[REPAIRS]
     again = terms.roles[JUDGE].max_output_tokens + 200
     yield Forecast(
@@ -262,6 +269,7 @@ def is_whole(shown: Shown) -> bool:
 
 EVALUATIONS = Grader(
     name="encounter_rubric",
+    version="2",
     grade=grade,
     forecast=forecast,
     stand_in=stand_in,

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.grading.jury.reply import BadReply, own_json
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, INTEGER, TEXT, closed, fit, list_of, read_object
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 Fault = Literal[
@@ -56,9 +57,20 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of the reply, in words for its writer."""
 
 
-def read_batch(text: str, items: Sequence[RubricItem], turns: int) -> Batch:
-    """Return the verdicts on a batch of items; raises BadReply where there is nothing to read."""
-    found = _entries(text)
+_ENTRY = {"competency": TEXT, "item": TEXT, "met": BOOLEAN, "turns": list_of(INTEGER)}
+SCHEMA = closed({"items": list_of(closed(_ENTRY))})
+"""The JSON Schema of a reply."""
+_ENTRIES = list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
+"""As they are read: each item has its own fault."""
+
+
+def read_batch(text: str, items: Sequence[RubricItem], turns: int, shown: str = "") -> Batch:
+    """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
+
+    `shown`: the encounter, as the evaluator saw it.
+    """
+    said = read_object(text, closed({"items": _ENTRIES}), shown)["items"]
+    found = [{k: _hashable(k, v) for k, v in entry.items()} for entry in said]
     due = {(item.competency, item.text): n for n, item in enumerate(items)}
     texts = {item.text for item in items}
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
@@ -76,17 +88,6 @@ def read_batch(text: str, items: Sequence[RubricItem], turns: int) -> Batch:
     return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
 
 
-def _entries(text: str) -> list[Mapping[str, Any]]:
-    if (read := own_json(text)) is None:
-        raise BadReply("the reply is not one JSON object and nothing else")
-    found = read[0]
-    if not isinstance(found, dict) or not isinstance(found.get("items"), list):
-        raise BadReply('the reply is not of the form {"items": [...]}')
-    if not all(isinstance(entry, dict) for entry in found["items"]):
-        raise BadReply("an entry of items is not an object")
-    return [{k: _hashable(k, v) for k, v in entry.items()} for entry in found["items"]]
-
-
 def _hashable(key: str, value: Any) -> Any:
     """Return a value as it is, but for a name that is none: that names nothing."""
     return None if key in ("competency", "item") and not isinstance(value, str) else value
@@ -100,19 +101,24 @@ def _verdict(
     if len(entries) > 1:
         return Verdict(fault="repeated")
     (entry,) = entries
-    if not isinstance(entry.get("met"), bool):
+    met = _fitted(entry.get("met"), BOOLEAN)
+    if met is None:
         return Verdict(fault="not boolean")
-    if not entry["met"]:
+    if not met:
         return Verdict(met=False)
     named = entry.get("turns")
-    shown = sorted({n for n in named if _is_turn(n, turns)}) if isinstance(named, list) else []
+    said = [_fitted(n, INTEGER) for n in named] if isinstance(named, list) else []
+    shown = sorted({n for n in said if n is not None and 1 <= n <= turns})
     if not shown:
         return Verdict(met=False, fault=NO_EVIDENCE)
     return Verdict(met=True, turns=tuple(shown))
 
 
-def _is_turn(value: object, turns: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= turns
+def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
+    try:
+        return fit(value, schema, "")
+    except BadReply:
+        return None
 
 
 def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int) -> list[str]:

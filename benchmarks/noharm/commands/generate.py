@@ -318,7 +318,9 @@ def _show_forecast(stages: Sequence[Forecast], args: argparse.Namespace) -> int:
             f"{sum(known):.2f} USD" if len(known) == len(each) else "unknown: a price is missing"
         )
         print(f"{what}: {total}")
-    print("At most: every reply fills its budget and is asked for twice again. Nothing was asked.")
+    print(
+        "At most: every reply fills its budget and is asked for twice again, quotes once in all. Nothing was asked."
+    )
     return 0
 
 

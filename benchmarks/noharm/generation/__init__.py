@@ -5,6 +5,6 @@
 
 (Krishna et al., MedAct, section 3.) Every request is made from one of the values of `views`, and
 each has only the fields that its stage may see: who writes the first options has no guideline, who
-rates has no tag. What the stages reply is read strictly, asked for again at most twice, and the
+rates has no tag. What has not one meaning in a reply is asked for again at most twice, and the
 case is discarded after that. All that follows from ratings is derived elsewhere, by rule.
 """

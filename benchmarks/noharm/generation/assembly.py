@@ -16,6 +16,7 @@ from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.replies import (
     GroupsReply,
     OptionsReply,
+    QuotesReply,
     RatingReply,
     RatingsReply,
     TrapsReply,
@@ -28,6 +29,7 @@ from medhelm_benchmarks.noharm.rules.derive import (
     consensus,
     to_point,
 )
+from medhelm_benchmarks.noharm.rules.quality import is_strong
 
 PERSPECTIVES: tuple[Perspective, ...] = get_args(Perspective)
 """In the order of an action's ratings: two specialists, one generalist."""
@@ -108,23 +110,7 @@ def make_case(
 
     Raises DataError where the case breaks the schema of cases.
     """
-    by_id = [{r.id: r for r in sheets[p].ratings} for p in PERSPECTIVES]
-    actions, unfounded = [], {}
-    for item, option in zip(menu.items, menu.options, strict=True):
-        rated = [sheet[item.id] for sheet in by_id]
-        references, bad = _references(rated, guideline)
-        if bad:
-            unfounded[item.id] = bad
-        actions.append(
-            Action(
-                id=item.id,
-                text=option.text,
-                category=option.category,
-                ratings=(rated[0].rating, rated[1].rating, rated[2].rating),
-                references=references,
-                is_implausible=sum(r.implausible for r in rated) >= 2,
-            )
-        )
+    actions, unfounded = _actions(menu, sheets, guideline)
     rated_as = {a.id: consensus(a) for a in actions}
     case = Case(
         code=code,
@@ -142,6 +128,55 @@ def make_case(
         made_by=tuple(dict.fromkeys(made_by)),
     )
     return to_case(msgspec.to_builtins(case), code), unfounded
+
+
+def _actions(
+    menu: Menu, sheets: Mapping[Perspective, RatingsReply], guideline: Guideline
+) -> tuple[list[Action], dict[str, int]]:
+    """Return the actions as rated, and how many quotes of each are not in the guideline."""
+    by_id = [{r.id: r for r in sheets[p].ratings} for p in PERSPECTIVES]
+    actions, unfounded = [], {}
+    for item, option in zip(menu.items, menu.options, strict=True):
+        rated = [sheet[item.id] for sheet in by_id]
+        references, bad = _references(rated, guideline)
+        if bad:
+            unfounded[item.id] = bad
+        actions.append(
+            Action(
+                id=item.id,
+                text=option.text,
+                category=option.category,
+                ratings=(rated[0].rating, rated[1].rating, rated[2].rating),
+                references=references,
+                is_implausible=sum(r.implausible for r in rated) >= 2,
+            )
+        )
+    return actions, unfounded
+
+
+def without_reference(
+    menu: Menu, sheets: Mapping[Perspective, RatingsReply], guideline: Guideline
+) -> dict[Perspective, tuple[Item, ...]]:
+    """Return the strong actions without a reference, by the raters whose quote would be one."""
+    bare = [a for a in _actions(menu, sheets, guideline)[0] if is_strong(a) and not a.references]
+    return {
+        perspective: tuple(
+            Item(a.id, a.text)
+            for a in bare
+            if action_class(a.ratings[n]) == action_class(consensus(a))
+        )
+        for n, perspective in enumerate(PERSPECTIVES)
+    }
+
+
+def with_quotes(sheet: RatingsReply, found: QuotesReply, guideline: Guideline) -> RatingsReply:
+    """Return a sheet with the quotes that are in the guideline; no rating changes."""
+    quotes = {q.id: q.quote for q in found.quotes if is_founded(q.quote, guideline)}
+    ratings = tuple(
+        msgspec.structs.replace(r, covered=True, quote=quotes[r.id]) if r.id in quotes else r
+        for r in sheet.ratings
+    )
+    return RatingsReply(ratings=ratings)
 
 
 def _references(rated: Sequence[RatingReply], guideline: Guideline) -> tuple[tuple[str, ...], int]:

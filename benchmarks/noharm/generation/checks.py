@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from medhelm.extract.json_reply import BadReply
 from medhelm_benchmarks.noharm.generation.carried_content import carried
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionReply,
     OptionsReply,
@@ -183,10 +183,8 @@ def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:
 
 def rating_faults(reply: RatingsReply, items: Sequence[Item]) -> list[str]:
     """Return what is wrong with a rater's sheet."""
-    try:
-        check_ids([i.id for i in items], [r.id for r in reply.ratings], "rating")
-    except BadReply as e:
-        return [str(e)]
+    if faults := id_faults(items, [r.id for r in reply.ratings], "rating"):
+        return faults
     wrong = [r.id for r in reply.ratings if not 1 <= r.rating <= 9]
     return [f"the rating of {', '.join(wrong[:10])} is not from 1 to 9"] if wrong else []
 
@@ -207,6 +205,15 @@ def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
                 "false"
             )
     return doubts[:MOST_FAULTS]
+
+
+def id_faults(items: Sequence[Item], found: Sequence[str], what: str) -> list[str]:
+    """Return what is wrong with the ids of a reply that has a line for each item."""
+    try:
+        check_ids([item.id for item in items], found, what)
+    except BadReply as e:
+        return [str(e)]
+    return []
 
 
 def is_founded(quote: str, guideline: Guideline) -> bool:

@@ -17,12 +17,15 @@ from medhelm_benchmarks.noharm.generation.views import Brief, MenuView, RatingVi
 _LETTER, _ACTION = 500, 16
 """Tokens of a scene and of an action: means of the bundled cases."""
 _ACTIONS = prompts.BLIND + prompts.FIRST_LINE + prompts.CONDITIONAL + 5 * prompts.PER_TRAP
+_STRONG = _ACTIONS // 2
+"""Strong actions without a reference that raters are asked about again: more than most cases have."""
 _REPLIES = {
     "scene": _LETTER + 60,
     "options": prompts.BLIND * (_ACTION + 12),
     "traps": (_ACTIONS - prompts.BLIND) * (_ACTION + 20),
     "groups": 250,
     "rating": _ACTIONS * 49,
+    "quotes": _STRONG * 40,
 }
 """Tokens of a reply as asked for, with the signs of its JSON."""
 _WORDS_OF_A_REPAIR = 150
@@ -32,7 +35,7 @@ _WORDS_OF_A_REPAIR = 150
 class Forecast:
     """Tokens and USD of one stage over all cases: as asked for, and at most.
 
-    At most: every reply fills its budget and is asked for `REPAIRS` times again.
+    At most: every reply fills its budget and is asked for `REPAIRS` times again, quotes never.
     """
 
     stage: str
@@ -87,14 +90,19 @@ def forecast(series: Series, count: int) -> list[Forecast]:
         sheet = prompts.rating_messages(RatingView(nothing, guideline, perspective, ()))
         more = (letter + menu, most_letter + most_menu)
         stages.append((f"rating/{perspective}", rater, sheet, *more))
+    for perspective, rater in zip(PERSPECTIVES, series.raters, strict=True):
+        sheet = prompts.quote_messages(RatingView(nothing, guideline, perspective, ()))
+        more = (letter + _STRONG * (_ACTION + 4), most_letter + most_menu)
+        stages.append((f"quotes/{perspective}", rater, sheet, *more))
     return [_forecast(*stage, count) for stage in stages]
 
 
 def _forecast(
     stage: str, model: ModelSpec, fixed: Sequence[Message], more: int, most: int, count: int
 ) -> Forecast:
-    budget, tries = stage_budget(model, stage), 1 + REPAIRS
-    words, reply = estimate_tokens(fixed), _REPLIES[stage.partition("/")[0]]
+    kind = stage.partition("/")[0]
+    budget, tries = stage_budget(model, stage), 1 if kind == "quotes" else 1 + REPAIRS
+    words, reply = estimate_tokens(fixed), _REPLIES[kind]
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # each repair repeats the messages
     tokens_in, tokens_out = count * (words + more), count * min(reply, budget)
     most_in = count * (tries * (words + most) + earlier)

@@ -17,6 +17,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from medhelm.errors import DataError
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import schema_of
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import bare_name
@@ -29,19 +31,20 @@ from medhelm_benchmarks.noharm.generation.assembly import (
     make_menu,
     not_covered,
     shuffled,
+    with_quotes,
+    without_reference,
 )
 from medhelm_benchmarks.noharm.generation.calls import Caller, Stopped
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.patients import Patients
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionsReply,
+    QuotesReply,
     RatingsReply,
     SceneReply,
     TrapsReply,
     read_reply,
-    reply_schema,
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
 from medhelm_benchmarks.noharm.generation.views import (
@@ -57,7 +60,14 @@ from medhelm_benchmarks.noharm.rules.cases import Case
 
 REPAIRS = 2
 """Limits how often an author is asked again."""
-BUDGETS = {"scene": 2_048, "options": 6_144, "traps": 6_144, "groups": 4_096, "rating": 8_192}
+BUDGETS = {
+    "scene": 2_048,
+    "options": 6_144,
+    "traps": 6_144,
+    "groups": 4_096,
+    "rating": 8_192,
+    "quotes": 4_096,
+}
 """Output tokens of one reply, by stage."""
 REASONING_BUDGET = 24_576
 """Of models that think before they answer."""
@@ -205,7 +215,7 @@ class _Author:
         scene = await self._scene(Brief(series.specialty, series.guideline, setting))
         menu = await self._menu(scene)
         groups = await self._groups(MenuView(scene, menu.items))
-        sheets = await self._rate(scene, menu)
+        sheets = await self._refer(scene, menu, await self._rate(scene, menu))
         try:
             case, unfounded = make_case(
                 self.code, scene, menu, groups, sheets, series.guideline, series.made_by
@@ -286,8 +296,42 @@ class _Author:
                 model=rater,
             )
 
+        return await self._of_raters(rate)
+
+    async def _refer(
+        self, scene: Scene, menu: Menu, sheets: dict[Perspective, RatingsReply]
+    ) -> dict[Perspective, RatingsReply]:
+        """Return the sheets after one more look for references of strong actions without one.
+
+        A look that cannot be read or finds nothing leaves its sheet as it is.
+        """
+        guideline = self.series.guideline
+        bare = without_reference(menu, sheets, guideline)
+
+        async def look(perspective: Perspective, rater: ModelSpec) -> RatingsReply:
+            sheet, items = sheets[perspective], bare[perspective]
+            if not items:
+                return sheet
+            try:
+                found = await self._ask(
+                    f"quotes/{perspective}",
+                    prompts.quote_messages(RatingView(scene, guideline, perspective, items)),
+                    QuotesReply,
+                    lambda r: checks.id_faults(items, [q.id for q in r.quotes], "quote"),
+                    model=rater,
+                    repairs=0,
+                )
+            except Discarded:
+                return sheet
+            return with_quotes(sheet, found, guideline)
+
+        return await self._of_raters(look)
+
+    async def _of_raters(
+        self, ask: Callable[[Perspective, ModelSpec], Awaitable[RatingsReply]]
+    ) -> dict[Perspective, RatingsReply]:
         raters = zip(PERSPECTIVES, self.series.raters, strict=True)
-        sheets = await asyncio.gather(*(rate(p, m) for p, m in raters), return_exceptions=True)
+        sheets = await asyncio.gather(*(ask(p, m) for p, m in raters), return_exceptions=True)
         errors = [s for s in sheets if isinstance(s, BaseException)]
         if errors:  # all have ended: none writes to the log behind our back
             raise min(errors, key=_gravity)
@@ -303,6 +347,7 @@ class _Author:
         find_doubts: Callable[[_R], list[str]] = lambda _: [],
         *,
         model: ModelSpec | None = None,
+        repairs: int = REPAIRS,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> _R:
         """Return a stage's reply without faults; raises Discarded, Failed, Stopped.
@@ -314,7 +359,7 @@ class _Author:
         model = model or self.series.generator
         faults: list[str] = []
         usable: _R | None = None
-        for attempt in range(1 + REPAIRS):
+        for attempt in range(1 + repairs):
             if attempt:
                 self.repairs[stage] = attempt
             request = make_request(model, stage, messages, form, self.code, self.series.seed)
@@ -379,7 +424,7 @@ def make_request(
         max_output_tokens=stage_budget(model, stage),
         sampling=model.sampling,
         seed=seed,
-        json_schema=reply_schema(form) if model.json_schema else None,
+        json_schema=schema_of(form) if model.json_schema else None,
     )
 
 

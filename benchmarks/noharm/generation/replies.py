@@ -1,25 +1,19 @@
-"""Read each stage's reply strictly: one JSON object of a fixed form, and nothing guessed."""
+"""The form of each stage's reply."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from medhelm.extract import visible_text
+from medhelm.extract import without_halves
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import read_form
 from medhelm_benchmarks.noharm.generation.views import Kind
 from medhelm_benchmarks.noharm.rules.cases import Category, RedFlag
 
-_AT = re.compile(r"(.*) - at `(\$[\w.\[\]]*)`", re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 _T = TypeVar("_T")
-
-
-class BadReply(ValueError):
-    """Reports a reply's fault in words that go back to its author. See `checks` on its own."""
 
 
 class _Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,64 +90,25 @@ class RatingsReply(_Reply, frozen=True, kw_only=True):
     ratings: tuple[RatingReply, ...]
 
 
+class QuoteReply(_Reply, frozen=True, kw_only=True):
+    """Words of the guideline for one action; empty where it is silent."""
+
+    id: str
+    quote: str
+
+
+class QuotesReply(_Reply, frozen=True, kw_only=True):
+    """One rater's second look for references."""
+
+    quotes: tuple[QuoteReply, ...]
+
+
 def read_reply(text: str, form: type[_T]) -> _T:
-    """Return a reply of a form, bare or in one fenced block; raises BadReply."""
-    body = visible_text(text).strip()
-    if fenced := _FENCED.fullmatch(body):
-        body = fenced.group(1)
-    try:
-        value = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
-        if "\\u" in body:
-            json.dumps(value, ensure_ascii=False).encode()
-    except BadReply:
-        raise
-    except UnicodeEncodeError:
-        raise BadReply("it holds half a character, a \\u escape without its other half") from None
-    except (ValueError, RecursionError):
-        raise BadReply("it is not one JSON object and nothing else") from None
-    try:
-        return msgspec.convert(value, form)
-    except msgspec.ValidationError as e:
-        raise BadReply(_plain(str(e))) from None
-
-
-def reply_schema(form: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON Schema of a form, without references, as endpoints take it."""
-    (schema,), definitions = msgspec.json.schema_components([form], ref_template="{name}")
-    inlined: dict[str, Any] = _inlined(schema, definitions)
-    return inlined
-
-
-def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
-    if isinstance(value, list):
-        return [_inlined(v, definitions) for v in value]
-    if not isinstance(value, dict):
-        return value
-    if "$ref" in value:
-        return _inlined(definitions[value["$ref"]], definitions)
-    # titles and descriptions would be words that no stage's prompt holds
-    keep = {k: v for k, v in value.items() if k not in ("title", "description", "$defs")}
-    kind = {"type": "string"} if "enum" in keep else {}  # some endpoints want it said
-    return kind | {k: _inlined(v, definitions) for k, v in keep.items()}
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise BadReply("a key stands twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise BadReply(f"{name} is no value")
-
-
-def _plain(message: str) -> str:
-    found = _AT.fullmatch(message)
-    if found is None:
-        return message
-    where = found[2].replace("$.", "").replace("$", "the reply")
-    return f"{where}: {found[1]}"
+    """Return a reply of a form; raises BadReply. What makes a case may hold no half of a character."""
+    reply, written = read_form(text, form)
+    if without_halves(written) != written:
+        raise BadReply("it holds half a character, a \\u escape without its other half")
+    return reply
 
 
 def check_ids(asked: Collection[str], given: Collection[str], what: str) -> None:

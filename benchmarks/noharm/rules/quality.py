@@ -330,8 +330,9 @@ def _at_most(
 
 
 def _references(case: Case) -> Check:
-    bare = [a for a in case.actions if is_strong(a) and not any(r.strip() for r in a.references)]
-    measure = _measure(_COUNTED["references"], len(bare), Fraction(0))
+    strong = [a for a in case.actions if is_strong(a)]
+    bare = [a for a in strong if not any(r.strip() for r in a.references)]
+    measure = _measure(_COUNTED["references"], len(bare), Fraction(0), len(strong))
     return _check("references", [measure], [(action.id,) for action in bare])
 
 

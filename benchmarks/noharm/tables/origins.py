@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.format.table import Row, Table, make_table
-from medhelm_benchmarks.noharm.rules.origins import ORIGINS, TRAPS
+from medhelm_benchmarks.noharm.rules.origins import ORIGINS, TRAPS, Origins
 
 _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}
 _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
@@ -20,8 +18,9 @@ COLUMNS = (
 )
 
 
-def origins(found: Mapping[str | None, int]) -> Table:
+def origins(origins: Origins) -> Table:
     """Return a row for each origin, the traps also together."""
+    found = origins.actions
     actions = sum(found.values())
 
     def row(origin: str, n: int, paper: float | None) -> Row:
@@ -34,5 +33,10 @@ def origins(found: Mapping[str | None, int]) -> Table:
     known = {*ORIGINS}
     if other := sum(n for origin, n in found.items() if origin not in known):
         rows.append(row("not stated", other, None))
-    note = "Where an action comes from stands beside the cases, in provenance.jsonl; no model is shown it."
-    return make_table("origins", "Where actions come from", COLUMNS, rows, [note], {})
+    share = f"{origins.silent:,} of {actions:,} actions ({origins.silent / max(actions, 1):.0%})"
+    notes = [
+        "Where an action comes from stands beside the cases, in provenance.jsonl; no model is shown it.",
+        f"All raters find the guideline silent on {share}: expect about that share of the strong "
+        "actions without a reference, and so nearly every case to fail `references` where it is not 0.",
+    ]
+    return make_table("origins", "Where actions come from", COLUMNS, rows, notes, {})

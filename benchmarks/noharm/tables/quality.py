@@ -277,11 +277,15 @@ def _measures(quality: Quality, settings: Mapping[str, Value]) -> Table:
         Column(name="check", type="string", description="the check", heading="Check"),
         Column(name="measure", type="string", description="the number", heading="Measure"),
         Column(name="count", type="integer", description="actions or pairs", heading="n"),
-        Column(name="of", type="integer", description="actions of the case"),
+        Column(
+            name="of",
+            type="integer",
+            description="actions of the case; for references the strong ones",
+        ),
         Column(
             name="value",
             type="number",
-            description="share of the case's actions, or the count",
+            description="count / of, or the count",
             heading="Value",
             digits=3,
         ),

@@ -87,6 +87,8 @@ class Grader:
     name: str
     version: str = "1"
     """Raised whenever a judge is sent something else, or its replies are read otherwise."""
+    rules: Callable[[Benchmark], str] = lambda _: ""
+    """Names the benchmark's own rules that judges are sent; they are a part of the version."""
     grade: Grade
     forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
     """Foretells the calls to one judge, given the tokens of the answer."""
@@ -104,7 +106,11 @@ class Grader:
 
     def terms(self, judge: ModelSpec, terms: GraderTerms, repeat: int = 0) -> Terms:
         """Return how one judge is asked."""
-        role = RoleTerms(max_output_tokens=judge_budget(judge, terms.jury), sampling=judge.sampling)
+        role = RoleTerms(
+            max_output_tokens=judge_budget(judge, terms.jury),
+            sampling=judge.sampling,
+            json_schema=judge.json_schema,
+        )
         settings = {**self.settings, **terms.settings, REPAIRS: terms.jury.repairs}
         return Terms(repeat=repeat, roles={JUDGE: role}, settings=settings)
 

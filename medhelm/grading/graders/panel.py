@@ -39,9 +39,21 @@ def read_gradings(folder: Path) -> Iterator[tuple[int, Episode]]:
 
 def end_of(grading: Episode) -> str:
     """Return how a grading ended, as records count it."""
+    if grading.finish == "oversize":  # also one that the server has cut, and answered
+        return "oversize"
     if not is_answered(grading.response):
         return "error"
     return grading.ending or SCORED
+
+
+def read_states(folder: Path) -> dict[int, dict[str, Any]]:
+    """Return what one judge decided, by the answers' `judgement_key`; abstentions are left out."""
+    return {key: grading.state for key, grading in read_gradings(folder) if has_verdict(grading)}
+
+
+def has_verdict(grading: Episode) -> bool:
+    """Return whether a grading holds what its judge decided."""
+    return bool(grading.state) and end_of(grading) not in MISSING
 
 
 class StoredVerdicts:
@@ -56,8 +68,8 @@ class StoredVerdicts:
         for folder in self._folders:
             said: dict[int, tuple[bytes, str]] = {}
             for key, grading in read_gradings(folder):
-                end = end_of(grading)
-                said[key] = (b"" if end in MISSING else _encode(grading.state), end)
+                state = _encode(grading.state) if has_verdict(grading) else b""
+                said[key] = (state, end_of(grading))
             self._said.append(said)
         self.not_judged = 0
         """Gradings that are still missing: judges that were not asked or could not be reached."""

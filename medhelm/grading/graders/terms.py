@@ -10,6 +10,7 @@ from typing import Any
 
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.grading.graders.grader import GradedMetric, Grader, Panel
+from medhelm.schema.data import Benchmark
 from medhelm.schema.run import GraderTerms, JurySpec
 from medhelm.schema.score import Metric
 
@@ -28,9 +29,9 @@ def graders_of(metrics: Iterable[Metric]) -> dict[str, Grader]:
 
 
 def grader_terms(
-    metrics: Iterable[Metric], jury: JurySpec, chosen: Mapping[str, Any]
+    benchmark: Benchmark, metrics: Iterable[Metric], jury: JurySpec, chosen: Mapping[str, Any]
 ) -> tuple[GraderTerms, ...]:
-    """Return what is recorded of the graders that metrics need.
+    """Return what is recorded of the graders that metrics of a benchmark need.
 
     Raises UsageError where a setting is not of its default's type.
     """
@@ -38,7 +39,7 @@ def grader_terms(
     return tuple(
         GraderTerms(
             grader=grader.name,
-            version=grader.version,
+            version=", ".join(filter(None, (grader.version, grader.rules(benchmark)))),
             jury=jury,
             settings=_chosen(chosen, grader),
             metrics=tuple(m.name for m in graded if m.grader == grader),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from statistics import fmean
 
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.jury.metric import jury_metrics
 from medhelm.grading.jury.prompt import judge_messages
-from medhelm.grading.jury.reply import BadReply, read_reply
+from medhelm.grading.jury.reply import read_reply
 from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode, Response

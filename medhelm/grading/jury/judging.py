@@ -1,17 +1,20 @@
-"""Asking one judge for one verdict: the request, strict reading, and at most a few repairs."""
+"""Asking one judge for one verdict: the request, its reading, and at most a few repairs."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.jury.gradelog import JudgeCall, Judgement, Parsed, judgement_key
 from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.grading.jury.reply import BadReply, Reply, read_reply
+from medhelm.grading.jury.reply import Reply, read_reply, reply_schema
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms
@@ -47,7 +50,16 @@ def _request(
         messages=messages,
         max_output_tokens=judge_budget(judge, terms.jury),
         sampling=judge.sampling,
+        json_schema=held_schema(judge, terms, episode.instance),
     )
+
+
+def held_schema(judge: ModelSpec, terms: JuryTerms, instance: Instance) -> dict[str, Any] | None:
+    """Return the JSON Schema that a judge's requests carry; None where its endpoint holds to none."""
+    rubric, reasons = terms.rubric, terms.jury.reasons
+    criteria = criteria_of(rubric, instance)
+    schema = reply_schema(criteria, rubric.minimum, rubric.maximum, reasons=reasons)
+    return schema if judge.json_schema else None
 
 
 async def conduct(

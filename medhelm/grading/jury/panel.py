@@ -39,8 +39,8 @@ def is_silent(ends: Mapping[str, int]) -> bool:
 
 
 def is_missing(ends: Mapping[str, int]) -> bool:
-    """Return whether a judge lacks verdicts that are still to be asked for, or has none at all."""
-    return any(ends.get(end) for end in MISSING) or is_silent(ends)
+    """Return whether a judge lacks verdicts that it could still give, or has none at all."""
+    return any(ends.get(end) for end in (*MISSING, "oversize")) or is_silent(ends)
 
 
 class StoredPanel:

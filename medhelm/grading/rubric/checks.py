@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from medhelm.grading.jury.reply import BadReply
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.metrics import Decided, RubricAccuracy
 from medhelm.grading.rubric.reply import read_decision
 from medhelm.grading.rubric.verdicts import Verdicts, majority

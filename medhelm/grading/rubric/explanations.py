@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from medhelm.grading.jury.reply import BadReply
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.grader import BATCHED_STEP, STRICT_STEP
 from medhelm.grading.rubric.reply import Decision, read_decision, read_decisions
 from medhelm.schema.data import Criterion
@@ -30,7 +30,7 @@ def explained(grading: Episode) -> list[Explained]:
     said = _said(grading)
     return [
         Explained(
-            c, is_met, said[c.name].explanation if c.name in said else invalid.get(c.name, "")
+            c, is_met, invalid.get(c.name) or (said[c.name].explanation if c.name in said else "")
         )
         for c, is_met in zip(criteria, met, strict=True)
     ]

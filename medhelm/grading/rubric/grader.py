@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from medhelm.errors import DataError
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
-from medhelm.grading.jury.reply import BadReply
 from medhelm.grading.rubric.prompt import (
     repair_message,
+    rules_version,
     shared_messages,
     with_criteria,
     with_criterion,
 )
-from medhelm.grading.rubric.reply import Decision, read_decision, read_decisions
+from medhelm.grading.rubric.reply import ONE, Decision, all_of, read_decision, read_decisions
 from medhelm.grading.rubric.verdicts import Verdicts
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
 from medhelm.schema.data import Benchmark, Criterion, Instance
@@ -59,15 +60,22 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> 
     if is_batched:
         names = [c.name for c in criteria]
         decisions, fault = await case.decide(
-            with_criteria(shared, criteria), BATCHED_STEP, lambda text: read_decisions(text, names)
+            with_criteria(shared, criteria),
+            BATCHED_STEP,
+            all_of(names),
+            lambda text: read_decisions(text, names, shown.answer),
         )
         found = {n: (decisions[n] if decisions else None, fault) for n in names}
     else:
         first, *others = criteria
 
         async def one(criterion: Criterion) -> tuple[Decision | None, str]:
-            messages = with_criterion(shared, criterion)
-            return await case.decide(messages, STRICT_STEP + criterion.name, read_decision)
+            return await case.decide(
+                with_criterion(shared, criterion),
+                STRICT_STEP + criterion.name,
+                ONE,
+                lambda text: read_decision(text, shown.answer),
+            )
 
         found[first.name] = await one(first)
         rest = await together(one(c) for c in others)
@@ -100,14 +108,18 @@ class _Case:
         self._instance, self._terms, self._ask = instance, terms, ask
 
     async def decide(
-        self, messages: tuple[Message, ...], step: str, read: Callable[[str], _T]
+        self,
+        messages: tuple[Message, ...],
+        step: str,
+        schema: dict[str, Any],
+        read: Callable[[str], _T],
     ) -> tuple[_T | None, str]:
         """Return what is read of a reply, else None and why.
 
         A reply that cannot be read is asked for again as often as the terms allow.
         """
         for attempt in range(1 + self._terms.settings[REPAIRS]):
-            request = self._terms.request(self._instance, JUDGE, messages)
+            request = self._terms.request(self._instance, JUDGE, messages, schema)
             response = await self._ask(JUDGE, request, step=step, attempt=attempt)
             if ended := _without_text(response):
                 return None, ended
@@ -135,7 +147,8 @@ def _forecast(
     criteria = criteria_of(instance)
     is_batched = terms.settings[MODE] == BATCHED
     case, own = _tokens(benchmark, instance, is_batched)
-    shared = case + answer
+    schema = all_of([c.name for c in criteria]) if is_batched else ONE
+    shared = case + answer + request_tokens(terms.request(instance, JUDGE, (), schema))
     calls = 1 if is_batched else len(criteria)
     tokens = calls * shared + own
     repairs = terms.settings[REPAIRS]
@@ -204,7 +217,8 @@ def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 RUBRIC = Grader(
     name="rubric",
-    version="1",
+    version="2",
+    rules=rules_version,
     grade=_grade,
     forecast=_forecast,
     stand_in=_stand_in,

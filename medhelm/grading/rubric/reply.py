@@ -3,18 +3,20 @@
     {"explanation": "TEXT", "criteria_met": true}                           one criterion
     {"verdicts": [{"id": "ID", "explanation": ..., "criteria_met": ...}]}   all of a case
 
-Bare or in one fenced block, behind the judge's thinking, and with nothing else beside it. Text,
-numbers and null are not booleans: nothing is met by accident.
+Numbers, null and any text but true and false are not booleans: nothing is met by accident.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from medhelm.grading.jury.reply import BadReply, own_json
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, list_of, read_object
 
-_KEYS = ("explanation", "criteria_met")
+_DECISION = {"explanation": TEXT, "criteria_met": BOOLEAN}
+ONE = closed(_DECISION)
+"""The JSON Schema of a decision on one criterion."""
 
 
 class Decision(NamedTuple):
@@ -24,47 +26,28 @@ class Decision(NamedTuple):
     explanation: str
 
 
-def read_decision(text: str) -> Decision:
-    """Return the decision on one criterion; raises BadReply."""
-    return _decision(_object(text), _KEYS, "the reply")
+def all_of(names: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON Schema of the decisions on all criteria."""
+    one = {"id": {"type": "string", "enum": [*names]}, **_DECISION}
+    return closed({"verdicts": list_of(closed(one))})
 
 
-def read_decisions(text: str, names: Sequence[str]) -> dict[str, Decision]:
+def read_decision(text: str, answer: str = "") -> Decision:
+    """Return the decision on one criterion; raises BadReply. `answer`: what was decided on."""
+    return _decision(read_object(text, ONE, answer))
+
+
+def read_decisions(text: str, names: Sequence[str], answer: str = "") -> dict[str, Decision]:
     """Return the decisions on all criteria, each of which is named once; raises BadReply."""
-    found = _object(text)
-    if set(found) != {"verdicts"} or not isinstance(found["verdicts"], list):
-        raise BadReply('the reply is not {"verdicts": [...]}')
     decisions: dict[str, Decision] = {}
-    for item in found["verdicts"]:
-        if not isinstance(item, dict):
-            raise BadReply("a verdict is not an object")
-        name = item.get("id")
-        if not isinstance(name, str) or name not in names:
-            raise BadReply("a verdict has an id that is not one of the criteria")
-        if name in decisions:
-            raise BadReply(f"there are two verdicts of {name}")
-        decisions[name] = _decision(item, ("id", *_KEYS), f"the verdict of {name}")
+    for found in read_object(text, all_of(names), answer)["verdicts"]:
+        if found["id"] in decisions:
+            raise BadReply(f"there are two verdicts of {found['id']}")
+        decisions[found["id"]] = _decision(found)
     if missing := [name for name in names if name not in decisions]:
         raise BadReply(f"no verdict of {', '.join(missing)}")
     return decisions
 
 
-def _object(text: str) -> dict[str, Any]:
-    found = own_json(text)
-    if found is None:
-        raise BadReply("the reply is not one JSON object and nothing else")
-    if not isinstance(found[0], dict):
-        raise BadReply("the reply is not a JSON object")
-    return found[0]
-
-
-def _decision(found: Mapping[str, Any], keys: Sequence[str], where: str) -> Decision:
-    if missing := [key for key in keys if key not in found]:
-        raise BadReply(f"{where} has no {missing[0]}")
-    if len(found) > len(keys):
-        raise BadReply(f"{where} has other keys than {', '.join(keys)}")
-    if not isinstance(found["criteria_met"], bool):
-        raise BadReply(f"criteria_met of {where} is neither true nor false")
-    if not isinstance(found["explanation"], str):
-        raise BadReply(f"the explanation of {where} is not text")
+def _decision(found: dict[str, Any]) -> Decision:
     return Decision(found["criteria_met"], found["explanation"].strip())

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.grading.graders.panel import MISSING, end_of, read_gradings
+from medhelm.grading.graders.panel import read_states
 from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.rubric.grader import BATCHED, MODE, STRICT
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
@@ -123,7 +123,7 @@ def _read(
     results_dir: Path, benchmark: str, data: Data | None, models: Sequence[str]
 ) -> dict[str, _Judged]:
     every = graded_runs(results_dir)[0]
-    runs = [r for r in every if r.benchmark == benchmark]
+    runs = [r for r in every if benchmark in r.record.spec.names]
     if not runs:
         raise UnknownName("benchmark", benchmark, {r.benchmark for r in every})
     if unknown := set(models) - {r.model for r in runs}:
@@ -157,14 +157,7 @@ def _read_run(
     run: Path, model: str, modes: Mapping[str, tuple[ModelSpec, GraderTerms]], found: _Judged
 ) -> None:
     """Add the answers of one run."""
-    strict, batched = (
-        {
-            key: own.state
-            for key, own in read_gradings(grader_folder(run, *modes[mode]))
-            if end_of(own) not in MISSING
-        }
-        for mode in (STRICT, BATCHED)
-    )
+    strict, batched = (read_states(grader_folder(run, *modes[mode])) for mode in (STRICT, BATCHED))
     for episode in stored_episodes(run):
         key, case = judgement_key(episode), episode.instance
         if key in strict and key in batched:

@@ -11,7 +11,7 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.panel import MISSING, end_of, read_gradings
+from medhelm.grading.graders.panel import read_states
 from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.rubric.grader import RUBRIC
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
@@ -83,11 +83,7 @@ def read_stored(
         for episode in episodes:
             cases[episode.instance.id] = _case(episode.instance)
         for judge in terms.jury.judges:
-            said = {
-                key: own.state
-                for key, own in read_gradings(grader_folder(run, judge, terms))
-                if end_of(own) not in MISSING
-            }
+            said = read_states(grader_folder(run, judge, terms))
             for episode in episodes:
                 state = said.get(judgement_key(episode))
                 if state is None:

@@ -60,9 +60,9 @@ _ESCAPED_LATEX = str.maketrans(_LATEX)
 _ESCAPED_MARKDOWN = str.maketrans(_MARKDOWN)
 
 
-def clean(text: str) -> str:
-    """Return text on one line, without control and bidirectional characters."""
-    return "".join(c if c.isprintable() else " " for c in text)
+def clean(text: str, kept: str = "") -> str:
+    """Return text on one line, without control and bidirectional characters but those that are kept."""
+    return "".join(c if c.isprintable() or c in kept else " " for c in text)
 
 
 def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
@@ -114,6 +114,8 @@ def to_csv(table: Table) -> str:
 
 
 def _csv_value(value: Value) -> Value:
+    if isinstance(value, str):
+        return clean(value, "\n\r\t")
     return str(value).lower() if isinstance(value, bool) else value
 
 

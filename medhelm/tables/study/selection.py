@@ -37,8 +37,8 @@ class GradedRun:
 
     @property
     def benchmark(self) -> str:
-        """Name of the benchmark."""
-        return self.record.spec.benchmark
+        """Name of the benchmark in tables."""
+        return self.record.spec.column
 
     @property
     def model(self) -> str:
@@ -87,8 +87,7 @@ def choose_runs(
             "the runs chosen all ask questions in other forms, and none asks them as they are; "
             "`medhelm run` with the same arguments makes such a run"
         )
-    chosen = _named(runs, "benchmark", benchmarks, lambda r: r.benchmark)
-    chosen = _named(chosen, "model", models, lambda r: r.model)
+    chosen = of_names(runs, benchmarks, models)
     chosen, passed_over = _in_folders(chosen, folders)
     if passed_over:
         notes.append(f"{passed_over} other run{'s' * (passed_over > 1)} left out by --run.")
@@ -151,20 +150,24 @@ def _of_forms(varied: Sequence[GradedRun], kept: Sequence[GradedRun]) -> tuple[G
     return tuple(run for (of, _), run in newest.items() if of in known)
 
 
-def _named(
-    runs: Sequence[GradedRun],
-    kind: str,
-    wanted: Iterable[str] | None,
-    name_of: Callable[[GradedRun], str],
+def of_names(
+    runs: Sequence[GradedRun], benchmarks: Iterable[str] | None, models: Iterable[str] | None
 ) -> list[GradedRun]:
-    names = list(wanted) if wanted is not None else []
-    if not names:
-        return list(runs)
-    known = {name_of(r) for r in runs}
-    for name in names:
-        if name not in known:
+    """Return the runs of these benchmarks and models, all where none is named; raises UnknownName."""
+    chosen = list(runs)
+    kinds: tuple[tuple[str, Iterable[str] | None, Callable[[GradedRun], tuple[str, ...]]], ...] = (
+        ("benchmark", benchmarks, lambda r: r.record.spec.names),
+        ("model", models, lambda r: (r.model,)),
+    )
+    for kind, wanted, names_of in kinds:
+        names = set(wanted or ())
+        if not names:
+            continue
+        known = {name for r in chosen for name in names_of(r)}
+        for name in sorted(names - known):
             raise UnknownName(kind, name, known, f"runs were found of: {', '.join(sorted(known))}")
-    return [r for r in runs if name_of(r) in names]
+        chosen = [r for r in chosen if not names.isdisjoint(names_of(r))]
+    return chosen
 
 
 def _in_folders(

@@ -104,7 +104,7 @@ def make_panel(
         elif (own := int(np.count_nonzero(scores.among(ids)))) < len(ids):
             unfit[model] = f"{own:,} of the {len(ids):,} compared instances"
     clusters = _clusters(deciding[0], ids) if len(ids) else none
-    card = next(iter(cells.values())).record.card
+    card = next(iter(cells.values())).record.column_card
     return Panel(metric, card, cells, unfit, ids, clusters)
 
 

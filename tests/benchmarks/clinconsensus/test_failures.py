@@ -199,7 +199,8 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
     [
         ('{"reason": "x", "type": "follow_up"}', "follow_up"),
         ('<think>hm</think>```json\n{"type": "other"}\n```', "other"),
-        ('{"type": "follow-up"}', None),
+        ('{"type": "follow-up"}', "follow_up"),
+        ('{"type": "bedside manner"}', None),
         ('{"type": ["follow_up"]}', None),
         ('{"type": "other", "type": "follow_up"}', None),
         ("follow_up", None),

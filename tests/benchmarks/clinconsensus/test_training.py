@@ -193,17 +193,17 @@ def test_a_bad_row_is_named(tmp_path: Path, changes: dict[str, Any], line: str) 
             '<think>it is met: {"criteria_met": true}</think>{"explanation": "", "criteria_met": false}',
             False,
         ),
-        ('{"explanation": "x", "criteria_met": "true"}', None),
+        ('{"explanation": "x", "criteria_met": "true"}', True),
         ('{"explanation": "x", "criteria_met": 1}', None),
         ('Yes. {"explanation": "", "criteria_met": true}', None),
-        ('[{"explanation": "", "criteria_met": true}]', None),
+        ('[{"explanation": "", "criteria_met": true}]', True),
         ('{"criteria_met": true}', None),
         ('{"criteria_met": true} {"criteria_met": false}', None),
         ('{"explanation": "cut', None),
         ("", None),
     ],
 )
-def test_replies_are_read_strictly(text: str, decision: bool | None) -> None:
+def test_a_reply_is_read_as_the_grader_reads_it(text: str, decision: bool | None) -> None:
     assert read_met(text) is decision
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from medhelm import Benchmark, FileDataset, Instance, Message, ModelSpec, SourceFile
+from medhelm import Benchmark, FileDataset, Instance, LeftOut, Message, ModelSpec, SourceFile
 from medhelm.protocols.protocol import FinalAnswer, Protocol, RoleTerms, Terms
 from medhelm.schema.episode import Call, Episode, Request, Response, request_key
 from medhelm_benchmarks.encounters.packets import (
@@ -108,7 +108,7 @@ BENCHMARK = Benchmark(
     name="stage",
     subcategory="planning_treatments",
     dataset=FileDataset(files=(SourceFile(name="stage.jsonl"),)),
-    to_instance=lambda row: None,
+    to_instance=lambda row: LeftOut(""),
     metrics=["diagnosis_named"],
     protocol="encounter",
 )

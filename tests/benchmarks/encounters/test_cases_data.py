@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from medhelm import DataError
+from medhelm import DataError, Instance
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.data.cases import (
     count_rubrics,
@@ -69,7 +69,7 @@ def test_all_real_rubrics_load(real: Path, tmp_path: Path) -> None:
     (tmp_path / "cases" / "packets.jsonl").write_text("\n".join(lines))
     paths = [tmp_path / "cases", real / "rubrics.jsonl"]
     rows = list(read_rows(paths, "test"))
-    instances = [i for row in rows if (i := to_instance(row)) is not None]
+    instances = [i for row in rows if isinstance(i := to_instance(row), Instance)]
     assert (len(rows), len(instances)) == (1_634, 1_548)
     assert len({i.cluster for i in instances}) == 595
     items = {i.id: packets_of(i).evaluator.items for i in instances}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from medhelm import DataError, Episode, Response, Score, Terms
+from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict, Shown, shown_of
-from medhelm.grading.jury.reply import BadReply
 from medhelm.protocols.protocol import RoleTerms
 from medhelm.schema.episode import Request
 from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion
@@ -59,9 +59,9 @@ def test_a_verdict_counts_only_for_an_item_as_it_is_in_the_rubric() -> None:
         [(None, "moved"), (None, "missing"), (True, "")],
         1,
     )
-    for met in ("true", 1, None, "yes"):
+    for met in ("maybe", 1, None, "yes"):
         assert read(entry(0, met), entry(1), entry(2))[0][0] == (None, "not boolean")
-    for turns in ([], [0], [4], ["1"], [True], None, "1"):
+    for turns in ([], [0], [4], ["x"], [True], None, "1"):
         assert read(entry(0, turns=turns), entry(1), entry(2))[0][0] == (False, "no evidence")
     assert read({"item": ["x"], "competency": {}}, entry(0), entry(1), entry(2))[1] == 1
 
@@ -307,7 +307,7 @@ def test_another_rubric_is_read_from_a_file_in_the_public_form(tmp_path: Any) ->
     [
         ('{"reason": "x", "same": true}', True),
         ('<think>no</think>{"reason": "x", "same": false}', False),
-        ('{"reason": "x", "same": "true"}', None),
+        ('{"reason": "x", "same": "true"}', True),
         ('{"same": true}', None),
         ("Same.", None),
     ],

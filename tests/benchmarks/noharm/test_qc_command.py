@@ -13,6 +13,7 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.making import case, tell_tale
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
@@ -318,13 +319,18 @@ def test_where_actions_come_from_is_shown_where_generation_wrote_it(
     assert qc(capsys, path, "--table", "origins")[0] == 2
     tags = ["blind"] * 4 + ["first_line", "dose", "monitoring"]  # of the eighth it does not say
     line = {"code": made.code, "tags": {f"a{i}": t for i, t in enumerate(tags, 1)}, "schema": "x"}
+    line["not_covered"] = {"a1": 3, "a2": 2, "a3": 3}  # on a2 one of the three has something
     (tmp_path / "provenance.jsonl").write_text(json.dumps(line) + "\n")
     code, out, _ = qc(capsys, path, "--table", "origins", "--format", "json")
     rows = {r["origin"]: (r["count"], r["share"]) for r in json.loads(out)["rows"]}
     assert code == 0 and rows["blind generation"] == (4, 0.5)
     assert rows["traps"] == (2, 0.25) and rows["trap: dose"] == (1, 0.125)
     assert rows["conditional"] == (0, 0.0) and rows["not stated"] == (1, 0.125)
-    assert "Where actions come from" in qc(capsys, path)[1]
+    said = " ".join(qc(capsys, path)[1].split())
+    assert "Where actions come from" in said
+    assert "All raters find the guideline silent on 2 of 8 actions (25%): expect about" in said
+    strong = sum(is_strong(action) for action in made.actions)
+    assert f"without a reference: {strong} of {strong} (100.0%); at most 0%" in said
     (tmp_path / "provenance.jsonl").write_text("[]\n")
     code, _, err = qc(capsys, path)
     assert code != 0 and "provenance.jsonl, line 1: not a line of provenance" in err

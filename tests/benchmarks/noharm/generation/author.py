@@ -30,6 +30,7 @@ STAGES = {
     "traps": "actions that are on the menu already",
     "groups": "which steps stand for each other",
     "rating": "Rate every step by itself",
+    "quotes": "Look once more",
 }
 
 _VIGNETTE = (
@@ -124,14 +125,14 @@ def rating_of(text: str) -> int:
     return hashlib.sha256(text.encode()).digest()[0] % 9 + 1
 
 
-def ratings(prompt: str) -> dict[str, Any]:
+def ratings(prompt: str, quote: str = QUOTE) -> dict[str, Any]:
     return {
         "ratings": [
             {
                 "id": i,
                 "rating": rating_of(t),
-                "covered": True,
-                "quote": QUOTE,
+                "covered": bool(quote),
+                "quote": quote,
                 "implausible": False,
             }
             for i, t in texts(prompt).items()
@@ -139,14 +140,15 @@ def ratings(prompt: str) -> dict[str, Any]:
     }
 
 
-def good(stage: str, prompt: str) -> str:
-    """Return a reply without faults."""
+def good(stage: str, prompt: str, quote: str = QUOTE, second: str = "") -> str:
+    """Return a reply without faults; `quote` and `second` are what raters quote at first, and then."""
     made: dict[str, Callable[[], dict[str, Any]]] = {
         "scene": lambda: scene(prompt),
         "options": options,
         "traps": traps,
         "groups": lambda: groups(prompt),
-        "rating": lambda: ratings(prompt),
+        "rating": lambda: ratings(prompt, quote),
+        "quotes": lambda: {"quotes": [{"id": i, "quote": second} for i in menu_ids(prompt)]},
     }
     return json.dumps(made[stage]())
 
@@ -158,6 +160,8 @@ class Author:
     bad: Mapping[str, list[str]] = field(default_factory=dict)
     prompts: list[tuple[str, str]] = field(default_factory=list)
     """Stage and whole text of every request."""
+    quote: str = QUOTE
+    second: str = ""
 
     def __call__(self, request: Request) -> str:
         prompt = "\n".join(m.content for m in request.messages)
@@ -168,4 +172,6 @@ class Author:
         stage = stage_of(prompt)
         self.prompts.append((stage, prompt))
         said = self.bad.get(stage, [])
-        return said[attempt] if attempt < len(said) else good(stage, prompt)
+        return (
+            said[attempt] if attempt < len(said) else good(stage, prompt, self.quote, self.second)
+        )

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from medhelm.extract.reply_form import schema_of
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
 from medhelm_benchmarks.noharm.generation import prompts
@@ -22,7 +23,6 @@ from medhelm_benchmarks.noharm.generation.replies import (
     RatingsReply,
     SceneReply,
     TrapsReply,
-    reply_schema,
 )
 from medhelm_benchmarks.noharm.generation.views import (
     Brief,
@@ -87,6 +87,7 @@ def test_every_prompt_is_made_from_one_view() -> None:
         "trap_messages": TrapView,
         "group_messages": MenuView,
         "rating_messages": RatingView,
+        "quote_messages": RatingView,
     }
     assert all(len(hints) == 2 for hints in makers.values())  # the view and what is returned
 
@@ -101,7 +102,7 @@ BAD = {
 
 
 def test_no_prompt_holds_what_its_stage_may_not_see(studio: Studio) -> None:
-    studio.author.bad = BAD
+    studio.author.bad, studio.author.quote = BAD, ""
     studio.raters = ("test/one", "test/two", "test/three")
     end = studio.run(3)
     assert [e.status for e in end.ends] == ["made"] * 3
@@ -112,16 +113,17 @@ def test_no_prompt_holds_what_its_stage_may_not_see(studio: Studio) -> None:
         "traps": 9,
         "groups": 9,
         "rating": 27,
+        "quotes": 9,
     }
     for stage in ("options", "groups"):  # the guideline: neither text nor name
         for prompt in seen[stage]:
             assert CANARY not in prompt and NAME not in prompt
-    for stage in ("scene", "traps", "rating"):
+    for stage in ("scene", "traps", "rating", "quotes"):
         assert all(CANARY in prompt for prompt in seen[stage])
-    for stage in ("scene", "options", "groups", "rating"):
+    for stage in ("scene", "options", "groups", "rating", "quotes"):
         for prompt in seen[stage]:
             assert not {t for t in TAGS if re.search(rf"\b{t}\b", prompt)}
-    for stage in ("scene", "options", "traps", "groups"):
+    for stage in ("scene", "options", "traps", "groups", "quotes"):
         assert not any('"rating"' in prompt for prompt in seen[stage])
     for prompt in seen["scene"]:  # no action yet
         assert "Order number" not in prompt and "Start medicine" not in prompt
@@ -194,7 +196,7 @@ def test_a_text_cannot_close_its_own_tag() -> None:
 def test_the_schema_of_a_reply_says_nothing_that_the_prompt_does_not(
     form: type[msgspec.Struct],
 ) -> None:
-    schema = json.dumps(reply_schema(form))
+    schema = json.dumps(schema_of(form))
     assert "description" not in schema and "title" not in schema and "$ref" not in schema
     if form is not TrapsReply:
         assert not {t for t in TAGS if f'"{t}"' in schema}
@@ -218,5 +220,5 @@ def test_a_schema_is_sent_only_where_the_endpoint_holds_replies_to_one(studio: S
     studio.raters = ("test/one", "test/writer", "test/writer")
     studio.run(1)
     (asked,) = studio.models["test/one"].requests
-    assert asked.json_schema == reply_schema(RatingsReply)
+    assert asked.json_schema == schema_of(RatingsReply)
     assert all(r.json_schema is None for r in studio.models["test/writer"].requests)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
+from medhelm.extract.json_reply import BadReply
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.models.tokens import estimate_tokens
@@ -26,7 +27,6 @@ from medhelm_benchmarks.noharm.generation.forecast import forecast
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
 from medhelm_benchmarks.noharm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm_benchmarks.noharm.generation.replies import (
-    BadReply,
     GroupsReply,
     OptionsReply,
     TrapsReply,
@@ -35,10 +35,12 @@ from medhelm_benchmarks.noharm.generation.replies import (
 from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
 from medhelm_benchmarks.noharm.generation.views import Item
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
     GUIDELINE,
     KINDS,
     QUOTE,
+    menu_ids,
     options,
     rating_of,
     ratings,
@@ -126,7 +128,7 @@ def option(text: str) -> str:
 FAULTY = [
     ("scene", "I will not", "one JSON object"),
     ("scene", json.dumps(scene() | {"vignette": "A man has chest pain."}), "has 5 words"),
-    ("scene", json.dumps(scene() | {"answer": "aspirin"}), "unknown field"),
+    ("scene", json.dumps({k: v for k, v in scene().items() if k != "knowns"}), "has no knowns"),
     ("scene", json.dumps(scene() | {"unknowns": []}), "unknowns has 0 entries"),
     ("options", json.dumps(options(19)), "19 actions"),
     ("options", option("Start aspirin despite the known allergy"), "give away"),
@@ -148,7 +150,7 @@ FAULTY = [
     ("traps", "```json\n" + json.dumps(traps())[:-3] + "\n```", "one JSON object"),
     ("groups", '{"alternatives": [["a1", "a99"]], "broad": []}', "'a99' is not on the menu"),
     ("groups", '{"alternatives": [["a1", "a2"], ["a2", "a3"]], "broad": []}', "in two groups"),
-    ("groups", '{"alternatives": [], "broad": [], "broad": []}', "a key stands twice"),
+    ("groups", '{"alternatives": [], "broad": [], "broad": [1]}', "a key stands twice"),
     (
         "groups",
         '{"alternatives": [], "broad": [{"broad": "a1", "specific": ["a2"]}, '
@@ -179,7 +181,9 @@ def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
     assert repaired and all(said in p for p in repaired)
 
 
-@pytest.mark.parametrize("change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9"}])
+@pytest.mark.parametrize(
+    "change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9/10"}]
+)
 def test_a_sheet_with_a_wrong_entry_is_no_sheet(studio: Studio, change: dict[str, Any]) -> None:
     bad = sheet(**change)
 
@@ -454,7 +458,7 @@ def test_what_each_stage_used_is_counted_and_priced(studio: Studio) -> None:
 
 
 def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
-    studio.author.bad = {"traps": ["no"], "rating": ["no"]}
+    studio.author.bad, studio.author.quote = {"traps": ["no"], "rating": ["no"]}, ""
     series = studio.series()
     expected = forecast(series, 3)
     studio.run(3)
@@ -465,7 +469,8 @@ def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
         tokens = sum(estimate_tokens(r.messages) for r in sent)
         assert 0.5 * tokens / len(sent) * 3 < f.input_expected < 2.5 * tokens / len(sent) * 3
         assert tokens < f.input_limit
-        assert uses[f.stage].output_tokens < f.output_limit == 3 * 3 * sent[0].max_output_tokens
+        tries = 1 if f.stage.startswith("quotes") else 3
+        assert uses[f.stage].output_tokens < f.output_limit == 3 * tries * sent[0].max_output_tokens
         assert f.usd_expected is None
     priced = studio.series(generator=spec(price=Price(input=2.0, output=8.0, date="2026-01-01")))
     first = forecast(priced, 3)[0]
@@ -509,8 +514,8 @@ SECRET = "Blood cultures are taken"
 @pytest.mark.parametrize(
     ("stage", "reply"),
     [
-        ("options", json.dumps({SECRET: 1, "options": []})),
-        ("options", json.dumps({f"x` - at `$.{SECRET}": 1, "options": []})),
+        ("options", json.dumps({SECRET: 1})),
+        ("options", json.dumps({f"x` - at `$.{SECRET}": 1})),
         ("options", json.dumps({"options": [{"text": "x", "category": f"'{SECRET}'\x1b[31m"}]})),
         ("options", option(f"Do it despite the {SECRET}")),
         ("groups", json.dumps({"alternatives": [[SECRET, "a2"]], "broad": []})),
@@ -640,6 +645,30 @@ def test_where_the_guideline_is_silent_is_recorded_apart_from_the_rating(studio:
     assert end.provenance.not_covered == {"a1": 3} and end.provenance.repairs == {}
 
 
+@pytest.mark.parametrize(
+    ("second", "referenced"), [(QUOTE, 1.0), ("", 0.0), ("Aspirin is given to everyone", 0.0)]
+)
+def test_strong_actions_without_a_reference_go_back_to_their_raters_once(
+    second: str, referenced: float, studio: Studio
+) -> None:
+    studio.author.quote, studio.author.second = "", second
+    end = studio.run(1).ends[0]
+    assert end.case is not None and end.provenance is not None
+    strong = [a for a in end.case.actions if is_strong(a)]
+    assert {bool(a.references) for a in strong} == {bool(referenced)}
+    assert all(a.ratings == (rating_of(a.text),) * 3 for a in end.case.actions)
+    asked = [p for s, p in studio.author.prompts if s == "quotes"]
+    assert len(asked) == 3 and all(menu_ids(p) == [a.id for a in strong] for p in asked)
+    silent = len(end.case.actions) - len(strong) * referenced
+    assert len(end.provenance.not_covered) == silent and end.provenance.unfounded_quotes == {}
+
+
+def test_a_second_look_that_cannot_be_read_leaves_the_sheet_as_it_is(studio: Studio) -> None:
+    studio.author.quote, studio.author.bad = "", {"quotes": ["no idea"]}
+    assert studio.run(1).ends[0].status == "made"
+    assert sum(stage == "quotes" for stage, _ in studio.author.prompts) == 3
+
+
 def test_raters_are_not_asked_to_spare_the_ends_of_the_scale(studio: Studio) -> None:
     studio.run(1)
     asked = [p for s, p in studio.author.prompts if s == "rating"]
@@ -703,7 +732,7 @@ def test_a_reply_may_stand_in_a_fence_or_after_thinking() -> None:
     for text in (body, f"```json\n{body}\n```", f"<think>hm {{}}</think>\n{body}"):
         assert read_reply(text, GroupsReply) == GroupsReply(alternatives=(), broad=())
     with pytest.raises(BadReply):
-        read_reply(f"Here it is: {body}", GroupsReply)
+        read_reply(f"He says: {body}", GroupsReply)
     with pytest.raises(BadReply, match="NaN"):
         read_reply('{"alternatives": NaN, "broad": []}', GroupsReply)
 

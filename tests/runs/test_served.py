@@ -1,0 +1,137 @@
+"""The weights behind a server of one's own: asked for, stored with the run, and compared when it goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.errors import ModelError
+from medhelm.models import openai
+from medhelm.models.identity import is_served_here
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+from medhelm.store.records import find_runs, read_served
+from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.server import FaultServer, serve_in_thread
+
+pytestmark = pytest.mark.slow
+
+
+def listed(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {"/v1/models": {"data": [{"created": 1, **entry} for entry in entries]}}
+
+
+def props(path: str) -> dict[str, Any]:
+    return {"/props": {"model_path": path, "total_slots": 4}}
+
+
+def at(server: FaultServer, name: str = "ward", **more: Any) -> ModelSpec:
+    return ModelSpec(name=f"s/{name}", model=name, base_url=server.base_url, **more)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (listed({"id": "a.gguf"}), listed({"id": "b.gguf"}), "id 'a.gguf' then, 'b.gguf' now"),
+        (props("/w/a.gguf"), props("/w/b.gguf"), "model_path '/w/a.gguf' then, '/w/b.gguf' now"),
+        (listed({"id": "ward", "root": "/ckpt/100"}), listed({"id": "ward", "root": "/ckpt/200"}, {"id": "x"}),
+         "root '/ckpt/100' then, '/ckpt/200' now"),
+        (listed({"id": "ward", "meta": {"size": 7}}), listed({"id": "ward", "meta": {"size": 8}}), "size '7' then, '8' now"),
+    ],
+)  # fmt: skip
+def test_other_weights_behind_a_port_stop_the_run_before_its_first_request(
+    then: dict[str, Any], now: dict[str, Any], said: str, tmp_path: Path, capsys: Any
+) -> None:
+    write_quiz(tmp_path, 6)
+    with serve_in_thread() as server:
+        more = {"model": "llamacpp/local", "model__model": "ward"}
+
+        def ask(n: int, *given: str) -> tuple[int, str]:
+            argv = arguments(tmp_path, server.base_url, **more, max_instances=n)
+            return run_command([*argv, *given]), capsys.readouterr().err
+
+        server.pages = then
+        assert ask(2)[0] == 0 and server.requests == 2
+        server.pages = now
+        assert ask(2)[0] == 0 and server.pages_asked["/props"] == 1, "nothing is left to ask"
+        code, err = ask(4)
+        assert (code, server.requests) == (6, 2) and said in err
+        assert "model.model (now 'ward')" in err and "Traceback" not in err
+        server.pages = then | {"/other": {}}
+        assert ask(4)[0] == 0 and server.requests == 4
+        server.pages = now
+        again = ("model.rename=true", "model.name=s/new")
+        code, err = ask(5, *again)
+        assert (code, server.requests) == (6, 4) and said in err, "a new name is not other weights"
+        assert ask(5, *again)[0] == 0 and ask(6, again[1])[0] == 0 and server.requests == 6
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {},
+        {"/v1/models": None, "/props": None},
+        {"/v1/models": b"<html>", "/props": b"[1]"},
+        {"/v1/models": {"data": [{"id": 1}, "x", {"id": None}]}, "/props": {"model_path": {}}},
+        listed({"id": "one"}, {"id": "two"}),
+    ],
+)
+def test_a_server_that_does_not_say_fails_no_run(
+    pages: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "_SERVED_S", 0.2)
+    data = write_quiz(tmp_path, 2)
+    with serve_in_thread() as server:
+        given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+        models = [at(server), at(server, "other")]
+        for say in (listed({"id": "ward"}), pages):
+            server.pages = say
+            evaluate(models, "quiz", repeats=1 + (say is pages), **given)
+        assert server.requests == 2 * 2 * (1 + 2)
+    assert server.pages_asked == {"/v1/models": 2, "/props": 2}, "once an endpoint and command"
+    stored = [read_served(run).models for run in find_runs(tmp_path / "r")]
+    assert sum(map(bool, stored)) == 2
+
+
+def test_a_judge_on_other_weights_is_not_asked(tmp_path: Path) -> None:
+    essay = PLUGIN.with_name("essay.py")
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+
+    def judged(**more: Any) -> Any:
+        judges = (at(server, endpoint_class="local"),)
+        jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
+        given = {"data": "sample", "results_dir": tmp_path, "plugins": essay} | more
+        return evaluate("baseline/lead", "essay", jury=jury, **given)
+
+    with serve_in_thread(verdict) as server:
+        server.pages = props("/w/a.gguf")
+        judged(max_instances=2)
+        asked, server.pages = server.requests, props("/w/b.gguf")
+        with pytest.raises(ModelError, match="'/w/a.gguf' then, '/w/b.gguf' now"):
+            judged()
+        assert server.requests == asked
+
+
+def test_answers_that_name_another_model_are_flagged_as_drift(tmp_path: Path) -> None:
+    data = write_quiz(tmp_path, 4)
+    with serve_in_thread() as server:
+        for n, server.served in ((2, "a.gguf"), (4, "b.gguf")):
+            given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+            evaluate(at(server), "quiz", max_instances=n, **given)
+    (row,) = load_results(tmp_path / "r").typed("benchmarks").rows
+    assert (row["n"], "drift" in row["flags"]) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "where", "is_here"),
+    [("http://localhost:1/v1", "external", True), ("http://127.0.0.2/v1", "contracted", True), ("http://gpu/v1", "local", True),
+     ("http://gpu/v1", "contracted", False), (None, "external", False)],
+)  # fmt: skip
+def test_only_servers_of_the_users_own_are_asked(
+    url: str | None, where: Any, is_here: bool
+) -> None:
+    spec = ModelSpec(name="m", model="m", base_url=url, endpoint_class=where)
+    assert is_served_here(spec) == is_here
