@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 
@@ -56,6 +57,7 @@ _SCRIPT_END = late(r"[\n,;\u3002\uff61\u0964\u1362]")
 LETTER = late(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
 _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
 _MARK = late(r"\s{0,3}[.:,;(=\u2013\u2014-]")
+_PHRASE = late(r"\W{0,4}([^.,;:()\n]{4,120})")
 _WHICH = late(
     r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}"
 )
@@ -106,6 +108,13 @@ MARKERS = tuple(
 )
 """Match the forms in which the letters of a list on one line are set off."""
 _QUESTION = late(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
+_CONCLUDES = late(
+    r"\n\W*(?:so|thus|therefore|hence|overall|in\s(?:conclusion|summary))\b[^\n]{1,200}$",
+    re.IGNORECASE,
+)
+"""A last line that draws a conclusion."""
+_NEAR = 0.85
+"""The least likeness of two texts of which one may be the other misspelt."""
 
 
 @lru_cache(maxsize=1024)
@@ -233,7 +242,9 @@ class Options:
                 return UNCLEAR
             if named and _is_dismissed(after, named):
                 return ""
-            if not named and self._goes_on_with_another(after, letter):
+            if not named and (
+                self._goes_on_with_another(after, letter) or self._is_near_another(after, letter)
+            ):
                 return UNCLEAR
         if which := _WHICH.match(after):
             text, _, end = self.text_at(after[which.end() :])
@@ -292,7 +303,12 @@ class Options:
         return self._place.get(tokens(text), 0)
 
     def before_next_question(self, text: str) -> str:
-        """Return `text` up to a question that it adds itself: one with a list of other options."""
+        """Return `text` up to a question that it adds itself: one with a list of other options.
+
+        A question on the way is followed by a conclusion, and the text is weighed as a whole.
+        """
+        if _CONCLUDES.search(text):
+            return text
         for match in islice(_QUESTION.finditer(text), _MANY):
             own = self.own.get("A", ())
             if own and tokens(match[1])[: len(own)] != own and not self.texts_in(match[1]):
@@ -356,6 +372,21 @@ class Options:
         return not (mark and mark[0].strip() == ".") or not (
             sentence and NOT_CHOSEN.search(sentence[0])
         )
+
+    def _is_near_another(self, after: str, letter: str) -> bool:
+        """Return whether what follows a letter is more like another option's text than its own."""
+        phrase = _PHRASE.match(after)
+        said = tokens(phrase[1]) if phrase else ()
+        if {*said} <= {*self.own.get(letter, ())}:
+            return False
+
+        def likeness(text: str) -> float:
+            begun = " ".join(said[: len(text.split())])
+            return SequenceMatcher(None, begun, text.strip()).ratio()
+
+        near = [(likeness(text), other) for text, other in self.telling]
+        likest, other = max(near, default=(0.0, letter))
+        return likest >= _NEAR and other not in (letter, UNCLEAR)
 
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
