@@ -314,10 +314,12 @@ def _in_other_languages(options: Options, plain: str) -> Iterator[Statement]:
             if _is_meant_abroad(options, plain, match):
                 value = _line_at(options, plain, match.end())
                 yield from _if_any(options.read(value), match, True)
+        right: list[Statement] = []
         for match in _last_ones(is_right(language), plain):
             if _is_meant_abroad(options, plain, match):
                 before = _sentence_before(plain, match.start())
-                yield from _if_any(_subject(options, before), match, True)
+                right += _if_any(_subject(options, before), match, True)
+        yield from _in_one_way(right)
 
 
 def _is_meant_abroad(options: Options, plain: str, match: re.Match[str]) -> bool:
