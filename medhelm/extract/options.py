@@ -375,7 +375,8 @@ class Options:
 
     def _is_near_another(self, after: str, letter: str) -> bool:
         """Return whether what follows a letter is more like another option's text than its own."""
-        phrase = _PHRASE.match(after)
+        which = _WHICH.match(after)
+        phrase = _PHRASE.match(after, which.end() if which else 0)
         said = tokens(phrase[1]) if phrase else ()
         if {*said} <= {*self.own.get(letter, ())}:
             return False

@@ -206,12 +206,21 @@ CLOTS = ("Thrombosis", "Thrombolysis", "Embolism", "Stroke")
         ("A) Thrombolisis is what dissolves a clot.", None),
         ("The answer is B) Thrombolisis.", "B"),
         ("The answer is A) Thrombosys.", "A"),
+        ("The answer is A, which is thrombolisis.", None),
     ],
 )
 def test_a_letter_that_is_named_at_the_end_or_with_a_text_like_another(
     text: str, letter: str | None
 ) -> None:
     assert read_choice(text, CLOTS).value == letter
+
+
+def test_texts_that_begin_alike_are_told_apart() -> None:
+    options = ("Repeat the test and treat if positive", "Repeat the test and treat at once")
+    assert (
+        read_choice("The answer is B, which is repeat the test and treat at once.", options).value
+        == "B"
+    )
 
 
 @pytest.mark.parametrize(
