@@ -30,7 +30,7 @@ class ExactMatch(Metric):
     """
 
     name: str = "exact_match"
-    version: str = "6"
+    version: str = "7"
     source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

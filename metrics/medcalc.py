@@ -135,7 +135,7 @@ _QUANTITIES = {
     "CHA2DS2-VASc": Quantity(names=r"CHA_?2?_?DS_?2?[-_ ]?VASc(?: score)?", unit=_SCORE),
     "CHADS2": Quantity(names=r"CHADS_?2?", unit=_SCORE),
     "HAS-BLED": Quantity(names=r"HAS[- ]?BLED(?: score)?", unit=_SCORE),
-    "Wells": Quantity(names=r"Wells['’]?s?(?: criteria| score)*", unit=_SCORE),
+    "Wells": Quantity(names=r"Well(?:s['’]?s?|['’]s)(?: criteria| score)*", unit=_SCORE),
     "Geneva": Quantity(names=r"(?:revised )?Geneva(?: score)?|YEARS", unit=_SCORE),
     "PERC": Quantity(names=r"PERC(?: rule| criteria)?", unit=_SCORE),
     "RCRI": Quantity(names=r"(?:revised )?cardiac risk index|RCRI|Lee index", unit=_SCORE),
@@ -221,7 +221,7 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    version: str = "7"
+    version: str = "8"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

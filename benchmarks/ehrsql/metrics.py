@@ -63,7 +63,9 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<sql>((?:(?!<sql>).)*?)(?:</sql>|\Z)", re.IGNORECASE | re.DOTALL)
-_TAGS = re.compile(r"</?sql>", re.IGNORECASE)
+_TAGS = re.compile(r"<\s{0,3}(/?)\s{0,3}sql\s{0,3}>", re.IGNORECASE)
+_LAST_TAG = re.compile(r"<sql>\s*\Z")
+_QUOTED_VERB = re.compile(rf"`({_VERBS})`", re.IGNORECASE)
 _PUBLISHED_TAG = re.compile(r"<\s*sql\s*>(.*?)</?\s*sql\s*>", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"```(.*?)(?:```|\Z)", re.DOTALL)
 _WRAPPING = re.compile(r"\A[\s`]*(?:sql(?:ite3?)?\s)?\s*|[\s`]+\Z", re.IGNORECASE)
@@ -81,10 +83,12 @@ _ABSTAINS = re.compile(
 def read_answer(completion: str, *, is_cut: bool = False) -> str | None:
     """Return the query of a completion, ABSTENTION, or None where neither or both are stated.
 
-    A query is in <sql> tags, in a fence (of several the last counts), or as bare text. `is_cut`:
-    the output budget ended the completion, so that a query without its end is none.
+    A query is in <sql> tags, in a fence (of several the last counts), or as bare text. An opening
+    tag at the end closes, as in the published pattern. `is_cut`: the output budget ended the
+    completion, so that a query without its end is none.
     """
-    text = visible_text(completion)
+    text = _TAGS.sub(r"<\1sql>", _QUOTED_VERB.sub(r"\1", visible_text(completion)))
+    text = text if is_cut else _LAST_TAG.sub("</sql>", text)
     if is_cut and _has_open_query(text):
         return None
     query, rest = _marked(text)
@@ -92,14 +96,16 @@ def read_answer(completion: str, *, is_cut: bool = False) -> str | None:
         query, rest = _bare(rest)
     if _ABSTAINS.search(rest):
         return None if query else ABSTENTION
+    if query.count("`") % 2 and f"{query}`" in text:  # the mark closes a name, not the query
+        query += "`"
     return query or None
 
 
 def _has_open_query(text: str) -> bool:
     """Return whether the last query of a text has no closing tag, fence or semicolon."""
-    tags = [tag.lower() for tag in _TAGS.findall(text)]
-    if tags or "```" in text:
-        return bool(tags and tags[-1] == "<sql>") or text.count("```") % 2 == 1
+    closes = _TAGS.findall(text)
+    if closes or "```" in text:
+        return closes[-1:] == [""] or text.count("```") % 2 == 1
     begin = _LINE.search(text)
     return begin is not None and _semicolon(text[begin.end() :]) is None
 
@@ -217,7 +223,7 @@ class ExecutionAccuracy(_OnDatabase):
     """
 
     name: str = "ehrsql_execution_accuracy"
-    version: str = "3"
+    version: str = "4"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, `unparsed`, or `uninformative` whatever the answer is."""
@@ -296,7 +302,7 @@ class QueryValidity(_OnDatabase):
     """1 where an answerable question is answered by a query that runs, whatever it gives."""
 
     name: str = "ehrsql_query_validity"
-    version: str = "3"
+    version: str = "4"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1; unanswerable questions have no query that could be valid."""
@@ -346,7 +352,7 @@ class AbstentionAccuracy(Metric):
     """1 where a question is declined exactly if it is unanswerable, right query or not."""
 
     name: str = "ehrsql_abstention_accuracy"
-    version: str = "3"
+    version: str = "4"
     source: str = _SOURCE
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -366,7 +372,7 @@ class CanonicalMatch(Metric):
     """
 
     name: str = "ehrsql_canonical_match"
-    version: str = "3"
+    version: str = "4"
     source: str = "sqlglot"
     is_slow: bool = True
 

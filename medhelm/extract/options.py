@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 
@@ -56,6 +57,7 @@ _SCRIPT_END = late(r"[\n,;\u3002\uff61\u0964\u1362]")
 LETTER = late(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
 _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
 _MARK = late(r"\s{0,3}[.:,;(=\u2013\u2014-]")
+_PHRASE = late(r"\W{0,4}([^.,;:()\n]{4,120})")
 _WHICH = late(
     r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}"
 )
@@ -86,6 +88,8 @@ _OTHER_LETTER = late(
     r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]"
     r"|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s([A-Z])(?=[.!]?\s{0,3}(?:$|\n)))"
 )
+_IN_BRACKETS = late(r"[(\[]?([A-Z])[)\]]")
+"""A letter in brackets, or before one."""
 _LETTERED = late(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
     r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(=|:])[^\n]{0,1000})",
@@ -104,6 +108,13 @@ MARKERS = tuple(
 )
 """Match the forms in which the letters of a list on one line are set off."""
 _QUESTION = late(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
+_CONCLUDES = late(
+    r"\n\W*(?:so|thus|therefore|hence|overall|in\s(?:conclusion|summary))\b[^\n]{1,200}$",
+    re.IGNORECASE,
+)
+"""A last line that draws a conclusion."""
+_NEAR = 0.85
+"""The least likeness of two texts of which one may be the other misspelt."""
 
 
 @lru_cache(maxsize=1024)
@@ -210,6 +221,8 @@ class Options:
         if self._opens_list(rest, end or 0):
             return UNCLEAR
         if end is not None:
+            if self._names_another(rest, end, letter):
+                return UNCLEAR
             return "" if _is_dismissed(rest, end) else letter
         second = _SECOND.match(tail)
         if second and second[1].isupper() == rest[0].isupper():
@@ -225,9 +238,13 @@ class Options:
             if text:
                 return UNCLEAR
             named = self._text_behind(after, letter)
+            if named and self._names_another(after, named, letter):
+                return UNCLEAR
             if named and _is_dismissed(after, named):
                 return ""
-            if not named and self._goes_on_with_another(after, letter):
+            if not named and (
+                self._goes_on_with_another(after, letter) or self._is_near_another(after, letter)
+            ):
                 return UNCLEAR
         if which := _WHICH.match(after):
             text, _, end = self.text_at(after[which.end() :])
@@ -286,7 +303,12 @@ class Options:
         return self._place.get(tokens(text), 0)
 
     def before_next_question(self, text: str) -> str:
-        """Return `text` up to a question that it adds itself: one with a list of other options."""
+        """Return `text` up to a question that it adds itself: one with a list of other options.
+
+        A question on the way is followed by a conclusion, and the text is weighed as a whole.
+        """
+        if _CONCLUDES.search(text):
+            return text
         for match in islice(_QUESTION.finditer(text), _MANY):
             own = self.own.get("A", ())
             if own and tokens(match[1])[: len(own)] != own and not self.texts_in(match[1]):
@@ -351,6 +373,22 @@ class Options:
             sentence and NOT_CHOSEN.search(sentence[0])
         )
 
+    def _is_near_another(self, after: str, letter: str) -> bool:
+        """Return whether what follows a letter is more like another option's text than its own."""
+        which = _WHICH.match(after)
+        phrase = _PHRASE.match(after, which.end() if which else 0)
+        said = tokens(phrase[1]) if phrase else ()
+        if {*said} <= {*self.own.get(letter, ())}:
+            return False
+
+        def likeness(text: str) -> float:
+            begun = " ".join(said[: len(text.split())])
+            return SequenceMatcher(None, begun, text.strip()).ratio()
+
+        near = [(likeness(text), other) for text, other in self.telling]
+        likest, other = max(near, default=(0.0, letter))
+        return likest >= _NEAR and other not in (letter, UNCLEAR)
+
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
         found = list(islice(TOKEN.finditer(text[: self._line]), len(own) + 1))
@@ -370,16 +408,19 @@ class Options:
                 other = _OTHER_LETTER.match(text, end)
                 named = other and (other[1] or other[2])
                 is_other = named in self.own and named != letter
-                is_other = is_other or self._names_another(text, end, letter)
+                behind = other.end() if other and not is_other else end
+                is_other = is_other or self._names_another(text, behind, letter)
                 return (UNCLEAR if is_other else letter), len(own), end
         return "", 0, 0
 
     def _names_another(self, text: str, end: int, letter: str) -> bool:
-        """Return whether the text of another option follows, as in `yes, maybe`."""
+        """Return whether another option follows, as in `yes, maybe` and `(B) yes and (C) no`."""
         joint = _OTHER_TEXT.match(text, end)
         if joint is None:
             return False
         rest = text[joint.end() : joint.end() + self.reach]
+        if (lettered := _IN_BRACKETS.match(rest)) and lettered[1] in self.own.keys() - {letter}:
+            return self.own_end(rest[lettered.start(1) :]) is not None
         return any(
             other != letter and self._matches(rest, own) is not None for own, other in self._texts
         )

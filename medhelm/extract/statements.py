@@ -83,7 +83,7 @@ _FAVOURS = late(
 )
 """Matches words in favour of a letter."""
 _NAMED_LAST = late(
-    r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?(?:answer|option|choice)|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\])\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
+    r"(?:(?:[\u2013\u2014(,;]|\s-)\s?(?:so\s+)?(?:(?:the\s+)?(?:answer|option|choice)|which\s+is\s+(?:option|choice))\s+|(?:(?:\u2192|=>|\b(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore)\b)[^.,;:\n]{1,60},|(?:[a-z]{3}|[)\]])[.!?]|\]|\b(?:called|termed|named|known\sas))\s(?=[(\[]?[A-Z][)\].]{0,2}\s*$))[(\[]?([A-Z])[)\]]{0,2}(?=\s*$|[.!]\)?(?:\s|$)|\n)"
 )
 """`answer B`, set off at the end of a sentence."""
 _ONLY_RIGHT = late(
@@ -199,10 +199,9 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
         yield Statement(letter, -1, True)
     text = _FORCED.sub("I choose ", without_lists(options, text))
     plain = _plain(text)
-    for letter in filter(None, _lines(options, plain)):
-        yield Statement(letter, -1, True)
+    yield from _lines(options, plain)
     if len(plain) <= SHORT:
-        yield from _whole_sentences(options, plain)
+        yield from _in_one_way(_whole_sentences(options, plain))
     for match in _last_ones(_ANSWER_IS, plain):
         if _is_meant(options, plain, match):
             yield from _if_any(_answer_at(options, plain, match.end()), match, True)
@@ -227,10 +226,12 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
             yield from _if_any(_choice_at(options, plain, match.end()), match, True)
     yield from _by_elimination(options, plain)
     for pattern, is_strong in ((_IS_CORRECT, True), (_IS_BEST, False)):
+        right: list[Statement] = []
         for match in _last_ones(pattern, plain):
             if _is_meant(options, plain, match):
                 before = plain[max(0, match.start() - 200) : match.start()]
-                yield from _if_any(_subject(options, before), match, is_strong)
+                right += _if_any(_subject(options, before), match, is_strong)
+        yield from _in_one_way(right)
     for match in _last_ones(_THEREFORE, plain):
         if _is_meant(options, plain, match):
             yield from _if_any(match[1] if match[1] in options.own else "", match, True)
@@ -239,9 +240,21 @@ def statements(options: Options, text: str) -> Iterator[Statement]:
             yield from _if_any(letter, match, True)
 
 
+def _in_one_way(found: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield what is stated in one way; several options so are gone through, and left open."""
+    stated = list(found)
+    several = len({s.letter for s in stated} - {UNCLEAR}) > 1
+    for s in stated:
+        yield Statement(UNCLEAR, s.start, False) if several else s
+
+
 def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
-    """Yield what is left, what alone is right, and the letter that a text concludes with."""
+    """Yield what is left in the end, what alone is right, and the letter that a text concludes with.
+
+    What leaves several options open states none of them, and a later statement outranks it.
+    """
     for pattern in (_LEAVES, _ONLY_RIGHT):
+        left: list[Statement] = []
         for match in _last_ones(pattern, plain):
             before = _sentence_before(plain, match.start())
             behind = options.blanked(_sentence_behind(plain, match.end()))
@@ -250,8 +263,10 @@ def _by_elimination(options: Options, plain: str) -> Iterator[Statement]:
             ):
                 reading = options.read(_line_at(options, plain, match.end()))
                 reading = reading or _name_then(options, plain, match.end())
-                if _is_meant(options, plain, match):
-                    yield from _if_any(reading, match, pattern is _LEAVES)
+                if reading and _is_meant(options, plain, match):
+                    is_strong = pattern is _LEAVES and reading != UNCLEAR
+                    left.append(Statement(reading, match.start(), is_strong))
+        yield from left[-1:] if pattern is _LEAVES else left
     for pattern in (_FAVOURS, _NAMED_LAST):
         found = list(_last_ones(pattern, plain))
         is_conclusion = bool(found) and not plain[found[-1].end() :].strip(" .!)\n")
@@ -299,10 +314,12 @@ def _in_other_languages(options: Options, plain: str) -> Iterator[Statement]:
             if _is_meant_abroad(options, plain, match):
                 value = _line_at(options, plain, match.end())
                 yield from _if_any(options.read(value), match, True)
+        right: list[Statement] = []
         for match in _last_ones(is_right(language), plain):
             if _is_meant_abroad(options, plain, match):
                 before = _sentence_before(plain, match.start())
-                yield from _if_any(_subject(options, before), match, True)
+                right += _if_any(_subject(options, before), match, True)
+        yield from _in_one_way(right)
 
 
 def _is_meant_abroad(options: Options, plain: str, match: re.Match[str]) -> bool:
@@ -368,7 +385,7 @@ def _line_at(options: Options, text: str, start: int) -> str:
     return text[start : end if end >= 0 else start + options.reach]
 
 
-def _lines(options: Options, plain: str) -> Iterator[str]:
+def _lines(options: Options, plain: str) -> Iterator[Statement]:
     """Yield what single lines state: the first, the last, and lettered ones."""
     lines = [line for line in plain.split("\n") if line.strip()]
     lettered = options.lettered_lines(plain)
@@ -376,16 +393,27 @@ def _lines(options: Options, plain: str) -> Iterator[str]:
         return
     at = len(plain) - len(plain.lstrip())
     if not any(m.start() <= at < m.end() for m in lettered) and CUT not in lines[0]:
-        yield _first_line(options, lines)
+        yield from _of_line(_first_line(options, lines))
+    items = []
     for match in lettered:
         if CROSS.search(plain, match.start(), match.start(1)):
             continue
         is_first = match.start() <= at < match.end()
         is_own = options.is_own(match[1])
         if CUT not in match[0] and (is_own or (is_first and not WRONG.match(match[1]))):
-            yield options.letter_at(plain[match.start(1) : match.end() + options.reach])
+            letter = options.letter_at(plain[match.start(1) : match.end() + options.reach])
+            if is_first:
+                yield from _of_line(letter)
+            elif letter:
+                items.append(Statement(letter, match.start(), True))
+    yield from _in_one_way(items)
     if len(lines) > 1 and (letter := options.whole(lines[-1])) and CUT not in lines[-1]:
-        yield letter
+        yield from _of_line(letter)
+
+
+def _of_line(letter: str) -> Iterator[Statement]:
+    if letter:
+        yield Statement(letter, -1, True)
 
 
 def _first_line(options: Options, lines: Sequence[str]) -> str:

@@ -168,3 +168,69 @@ def test_what_a_reply_concludes_with_is_read(
     choices: tuple[str, ...], text: str, letter: str | None
 ) -> None:
     assert read_choice(text, choices).value == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("That leaves us with (A) and (B). We can eliminate (A).\n\nThe answer is (B).", "B"),
+        ("This leaves B and C. C is cheap.\n\nTherefore, the answer is C.", "C"),
+        ("We are left with A) Aspirin and B) Heparin. The answer is B) Heparin.", "B"),
+        ("That leaves B.\n\nB is ruled out. That leaves A.\n\nThe answer is A.", "A"),
+        ("That leaves (A) and (B).", None),
+        ("The answer is D. On reflection, this leaves A and B.", None),
+        ("This leaves us with B. Therefore, the answer is D.", None),
+        ("This leaves us with (A) aspirin and (B) heparin.", None),
+        ("The answer is (A) aspirin and (B) heparin.", None),
+        ("The answer is aspirin (A) and heparin (B).", None),
+        ("The answer is either A or B.", None),
+        ("Let us see.\nD) Alteplase\nB) Heparin\n\nTherefore, the answer is B.", "B"),
+        ("Choice A is correct here. Choice D is correct as well.\n\nThe answer is D.", "D"),
+        ("The answer is D.\n\nChoice A is correct. Choice B is correct as well.", None),
+        ("The answer is (B) heparin, and (A) is wrong.", "B"),
+    ],
+)
+def test_what_leaves_several_options_open_states_none(text: str, letter: str | None) -> None:
+    assert read_choice(text, DRUGS).value == letter
+
+
+CLOTS = ("Thrombosis", "Thrombolysis", "Embolism", "Stroke")
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("A clot in (A) is local. One that moves is (C). To dissolve one is called (B).", "B"),
+        ("A clot in (A) is local. One that moves is (C). To dissolve one is not called (B).", None),
+        ("The answer is A) Thrombolisis.", None),
+        ("A) Thrombolisis is what dissolves a clot.", None),
+        ("The answer is B) Thrombolisis.", "B"),
+        ("The answer is A) Thrombosys.", "A"),
+        ("The answer is A, which is thrombolisis.", None),
+    ],
+)
+def test_a_letter_that_is_named_at_the_end_or_with_a_text_like_another(
+    text: str, letter: str | None
+) -> None:
+    assert read_choice(text, CLOTS).value == letter
+
+
+def test_texts_that_begin_alike_are_told_apart() -> None:
+    options = ("Repeat the test and treat if positive", "Repeat the test and treat at once")
+    assert (
+        read_choice("The answer is B, which is repeat the test and treat at once.", options).value
+        == "B"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "letter"),
+    [
+        ("Yes, it works.", "Therefore, among A through C, the answer is C.", None),
+        ("We look at two studies.", "Therefore, among A through C, the answer is C.", "C"),
+        ("The answer is yes.", "The answer is B.", "A"),
+    ],
+)
+def test_a_question_on_the_way_to_a_conclusion(first: str, last: str, letter: str | None) -> None:
+    text = f"{first}\n\n2. What is the evidence?\n\nA) A trial.\nB) None at all.\n\n{last}"
+    assert read_choice(text, ("yes", "no", "maybe")).value == letter

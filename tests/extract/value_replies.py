@@ -791,7 +791,28 @@ SAFE: list[str] = [
 ]
 """Replies that commit to a number that is not read: unread is better than wrong."""
 
+_WELLS = (
+    "Heart rate is above 100, making the total score 0 + 1.5 = 1.5. No surgery, and so the score remains at 1.5. "
+    "Hemoptysis is absent, keeping the total score at 1.5. Cancer is present, making the total score 1.5 + 1 = 2.5. "
+    "The patient's {} is 2.5."
+)
 STEPS: list[tuple[str, str, float | None]] = [
+    *(
+        ("Wells' score", _WELLS.format(name), 2.5)
+        for name in ("Wells' score", "Well's score", "tally")
+    ),
+    (
+        "cardiac risk index",
+        "The current cardiac risk index is 0. Insulin is used, so the current total will be 0 + 1 = 1. We convert "
+        "creatinine, giving us 130 \u00b5mol * 1e-06 mol/\u00b5mol = 0.00013 mol. Our next step will use 0.00013 mol. It is "
+        "below 2 mg/dL, so we keep the score the same at 1. The cardiac risk index score is 1.",
+        1,
+    ),
+    (
+        "free water deficit in kg",
+        "The patient's weight is 35.0 kg. We get 0.6 * 35.0 * (126/140 - 1) = -2.1 L. The water deficit is -2.1 L.",
+        None,
+    ),
     ("FIB-4", "For FIB-4 multiply 50 by 40: 50 × 40 = 2,000. Dividing 2,000 by 1,000 gives 2.", 2),
     (
         "BMI",

@@ -119,7 +119,8 @@ def best_supported(visible: str, kind: Kind[T]) -> T | None:
 def why_weak(value: T, visible: str, kind: Kind[T], *, is_share: bool = False) -> str:
     """Return why a value is not read for which too little speaks, "" where enough does.
 
-    Of a share what is on the way to the percentage is not read.
+    Of a share what is on the way to the percentage is not read. More evidence for another value counts
+    only where something is told by the name or the unit that was asked for, and not last of this value.
     """
     candidates = weigh(visible, kind)
     own = next((c for c in candidates if kind.merge(c.value, value) is not None), None)
@@ -142,6 +143,10 @@ def why_weak(value: T, visible: str, kind: Kind[T], *, is_share: bool = False) -
     is_behind = best.evidence - own.evidence >= _AHEAD
     is_other = not any(s.is_asked or s.fits or s.is_computed for s in own.statements)
     is_behind = is_behind and (best.evidence >= _ENOUGH or is_other)
+    told = [s.at for c in candidates for s in c.statements if s.is_asked or s.fits]
+    is_worked_out = any(s.is_computed for s in own.statements)
+    is_last = not told or (is_worked_out and max(told) in [s.at for s in own.statements])
+    is_behind = is_behind and not is_last
     return differ(best.value, value, kind) if is_behind else ""
 
 

@@ -161,7 +161,7 @@ SECONDARY = late(
     r"percentile|rate of|percent of|example|previously|prior|would have|chart(?:ed| lists?| shows?)?|directly measured)\b",
     re.IGNORECASE,
 )
-RISK_SCORE = late(r"\brisk (?:score|index)\W*$", re.IGNORECASE)
+RISK_SCORE = late(r"\brisk (?:score|index)(?:\sscore)?\W*$", re.IGNORECASE)
 """A name of a score whose own value is a risk."""
 SHARE = late(
     r"[^A-Za-z%\u2192,;]{0,10}(?:%|percent)\s(?:[\w-]+\s){0,2}(?:risk|chance|mortality|probability|survival|likelihood|per\b|a year|annual)"

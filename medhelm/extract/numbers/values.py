@@ -204,7 +204,8 @@ def _as_told(
     """Return a reading, unless the other units count and the text gives another value with them."""
     assert reading.value is not None
     for s in find_statements(plain(own_text(text)), narrowed):
-        is_told = s.value is not None and (s.is_asked or s.fits)
+        is_input = s.is_worked_on and bool(s.key)
+        is_told = s.value is not None and (s.is_asked or (s.fits and not is_input))
         if is_told and s.value is not None and kind.merge(s.value, reading.value) is not None:
             return reading
     other = _read(text, kind, is_cut).value

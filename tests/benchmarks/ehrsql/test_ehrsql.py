@@ -129,6 +129,10 @@ READ: list[tuple[str, str | None]] = [
     (f"The query is:\n{QUERY}", QUERY),
     (f"Answer: {QUERY}", QUERY),
     ("`SELECT 1`", "SELECT 1"),
+    (f"< SQL > {QUERY} < / SQL >", QUERY),
+    (f"<SQL> {QUERY} <SQL>", QUERY),
+    ("`select` count(*) from t", "select count(*) from t"),
+    ("<sql>`select` count(*) from `t` </sql>", "select count(*) from `t`"),
     ("WITH t AS (SELECT 1)\n\nSELECT * FROM t", "WITH t AS (SELECT 1)\n\nSELECT * FROM t"),
     ("select 1; drop table t", "select 1; drop table t"),
     ("DROP TABLE patient", "DROP TABLE patient"),
@@ -168,6 +172,7 @@ def test_what_is_read_out_of_a_completion(completion: str, expected: str | None)
     [
         ("<sql>SELECT count(*) FROM patient", None),
         ("<sql>SELECT 1</sql> No, better:\n<sql>SELECT count(*)", None),
+        ("<sql>SELECT 1</sql> No, better:\n<sql>", None),
         ("```sql\nSELECT count(*) FROM patient", None),
         ("```sql\nSELECT 1\n```\nor rather\n```sql\nSELECT", None),
         ("SELECT count(*) FROM patient WHERE b = 'x; y'", None),
