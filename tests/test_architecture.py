@@ -69,6 +69,7 @@ OPEN = {
     "medhelm.extract.marks",
     "medhelm.extract.reply_form",
     "medhelm.files.durable",
+    "medhelm.files.folders",
     "medhelm.grading.graders.grader",
     "medhelm.grading.graders.panel",
     "medhelm.grading.jury.gradelog",

@@ -9,6 +9,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
+from stat import S_ISLNK
 
 from medhelm.errors import DataError
 
@@ -25,7 +26,8 @@ def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> Non
     """Write the files that are directly in a folder of an archive into `into`, which is made.
 
     `folder` is below the one top folder of the archive. Raises DataError for a file that is not an
-    archive, for a folder that it does not have, and for one of more than `max_bytes`.
+    archive, for a folder that it does not have, for one of more than `max_bytes`, and for a member that
+    leads out of it.
     """
     wanted = PurePosixPath(folder)
     try:
@@ -43,6 +45,11 @@ def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> Non
             into.mkdir(mode=0o700)
             for member in members:
                 name = PurePosixPath(member.filename).name
+                if name == ".." or S_ISLNK(member.external_attr >> 16):
+                    raise DataError(
+                        f"{archive.name} holds {member.filename!r}, which leads out of its folder; "
+                        f"bring the folder {folder} yourself"
+                    )
                 with packed.open(member) as source, (into / name).open("xb") as target:
                     shutil.copyfileobj(source, target)
     except (*DAMAGED, OSError) as e:

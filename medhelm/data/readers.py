@@ -20,6 +20,7 @@ import msgspec
 
 from medhelm.data.archives import DAMAGED
 from medhelm.errors import DataError
+from medhelm.files.folders import entries
 
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]
 _BOM = codecs.BOM_UTF8
@@ -221,8 +222,7 @@ def _sheet_cell(value: Any) -> str:
 
 def read_texts(folder: Path) -> _Rows:
     """Yield name (without .txt) and text of each text file of a folder, in order of the names."""
-    files = [f for f in folder.glob("*.txt") if not f.name.startswith(".")]
-    for number, path in enumerate(sorted(files), 1):
+    for number, path in enumerate(entries(folder, ends=(".txt",)), 1):
         try:
             yield number, {"name": path.stem, "text": path.read_text(encoding="utf-8-sig")}
         except UnicodeDecodeError:

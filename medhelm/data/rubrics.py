@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from medhelm.errors import PluginError, UnknownName
+from medhelm.files.folders import beside
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.type_errors import explain
@@ -23,21 +24,21 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 def load_rubric(benchmark: Benchmark) -> Rubric:
     """Return the rubric that a benchmark names: `rubrics/NAME.yaml` beside its plugin, else ours.
 
-    Raises PluginError for a file that is not a rubric, UnknownName for a name that is none.
+    Raises PluginError for a file that is not a rubric or lies outside, UnknownName for a name that is none.
     """
     name = benchmark.rubric
-    own = Path(benchmark.origin).parent / "rubrics" / f"{name}.yaml"
-    if name and benchmark.origin and own.is_file():
+    folder = Path(benchmark.origin).parent / "rubrics"
+    if name and benchmark.origin and (own := beside(benchmark.origin, "rubrics", f"{name}.yaml")):
         return read_rubric(own.read_text(encoding="utf-8"), str(own))
     packaged = _packaged()
     if name not in packaged:
         if not name:
             raise PluginError(
                 f"benchmark {benchmark.name!r} is rated by a jury but names no rubric: set "
-                f"rubric=NAME, one of {', '.join(packaged)} or of {own.parent / 'NAME.yaml'}"
+                f"rubric=NAME, one of {', '.join(packaged)} or of {folder / 'NAME.yaml'}"
             )
         where = f"rubric of benchmark {benchmark.name!r}"
-        raise UnknownName(where, name, packaged, f"Or write {own}.")
+        raise UnknownName(where, name, packaged, f"Or write {folder / name}.yaml.")
     return read_rubric(packaged[name].read_text(encoding="utf-8"), name)
 
 

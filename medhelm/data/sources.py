@@ -23,6 +23,7 @@ from medhelm.data.hub import HubRecord, is_unchanged, read_record
 from medhelm.data.readers import READERS
 from medhelm.errors import DataError, PluginError
 from medhelm.files.durable import why
+from medhelm.files.folders import entries
 from medhelm.schema.data import PART, Benchmark, HubDataset, SourceFile
 
 
@@ -114,10 +115,9 @@ def hash_file(path: Path) -> str:
 
 def _hash_folder(path: Path, hash_one: Callable[[Path], str]) -> str:
     """Return the hash of the listing of a folder and those in it; what is hidden is left out."""
-    files = {f.relative_to(path): f for f in path.rglob("*") if f.is_file()}
-    shown = [f for f in files if not any(part.startswith(".") for part in f.parts)]
+    files = {f.relative_to(path): f for f in entries(path, is_deep=True) if f.is_file()}
     digest = hashlib.sha256()
-    for name in sorted(shown, key=lambda f: os.fsencode(f.as_posix())):
+    for name in sorted(files, key=lambda f: os.fsencode(f.as_posix())):
         listed = os.fsencode(name.as_posix())
         digest.update(f"{hash_one(files[name])}  ".encode() + listed + b"\n")
     return digest.hexdigest()

@@ -29,6 +29,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from medhelm.errors import PluginError, UnknownName, UsageError
+from medhelm.files.folders import beside
 from medhelm.plugins.broken import Broken
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
@@ -234,11 +235,11 @@ def data_files(place: Path) -> list[tuple[Path, str]]:
     `place`: the folder of a package, or the file of a module.
     """
     if not place.is_dir():
-        data = place.with_suffix(".toml")
-        return [(data, "")] if data.is_file() else []
+        data = beside(place, f"{place.stem}.toml")
+        return [(data, "")] if data else []
     inner = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
-    named = [(place / name / FILE, name) for name in ("", *inner)]
-    return [(path, name) for path, name in named if path.is_file()]
+    named = [(beside(place / "__init__.py", name, FILE), name) for name in ("", *inner)]
+    return [(path, name) for path, name in named if path]
 
 
 def command_module(command: Command) -> ModuleType:

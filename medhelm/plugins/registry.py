@@ -20,6 +20,7 @@ from typing import Any
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
+from medhelm.files.folders import beside, entries, homes
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
 from medhelm.grading.rubric.metrics import rubric_metrics
@@ -312,7 +313,7 @@ def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
         for name in names:
             part = importlib.import_module(f"{module.__name__}.{name}")
             yield part, _file_of(part)
-        for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+        for path in entries(folder, *homes(folder / "__init__.py"), ends=(".yaml", ".yml")):
             yield path, str(path)
 
 
@@ -342,8 +343,7 @@ def _call_hooks(module: ModuleType, origin: str) -> _Found:
 def _with_origin(value: Any, origin: str) -> Any:
     """Return a value that knows the file that brings it, where its kind keeps that."""
     if isinstance(value, Benchmark):
-        beside = Path(origin).parent / "samples" / f"{value.name}.jsonl"
-        samples = value.samples or (beside if beside.is_file() else None)
+        samples = value.samples or beside(origin, "samples", f"{value.name}.jsonl")
         return dataclasses.replace(value, origin=origin, samples=samples)
     if isinstance(value, (Page, Provider)):
         return dataclasses.replace(value, origin=origin)

@@ -14,6 +14,7 @@ import yaml
 
 from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
+from medhelm.files.folders import beside
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.schema.data import (
     Benchmark,
@@ -134,13 +135,12 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
         raise PluginError(f"{path}: not readable as YAML{line}") from None
     if parsed.name != path.stem:
         raise PluginError(f"{path}: the name {parsed.name!r} must equal the file's name")
-    samples = path.parent / "samples" / f"{parsed.name}.jsonl"
     same = {f: getattr(parsed, f) for f in parsed.__struct_fields__ if f not in _MADE}
     return Benchmark(
         **same,
         dataset=_dataset(parsed.dataset, path),
         to_instance=_mapper(parsed, path),
-        samples=samples if samples.is_file() else None,
+        samples=beside(path, "samples", f"{parsed.name}.jsonl"),
         origin=str(path),
     )
 

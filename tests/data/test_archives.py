@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import random
+import stat
 import subprocess
 import zipfile
 from dataclasses import replace
@@ -183,6 +184,21 @@ def test_an_encrypted_archive_is_named(server: Server, tmp_path: Path) -> None:
     server.content = encrypted()
     with pytest.raises(DataError, match=r"^bench: in\.zip is encrypted"):
         status(notes(server.url), tmp_path)
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_member_that_leads_out_is_named(server: Server, tmp_path: Path, is_link: bool) -> None:
+    buffer = io.BytesIO(packed(FILES))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        member = zipfile.ZipInfo("repo-abc/notes/in/" + ("passwd" if is_link else ".."))
+        member.external_attr = (stat.S_IFLNK if is_link else stat.S_IFREG) << 16
+        archive.writestr(member, "/etc/passwd")
+    server.content = buffer.getvalue()
+    with pytest.raises(
+        DataError, match=r"^bench: in\.zip holds '.*', which leads out of its folder"
+    ):
+        status(notes(server.url), tmp_path)
+    assert os.listdir(tmp_path / "bench") == []
 
 
 def test_a_small_archive_of_much_is_not_unpacked(server: Server, tmp_path: Path) -> None:

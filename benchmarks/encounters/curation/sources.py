@@ -7,12 +7,13 @@ files themselves are only read; `Document.sha256` shows whether one was changed 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
+from medhelm.files.folders import entries
 
 TEXTS = (".md", ".markdown", ".txt")
 CONVERTED = (".docx", ".pptx", ".xlsx", ".pdf", ".html", ".htm")
@@ -53,10 +54,10 @@ class Article:
 def find_articles(folder: Path) -> list[Path]:
     """Return the folders of articles: those below a folder, or itself where it holds files alone.
 
-    Raises UsageError where there is neither.
+    Raises UsageError where there is neither, DataError where a link leads out of one.
     """
     try:
-        shown = sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+        shown = entries(folder)
     except OSError as e:
         raise UsageError(f"cannot read {folder}: {why(e)}; name a folder of packets") from None
     folders = [p for p in shown if p.is_dir()]
@@ -68,6 +69,8 @@ def find_articles(folder: Path) -> list[Path]:
         )
     if not shown:
         raise UsageError(f"{folder} is empty; name a folder of teaching packets")
+    for article in folders or [folder]:
+        _files(article)  # before any of them is paid for
     return folders or [folder]
 
 
@@ -93,11 +96,12 @@ def changed_since(folder: Path, documents: Sequence[Document]) -> list[str]:
     return [d.name for d in documents if _sha256(folder / d.name) != d.sha256]
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).as_posix()):
-        parts = path.relative_to(folder).parts
-        if path.is_file() and not any(p.startswith((".", "__MACOSX")) for p in parts):
-            yield path
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = [p for p in entries(folder, is_deep=True) if p.is_file()]
+    except OSError as e:
+        raise DataError(f"cannot read {e.filename}: {why(e)}") from None
+    return [p for p in found if "__MACOSX" not in p.relative_to(folder).parts]
 
 
 def _sha256(path: Path) -> str:

@@ -17,6 +17,7 @@ from medhelm import DataError, Row
 from medhelm.data.readers import read_file
 from medhelm.errors import closest
 from medhelm.files.durable import why
+from medhelm.files.folders import entries
 
 PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
 PACKET_ROLES: tuple[PacketRole, ...] = get_args(PacketRole)
@@ -102,33 +103,36 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
     """Yield the scenarios of a folder of cases, or of the tables in it, in the order of their names.
 
     Raises DataError with the place for a role that is missing, empty or there twice, for folders of texts
-    none of which is of a role, and where there is no scenario at all. No message holds text of a packet.
+    none of which is of a role, for a link that leads out of the folder, and where there is no scenario at
+    all. No message holds text of a packet.
     """
-    tables = [p for p in _visible(folder) if p.suffix in _TABLES and p.is_file()]
-    folders = [p for p in _visible(folder) if p.is_dir()]
+    shown = _visible(folder, folder)
+    tables = [p for p in shown if p.suffix in _TABLES and p.is_file()]
+    folders = [p for p in shown if p.is_dir()]
     found = False
     for table in tables:
         for number, row in read_file(table):
             found = True
             yield _of_row(row, f"{table.name}, row {number}")
     for case in folders if not tables else ():
+        places = _visible(case, folder)
         meta = read_meta(case / META_FILE)
-        for place in _visible(case):
-            roles = _role_folders(place) if place.is_dir() else {}
+        for place in places:
+            roles = _role_folders(place, folder) if place.is_dir() else {}
             if roles:
                 found = True
-                texts = {role: _role_text(role, path) for role, path in roles.items()}
+                texts = {role: _role_text(role, path, folder) for role, path in roles.items()}
                 known = meta.get(place.name, {})
-                others = [p.name for p in _visible(place) if p not in roles.values()]
+                others = [p.name for p in _visible(place, folder) if p not in roles.values()]
                 unread = [
                     f"{path.name}/{file.relative_to(path).as_posix()}"
                     for path in roles.values()
-                    for file in _files(path)
+                    for file in _files(path, folder)
                     if not _is_text(file)
                 ]
                 yield _scenario(case.name, place.name, texts, known, others, unread)
             elif place.is_dir() and place.name != SOURCE:
-                _refuse_other_names(place)
+                _refuse_other_names(place, folder)
     if not found:
         raise DataError(
             f"{folder}: there is no scenario; it needs <case>/<scenario>/<role>/ with the roles "
@@ -155,18 +159,19 @@ def _known(entry: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(entry[key]).strip() for key in META_FIELDS if entry.get(key) not in (None, "")}
 
 
-def _visible(folder: Path) -> list[Path]:
+def _visible(folder: Path, root: Path, *, is_deep: bool = False) -> list[Path]:
+    """Return what lies in a folder that is, or is a part of, the one that was given."""
     try:
-        found = [p for p in folder.iterdir() if not p.name.startswith((".", "__MACOSX"))]
+        found = entries(folder, root, is_deep=is_deep)
     except OSError as e:
-        raise DataError(f"cannot read {folder}: {why(e)}") from None
-    return sorted(found, key=lambda p: p.name)
+        raise DataError(f"cannot read {e.filename}: {why(e)}") from None
+    return [p for p in found if not p.name.startswith("__MACOSX")]
 
 
-def _role_folders(scenario: Path) -> dict[PacketRole, Path]:
+def _role_folders(scenario: Path, root: Path) -> dict[PacketRole, Path]:
     """Return the folder of each role; nothing where the folder is not of a scenario."""
     found: dict[PacketRole, Path] = {}
-    for path in _visible(scenario):
+    for path in _visible(scenario, root):
         role = _ROLE_OF.get(plain_name(path.name))
         if role is None or not path.is_dir():
             continue
@@ -179,18 +184,18 @@ def _role_folders(scenario: Path) -> dict[PacketRole, Path]:
     return found
 
 
-def _refuse_other_names(place: Path) -> None:
+def _refuse_other_names(place: Path, root: Path) -> None:
     """Refuse a folder in a case that holds packets under names that are not of a role; raises DataError.
 
     A folder without texts (pictures of the source) is not one of packets.
     """
-    if plain_name(place.name) in _ROLE_OF and any(map(_is_text, _files(place))):
+    if plain_name(place.name) in _ROLE_OF and any(map(_is_text, _files(place, root))):
         raise DataError(
             f"{place.parent.name}/{place.name}: the folder of a role lies in that of a case; put it into "
             f"{place.parent.name}/<scenario>/{place.name}"
         )
-    inner = _visible(place)
-    names = [p.name for p in inner if p.is_dir() and any(map(_is_text, _files(p)))]
+    inner = _visible(place, root)
+    names = [p.name for p in inner if p.is_dir() and any(map(_is_text, _files(p, root)))]
     names += [p.name for p in inner if _is_text(p) and plain_name(p.stem) in _ROLE_OF]
     if names:
         raise DataError(
@@ -208,24 +213,19 @@ def _unfit(names: Sequence[str]) -> str:
     return f"{', '.join(shown)} {'fits' if len(names) == 1 else 'fit'} no role"
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, root: Path) -> list[Path]:
     """Return the files of a folder at any depth, in the order of their names, without hidden ones."""
-    found = [
-        p
-        for p in folder.rglob("*")
-        if p.is_file() and not any(part.startswith(".") for part in p.relative_to(folder).parts)
-    ]
-    return sorted(found, key=lambda p: p.relative_to(folder).as_posix())
+    return [p for p in _visible(folder, root, is_deep=True) if p.is_file()]
 
 
 def _is_text(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in TEXTS
 
 
-def _role_text(role: PacketRole, folder: Path) -> str:
+def _role_text(role: PacketRole, folder: Path, root: Path) -> str:
     """Return the files of a role, joined under their names."""
-    files = [path for path in _files(folder) if _is_text(path)]
-    if not files and (unread := [p.name for p in _visible(folder)]):
+    files = [path for path in _files(folder, root) if _is_text(path)]
+    if not files and (unread := [p.name for p in _visible(folder, root)]):
         raise DataError(
             f"{_place(folder)}: {', '.join(map(repr, unread[:5]))} cannot be read as text; packets are "
             f"files of {' '.join(sorted(TEXTS))}"

@@ -10,6 +10,7 @@ from typing import Literal
 
 from medhelm import Episode
 from medhelm.errors import UsageError
+from medhelm.files.folders import entries
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
@@ -107,7 +108,7 @@ def _cases(folder: Path) -> Iterator[Unit]:
         source = folder / scenario.case / SOURCE
         parts = [(f"Packet of the {role}", scenario.texts[role]) for role in PACKET_ROLES]
         if source.is_dir():
-            files = sorted(p for p in source.iterdir() if p.is_file())
+            files = [p for p in entries(source, folder) if p.is_file()]
             parts += [(f"Source: {p.name}", p.read_text(encoding="utf-8")) for p in files]
         yield Unit(_blind(scenario.id), scenario.case, tuple(parts))
 

@@ -19,6 +19,7 @@ from medhelm.data.readers import read_file
 from medhelm.data.weighted_rubrics import LABELS, labelled_instance, labels_of
 from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
+from medhelm.files.folders import entries
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.ratings import KeyItem, check_columns, items_of
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
@@ -76,7 +77,7 @@ def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: boo
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob(f"*{JUDGE_SUFFIX}"))
+    found = entries(path, ends=(JUDGE_SUFFIX,))
     if not found:
         raise DataError(f"{path} is a folder without files MODEL{JUDGE_SUFFIX}; name a file")
     return found

@@ -17,6 +17,7 @@ import msgspec
 
 from medhelm.errors import DataError
 from medhelm.files.durable import why
+from medhelm.files.folders import entries
 from medhelm.schema.data import Rubric
 from medhelm.tables.format.spreadsheet import read_filled
 
@@ -124,7 +125,7 @@ def check_columns(file: str, there: Collection[str], needed: Collection[str]) ->
 def items_of(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
     """Return the meaning of the items of a sheet."""
     found: dict[str, KeyItem] = {}
-    for path in [key] if key else sorted(sheet.parent.glob(f"*{KEY_SUFFIX}")):
+    for path in [key] if key else entries(sheet.parent, ends=(KEY_SUFFIX,)):
         try:
             found |= msgspec.json.decode(path.read_bytes(), type=Key).items
         except OSError as e:
