@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from medhelm.errors import PluginError
+from medhelm.extract.refusals import looks_like_refusal
 from medhelm.grading.grade import MEAN_OF_PARTS, summands
 from medhelm.schema.aggregation import Aggregation
 from medhelm.schema.data import Instance
@@ -98,12 +99,14 @@ class Tally:
         self._sums: list[ExactSum] = []
         self._counted = 0
         self._outcomes: Counter[Outcome] = Counter()
-        self._cut = 0
+        self._cut = self._declined = 0
 
     def add(self, episode: Episode, score: Score) -> None:
         """Add the score of one answer."""
         self._outcomes[score.outcome] += 1
         self._cut += score.outcome == "scored" and episode.response.finish == "length"
+        if score.outcome == "unparsed":
+            self._declined += looks_like_refusal(episode.text)
         if score.value is None:
             return
         self._counted += 1
@@ -128,6 +131,7 @@ class Tally:
             scored=self._outcomes["scored"],
             outcomes=dict(sorted(self._outcomes.items())),
             cut=self._cut,
+            refused_in_words=self._declined,
         )
 
     def _value(self, ref: MetricRef) -> float | None:

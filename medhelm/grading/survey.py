@@ -11,6 +11,7 @@ from string import ascii_uppercase
 import msgspec
 
 from medhelm.data.dataset import Dataset, RowCounts
+from medhelm.data.instance_ids import SmallHashSet, hash64
 from medhelm.models.baselines import open_baseline
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.model import ModelSpec
@@ -31,6 +32,10 @@ class Survey:
     golds: Counter[str] = field(default_factory=Counter)
     """Short golds; rare ones are dropped as the table grows."""
     rows: RowCounts = field(default_factory=RowCounts)
+    repeated: int = 0
+    """Counts instances whose text an earlier one has, under another id and in no cluster with it."""
+    repeating: str = ""
+    """Names the first of them."""
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""
@@ -41,13 +46,16 @@ class Survey:
 def survey(dataset: Dataset) -> Survey:
     """Return the facts from one reading of all instances."""
     found = Survey()
-    digest = hashlib.sha256()
+    digest, texts = hashlib.sha256(), SmallHashSet()
     for instance in dataset.instances(found.rows):
         found.instances += 1
         found.most_choices = max(found.most_choices, len(instance.choices))
         fewest = found.fewest_choices if found.instances > 1 else len(instance.choices)
         found.fewest_choices = min(fewest, len(instance.choices))
         digest.update(msgspec.json.encode(instance))
+        if _is_repeated(instance, texts):
+            found.repeated += 1
+            found.repeating = found.repeating or instance.id
         for gold in instance.references[:1]:
             if len(gold) <= _LONGEST_CONSTANT:
                 found.golds[gold] += 1
@@ -55,6 +63,15 @@ def survey(dataset: Dataset) -> Survey:
             found.golds = Counter({g: n for g, n in found.golds.items() if n > 1})
     found.digest = digest.hexdigest()
     return found
+
+
+def _is_repeated(instance: Instance, texts: SmallHashSet) -> bool:
+    """Return whether an earlier instance has the same text, and is in no cluster with this one."""
+    text = msgspec.structs.replace(instance, id="", references=(), metadata={}, cluster=None)
+    encoded = msgspec.json.encode(text)
+    is_new = texts.add(hash64(encoded))
+    is_apart = texts.add(hash64(encoded + b"\0" + (instance.cluster or "").encode()))
+    return not is_new and (is_apart or not instance.cluster)
 
 
 Answer = Callable[[Instance], str]

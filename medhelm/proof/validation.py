@@ -272,6 +272,15 @@ def _check_counts(
         findings.add("failure", "ids", "the id is more than once in the data", instance=name)
     if note := copies_note(known.rows.copies):
         findings.add("warning", "ids", note)
+    elif known.repeated:
+        findings.add(
+            "warning",
+            "rows",
+            f"{known.repeated:,} row(s) show the same text as an earlier one, this the first; each "
+            "counts as an instance that is independent of the others: give them a common cluster, or "
+            "remove them",
+            instance=known.repeating,
+        )
     if dataset.data == "sample":
         return
     # How many rows a user's own file has, nobody can declare.

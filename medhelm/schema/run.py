@@ -148,6 +148,8 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     outcomes: dict[Outcome, int]
     cut: int | None = None
     """Counts scored ones that ended at the output budget. None: graded before it was counted."""
+    refused_in_words: int | None = None
+    """Counts unparsed ones that look like refusals. None: graded before they were counted."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

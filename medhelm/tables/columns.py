@@ -206,6 +206,10 @@ BENCHMARKS = (
     ),
     number("cut_share", "ended_at_budget / planned", "share", "cut", digits=1, is_percent=True),
     number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
+    count(
+        "refused_in_words",
+        "unparsed replies that look like refusals, which endpoints do not mark as such",
+    ),
     text("not_scored", "rows of each other outcome", "not scored"),
     count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
     count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),

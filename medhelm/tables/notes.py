@@ -200,6 +200,18 @@ def cut_answers(rows: Iterable[Mapping[str, object]]) -> list[str]:
     return [f"Ended at the output budget: {'; '.join(said[:_MANY])}{more}."] if said else []
 
 
+def refusals_in_words(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return one note on the runs with unparsed replies that look like refusals."""
+    parts = [
+        f"{row['benchmark']} x {row['model']} {row['refused_in_words']:,} of {row['planned']:,}"
+        for row in rows
+        if row["is_main"] and row.get("refused_in_words")
+    ]
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    said = "Unparsed, and by their words refusals to answer"
+    return [f"{said}: {'; '.join(parts[:_MANY])}{more}."] if parts else []
+
+
 def second_askings(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Return one note on the runs with answers or verdicts that were asked for once more."""
     parts = []

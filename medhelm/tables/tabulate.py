@@ -223,6 +223,7 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
             *notes.worst_cases(rows),
             *notes.undecided(rows, study),
             *notes.cut_answers(rows),
+            *notes.refusals_in_words(rows),
             *notes.second_askings(rows),
             f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
             *notes.few_clusters(rows),
@@ -296,6 +297,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     again, verdicts_again = notes.asked_again(record, metric.name)
     row: Row = {
         "mean_of": _plural(parts, "part") if parts else None,
+        "refused_in_words": cell.refused_in_words(metric.name),
         "asked_again": again,
         "verdicts_asked_again": verdicts_again,
         "worst_case": bound if is_mean else None,

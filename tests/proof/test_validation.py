@@ -71,7 +71,7 @@ class Same(Metric):
 def to_instance(row: Row) -> Instance:
     return Instance(
         id=row["id"],
-        context=row.get("context", "A note."),
+        context=row.get("context", f"A note: {row['id']}."),
         choices=tuple(row.get("choices", ())),
         references=(row["gold"],),
     )
@@ -85,7 +85,7 @@ def choices(golds: str, **more: Any) -> list[dict[str, Any]]:
 
 
 def texts(*golds: str, context: str = "A note.") -> list[dict[str, Any]]:
-    return [{"id": f"i{n}", "gold": g, "context": context} for n, g in enumerate(golds)]
+    return [{"id": f"i{n}", "gold": g, "context": f"{n} {context}"} for n, g in enumerate(golds)]
 
 
 class Bench:
@@ -296,6 +296,26 @@ def test_repeated_ids_are_named(tmp_path: Path) -> None:
     bench.write([*bench.rows, bench.rows[1]])
     finding = only(bench.validate())
     assert (finding.check, finding.instance) == ("ids", "i1")
+
+
+@pytest.mark.parametrize(
+    ("clusters", "found"), [(("", ""), 1), (("p1", "p1"), 0), (("p1", "p2"), 1)]
+)
+def test_a_text_that_repeats_under_another_id_is_a_warning(
+    tmp_path: Path, clusters: tuple[str, str], found: int
+) -> None:
+    """41 notes, one of them twice: they are independent only where nothing says otherwise."""
+    rows = [{"id": f"i{n}", "gold": "AB"[n % 2], "context": f"Note {n % 40}."} for n in range(41)]
+    rows = [row | {"choices": ["rest", "tea"]} for row in rows]
+
+    def clustered(row: Row) -> Instance:
+        cluster = dict(zip(("i0", "i40"), clusters, strict=True)).get(row["id"], "")
+        return msgspec.structs.replace(to_instance(row), cluster=cluster or None)
+
+    report = Bench(tmp_path, rows, to_instance=clustered).validate()
+    said = [f for f in report.findings if "the same text" in f.message]
+    assert [f.instance for f in said] == ["i40"] * found, report.findings
+    assert all(f.level == "warning" and f.message.startswith("1 row(s)") for f in said)
 
 
 def test_instances_that_change_between_two_readings_are_found(tmp_path: Path) -> None:

@@ -168,6 +168,10 @@ class Cell:
         own = next(r for r in self.record.results if r.metric == metric)
         return own.outcomes.get("truncated", 0) + (own.cut or 0), own.cut is not None
 
+    def refused_in_words(self, metric: str) -> int | None:
+        """Return how many unparsed replies look like refusals; None where nobody counted."""
+        return next(r for r in self.record.results if r.metric == metric).refused_in_words
+
     def parts(self, metric: str) -> tuple[int, int]:
         """Return of how many parts a score is the mean of their means, and how many there are."""
         pooling, sums = self.scores[metric].pooling, self.scores[metric].sums
