@@ -107,8 +107,8 @@ def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> N
             two = run(tmp_path / "2", judge(a), judge(c, "j/three"), quorum=2)
     # one says yes, one no, one nothing that can be read: a tie of two, which is not met
     assert (values(three)["hits"], values(three)["invalid"]) == (0.0, 0.0)
-    # one valid verdict of two that are needed: invalid, not met, and counted
-    assert (values(two)["hits"], values(two)["invalid"]) == (0.0, 1.0)
+    # one valid verdict of two that are needed, on every criterion: nothing is decided, and counted
+    assert (values(two)["hits"], values(two)["invalid"]) == (None, 1.0)
     assert [t.ends for t in three.graders] == [
         {"scored": 3},
         {"scored": 3},

@@ -50,13 +50,16 @@ class Decided(NamedTuple):
 class RubricMetric(GradedMetric):
     """A score of which criteria are met."""
 
+    version: str = "2"
     grader: Grader = RUBRIC
+    needs_verdict: bool = True
+    """True if a case of which no criterion has a valid verdict has no value."""
     in_favour: bool | None = None
     """Decides criteria without a valid verdict for the answer, or against it. None: they stay so."""
     source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return the score of the decided criteria; `unscored` below the quorum."""
+        """Return the score of the decided criteria; `unscored` below the quorum, or with none decided."""
         criteria = criteria_of(instance)
         said = self.verdicts(instance, episode)
         where = f"instance {instance.id!r}"
@@ -68,6 +71,8 @@ class RubricMetric(GradedMetric):
             reason = f"{len(given)} of {self.quorum} needed verdicts ({why or 'none asked'})"
             return Score(value=None, outcome="unscored", reason=reason)
         met = majority(given, self.quorum)
+        if self.needs_verdict and all(m is None for m in met):
+            return Score(value=None, outcome="unscored", reason="no criterion has a valid verdict")
         if (favour := self.in_favour) is not None:
             pairs = zip(criteria, met, strict=True)
             met = tuple((c.points > 0) is favour if m is None else m for c, m in pairs)
@@ -168,6 +173,8 @@ class RubricInvalid(RubricMetric):
     """The share of criteria without a valid verdict; they count as not met everywhere else."""
 
     name: str = "rubric_invalid"
+    version: str = "1"
+    needs_verdict: bool = False
     higher_is_better: bool = False
     aggregation: Aggregation = pooled_share("criteria_invalid", "invalid", "criteria")
 
