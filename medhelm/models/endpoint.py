@@ -14,8 +14,8 @@ from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.hosts import Access, Host, Said
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
-from medhelm.models.tokens import estimate_tokens
-from medhelm.models.wire import Answer, Failure
+from medhelm.models.tokens import estimate_tokens, request_tokens
+from medhelm.models.wire import Answer, Failure, believable
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
 
@@ -190,6 +190,9 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             if isinstance(result, Answer):
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
+                most = max(request.max_output_tokens, len(result.text))
+                usage = believable(result.usage, request_tokens(request), most)
+                result = dataclasses.replace(result, usage=usage)
                 if self.is_cut(request, sent, result):
                     result = dataclasses.replace(
                         result, text="", finish="oversize", error="prompt cut by the server"

@@ -149,6 +149,8 @@ _SCHEMA_TEXT = re.compile(
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _BYTES_PER_TOKEN = 12
 _CUT_FROM_BYTES = 4000
+_TIMES, _BESIDE = 4, 4096
+"""A count may be so many times what is expected, and so many tokens more."""
 _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 
 
@@ -277,6 +279,30 @@ def read_usage(usage: Any) -> Usage:
         cached_tokens=cached,
         output_tokens=written,
         reasoning_tokens=thought,
+    )
+
+
+def believable(usage: Usage, input_tokens: int, output_tokens: int) -> Usage:
+    """Return a usage without the counts that cannot be, which are unknown as if they were missing.
+
+    `input_tokens` is the estimate of what was sent, `output_tokens` the most that was asked for. Real
+    counts exceed them: tokenizers differ, servers add templates and prompts, some count thoughts
+    beyond the limit.
+    """
+
+    def known(count: int | None, expected: float) -> int | None:
+        return count if count is not None and count <= expected else None
+
+    read = known(usage.input_tokens, _TIMES * input_tokens + _BESIDE)
+    written = known(usage.output_tokens, _TIMES * output_tokens + _BESIDE)
+    cached = usage.cached_tokens
+    if read is not None and cached is not None and cached > read:
+        read = None  # one of the two is wrong
+    return Usage(
+        input_tokens=read,
+        cached_tokens=known(cached, -1 if read is None else read),
+        output_tokens=written,
+        reasoning_tokens=known(usage.reasoning_tokens, -1 if written is None else written),
     )
 
 

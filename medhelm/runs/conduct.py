@@ -124,7 +124,7 @@ async def _conduct(
     stage: Stage, instance: Instance, repeat: int, live: Live | None, begun: OpenEpisode | None
 ) -> Episode:
     key = "" if stage.is_one_call else f"{episode_keys(instance, repeat + 1)[-1]:016x}"
-    episode = begun or OpenEpisode(key, instance, repeat)
+    episode = (begun or OpenEpisode(key)).of(instance, repeat)
     log = None if stage.is_one_call else stage.log
     models = stage.asked | {
         role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()

@@ -72,7 +72,7 @@ class GraderJudge:
         bench, key, shown = self._bench, judgement_key(episode), self._shown(episode)
         assert shown is not None  # `key` said so
         begun = self._begun.pop(key, None)
-        grading = begun or OpenEpisode(f"{key:016x}", shown.instance, shown.repeat)
+        grading = (begun or OpenEpisode(f"{key:016x}")).of(shown.instance, shown.repeat)
         asker = Asker(self.desk, {JUDGE: self.model}, grading, live, self.log)
         terms = bench.grader.terms(self.model.spec, bench.terms, shown.repeat)
         work = bench.grader.grade(bench.benchmark, shown, terms, asker)

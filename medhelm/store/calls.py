@@ -8,8 +8,8 @@ A call names the call that it continues and holds only the messages that are new
 200 bytes is written once in an episode, whichever role it is sent to; later lines name its hash. So
 the log grows with the turns of an episode and not with their square. Of a text that begins as an earlier one
 does, by more than that, only the rest is written. A line that names a call or a text that is not there (its
-line was damaged) cannot be read, and its call is asked again. The last line seals the calls: where one of
-them is missing, the episode has not ended.
+line was damaged) holds a response all the same: where the same request is sent, it is not asked again, and the
+call is written anew. The last line seals the calls: where one of them is missing, the episode has not ended.
 """
 
 from __future__ import annotations
@@ -88,9 +88,14 @@ def call_name(role: str, step: str, attempt: int) -> str:
 class OpenEpisode:
     """An episode that has begun: the calls that the log holds, and what their texts are named by."""
 
-    def __init__(self, key: str, instance: Instance, repeat: int) -> None:
-        self.key, self.instance, self.repeat = key, instance, repeat
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._instance: Instance | None = None
+        """None: its first line was damaged, and it was not resumed yet."""
+        self.repeat = 0
         self.calls: dict[str, Call] = {}
+        self._partial: dict[str, _Call] = {}
+        """Stored calls that name what is not there, so that their messages are unknown."""
         self.stale: list[Call] = []
         """Stored calls whose step was asked again, because another request is sent now."""
         self.is_begun = False
@@ -104,6 +109,31 @@ class OpenEpisode:
         """The names of the calls, by role and messages."""
         self._begins = ("", "", 0)
         """The last long text with its name, and how many of its characters others share."""
+
+    @property
+    def instance(self) -> Instance:
+        """Return the instance of an episode whose first line was read, or that was resumed."""
+        assert self._instance is not None
+        return self._instance
+
+    def of(self, instance: Instance, repeat: int) -> OpenEpisode:
+        """Return it as the episode of an instance, which its key stands for."""
+        self._instance, self.repeat = instance, repeat
+        return self
+
+    def answered(self, name: str, sent: str, messages: tuple[Message, ...]) -> Call | None:
+        """Return the call whose messages the log does not hold, if it is the answer to this request."""
+        found = self._partial.get(name)
+        if found is None or found.sent != sent:
+            return None
+        return Call(
+            role=found.role,
+            step=found.step,
+            attempt=found.attempt,
+            sent=sent,
+            messages=messages,
+            response=found.response,
+        )
 
     def begun(self) -> bytes:
         """Return the first line."""
@@ -155,16 +185,17 @@ class OpenEpisode:
         self.last = line
         return True
 
-    def take(self, stored: _Call) -> bool:
-        """Keep a call read from the log; False where it names what is not there."""
+    def take(self, stored: _Call) -> None:
+        """Keep a call read from the log, of one that names what is not there what it holds."""
+        name = call_name(stored.role, stored.step, stored.attempt)
         if stored.after and stored.after not in self.calls:
-            return False
+            self._partial[name] = stored
+            return
         messages = [*self.calls[stored.after].messages] if stored.after else []
         for text in stored.messages:
-            if text.ref and text.ref not in self._texts:
-                return False
-            if text.start and text.start not in self._texts:
-                return False
+            if (known := text.ref or text.start) and known not in self._texts:
+                self._partial[name] = stored
+                return
             content = self._texts[text.ref] if text.ref else text.content
             if text.start:
                 content = self._texts[text.start][: text.keep] + content
@@ -180,7 +211,6 @@ class OpenEpisode:
             response=stored.response,
         )
         self._keep(call)
-        return True
 
     def made_of(self, stale: Collection[str]) -> tuple[Call, ...]:
         """Return the calls but for these."""

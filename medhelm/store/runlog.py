@@ -222,18 +222,17 @@ class _Parts:
         self._ended = msgspec.json.Decoder(Ended).decode
 
     def take(self, head: _Line, line: bytes) -> bool:
-        """Add a line to its episode; False where it names what the log does not hold."""
-        if head.instance:
-            begun = self._begun(_body(line))
-            episode = OpenEpisode(head.episode, begun.instance, begun.repeat)
-            self.open.setdefault(head.episode, episode).is_begun = True
-            return True
-        if head.episode not in self.open:
-            return False
+        """Add a line to its episode; False for a last line where one before it is missing."""
         body = _body(line)
-        if head.call:
-            return self.open[head.episode].take(self._called(body).call)
-        return self.open[head.episode].end(self._ended(body), body)
+        episode = self.open.setdefault(head.episode, OpenEpisode(head.episode))
+        if head.instance:
+            begun = self._begun(body)
+            episode.of(begun.instance, begun.repeat).is_begun = True
+        elif head.call:
+            episode.take(self._called(body).call)
+        else:
+            return episode.is_begun and episode.end(self._ended(body), body)
+        return True
 
 
 def _body(line: bytes) -> bytes:

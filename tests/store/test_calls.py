@@ -37,7 +37,7 @@ def call(step: str, *texts: str, attempt: int = 0, role: str = "judge") -> Call:
 def test_messages_come_back_as_they_were_sent(calls: list[Call], tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.open()
-    episode = OpenEpisode(f"{7:016x}", Instance(id="i", context="c"), 0)
+    episode = OpenEpisode(f"{7:016x}").of(Instance(id="i", context="c"), 0)
     folder.append_part(episode.begun())
     lines = [episode.called(one) for one in calls]
     for line in lines:
@@ -54,7 +54,7 @@ def test_messages_come_back_as_they_were_sent(calls: list[Call], tmp_path: Path)
 
 
 def test_a_call_that_goes_on_holds_only_what_is_new() -> None:
-    episode = OpenEpisode("1", Instance(id="i", context="c"), 0)
+    episode = OpenEpisode("1").of(Instance(id="i", context="c"), 0)
     episode.called(call("a", "rules", LONG))
     episode.called(call("b", "rules", LONG + "?"))
     line = episode.called(call("a", "rules", LONG, "no", "again", attempt=1))

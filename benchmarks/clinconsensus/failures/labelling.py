@@ -141,7 +141,7 @@ class _Run:
         name = f"{key:016x}"
         if key in self.scan.answered and name in self.stored:
             return msgspec.convert(self.stored[name]["types"], dict[str, str])
-        begun = self.scan.begun.get(key) or OpenEpisode(name, answer.episode.instance, 0)
+        begun = (self.scan.begun.get(key) or OpenEpisode(name)).of(answer.episode.instance, 0)
         asker = ask.Asker(self.desk, {_LABELLER: self.model}, begun, live, self.log)
         try:
             given = await together(self._type(answer, own, asker) for own in answer.unmet)

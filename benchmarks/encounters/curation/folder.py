@@ -134,7 +134,7 @@ async def curate(
             for e in read_log(folder)
             if e.response.finish == "stop"
         }
-        begun = {e.instance.id: e for e in scan.begun.values()}
+        begun = {e.instance.id: e for e in scan.begun.values() if e.is_begun}
         desk = ask.Desk(ledger)
         work = _Work(curation, folder, log, desk, models, scan, finished, done, begun)
         main = asyncio.create_task(_all(work, sources, found))
@@ -229,7 +229,7 @@ async def _curated(work: _Work, path: Path, live: ask.Live) -> Ended:
     if key in work.scan.answered and article.case in work.finished:
         return work.finished[article.case]
     begun = work.scan.begun.get(key)
-    episode = begun or OpenEpisode(f"{key:016x}", instance, 0)
+    episode = (begun or OpenEpisode(f"{key:016x}")).of(instance, 0)
     work.begun[article.case] = episode
     asker = ask.Asker(work.desk, work.models, episode, live, work.log)
     try:

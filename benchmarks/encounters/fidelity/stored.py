@@ -189,7 +189,7 @@ class _RunJudging:
         if key in self.scan.answered and (case, repeat) in self.stored:
             return msgspec.convert(self.stored[case, repeat]["faults"], tuple[Fault, ...])
         begun = self.scan.begun.get(key)
-        own = begun or OpenEpisode(f"{key:016x}", episode.instance, repeat)
+        own = (begun or OpenEpisode(f"{key:016x}")).of(episode.instance, repeat)
         models = {JUDGE: self.model}
         asker = ask.Asker(self.desk, models, own, live, self.log)
         encounter = encounter_of(episode)

@@ -120,6 +120,31 @@ def test_faults_of_the_endpoint_change_no_result(tmp_path: Path) -> None:
     assert [x[3] for x in plain(tmp_path / "clean")] == [x[3] for x in plain(tmp_path / "faults")]
 
 
+def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
+    tmp_path: Path,
+) -> None:
+    with serve_in_thread(by_body=reply) as server:
+        run(server, tmp_path, max_instances=1, jury="offline")
+        (own,) = records.find_runs(tmp_path)
+        log = own / "responses.jsonl"
+        (before,) = stored(tmp_path)
+        whole = log.read_bytes().splitlines(keepends=True)
+        assert len(whole) == 2 + sum(CALLS.values())
+        for place, line in enumerate(whole):
+            asked = server.requests
+            damaged = b"" if place % 2 else line[:40] + line[41:]
+            log.write_bytes(b"".join([*whole[:place], damaged, *whole[place + 1 :]]))
+            run(server, tmp_path, max_instances=1, jury="offline")
+            assert server.requests - asked == (b'"call":' in line), line[:200]
+            (again,) = stored(tmp_path)
+            made = {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in again.calls}
+            assert made == {
+                (c.role, c.step): (c.sent, c.messages, c.response.text) for c in before.calls
+            }
+            run(server, tmp_path, max_instances=1, jury="offline")
+            assert server.requests - asked <= 1, "what was mended stays so"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [15, 50])
 def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, after: int) -> None:
