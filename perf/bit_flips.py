@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from reliability_page import show  # noqa: E402
+from measuring import show  # noqa: E402
 
 from medhelm.errors import MedhelmError  # noqa: E402
 from medhelm.plugins.registry import Registry, load_registry  # noqa: E402

@@ -21,16 +21,15 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import aiohttp
+from measuring import ROOT, FixedServer, bare, completion, http, serve, server_process
 
-ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "tests" / "benchmarks" / "encounters" / "stage_plugin.py"
 ENV = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"}
 SAID = {
@@ -80,63 +79,25 @@ class Window:
         """Return count and seconds as a response, and begin again."""
         found = json.dumps([self.count, self.last - self.first])
         self.first, self.last, self.count = 0.0, 0.0, 0
-        return _http(found.encode())
+        return http(found.encode())
 
 
-class RoleServer(asyncio.Protocol):
-    """Answers each request as the role that its model is named after."""
-
-    def __init__(self, window: Window) -> None:
-        self.buffer = b""
-        self.window = window
-        self.replies = {role: _reply(json.dumps(said)) for role, said in SAID.items()}
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
-        self.buffer += data
-        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
-            head = self.buffer[:end].lower()
-            if head.startswith(b"get"):
-                self.buffer = self.buffer[end + 4 :]
-                self.transport.write(self.window.take())
-                continue
-            at = head.index(b"content-length:") + 15
-            length = int(head[at:].split(b"\r\n", 1)[0])
-            if len(self.buffer) < end + 4 + length:
-                return
-            body = self.buffer[end + 4 : end + 4 + length]
-            self.buffer = self.buffer[end + 4 + length :]
-            role = next(r for r in SAID if f'"{r}"'.encode() in body[:200] + body[-200:])
-            self.transport.write(self.replies[role])
-            self.window.add()
-
-
-def _reply(text: str) -> bytes:
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 900, "completion_tokens": 30, "total_tokens": 930}
-    return _http(
-        json.dumps({"id": "x", "model": "perf", "choices": [choice], "usage": usage}).encode()
-    )
-
-
-def _http(body: bytes) -> bytes:
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    return head.encode() + b"\r\n\r\n" + body
-
-
-async def serve() -> None:
-    """Serve on a free loopback port and print the base URL."""
-    loop = asyncio.get_running_loop()
+def role_server() -> Callable[[], FixedServer]:
+    """Return servers that answer each request as the role that its model is named after."""
     window = Window()
-    server = await loop.create_server(lambda: RoleServer(window), "127.0.0.1", 0, backlog=1024)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
-    await server.serve_forever()
+    replies = {
+        role: http(json.dumps(completion(json.dumps(said), 900, 30)).encode())
+        for role, said in SAID.items()
+    }
+
+    def reply(head: bytes, body: bytes) -> bytes:
+        if head.startswith(b"get"):
+            return window.take()
+        window.add()
+        role = next(r for r in SAID if f'"{r}"'.encode() in body[:200] + body[-200:])
+        return replies[role]
+
+    return lambda: FixedServer(reply)
 
 
 def calls_per_second(base: str) -> float:
@@ -162,19 +123,6 @@ def stored_bodies(results: Path) -> list[dict[str, Any]]:
         for episode in runlog.read_episodes(run, records.read_plan(run))
         for call in episode.calls
     ]
-
-
-async def bare(base: str, bodies: Sequence[dict[str, Any]]) -> None:
-    """Send bodies by a bare loop and read the answers."""
-    left = iter(bodies)
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        for body in left:
-            async with session.post(f"{base}/chat/completions", json=body) as response:
-                await response.json()
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
-        await asyncio.gather(*(work(session) for _ in range(100)))
 
 
 def write_cases(folder: Path, cases: int) -> None:
@@ -271,21 +219,12 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        asyncio.run(serve())
-        return
-    command = [sys.executable, __file__, "--serve"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        base = process.stdout.readline().strip()
-        with tempfile.TemporaryDirectory() as name:
-            print(pace(base, Path(name) / "paced", asked.paced, asked.turns, asked.rounds))
-            if asked.cases:
-                for row in size(base, Path(name) / "size", asked.cases, asked.turns):
-                    print(row)
-    finally:
-        process.terminate()
-        process.wait()
+        asyncio.run(serve(role_server()))
+    with server_process(__file__) as base, tempfile.TemporaryDirectory() as name:
+        print(pace(base, Path(name) / "paced", asked.paced, asked.turns, asked.rounds))
+        if asked.cases:
+            for row in size(base, Path(name) / "size", asked.cases, asked.turns):
+                print(row)
 
 
 if __name__ == "__main__":

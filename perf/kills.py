@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from reliability_page import show  # noqa: E402
+from measuring import show  # noqa: E402
 
 from medhelm.store.records import find_gradings, read_record  # noqa: E402
 from tests.benchmarks.encounters.players import TURNS, reply  # noqa: E402

@@ -13,7 +13,6 @@ import asyncio
 import math
 import random
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from aiohttp import web
-from throughput import ANSWER as REPLY
+from measuring import completion, print_row, server_process
 from virtual_time import run_virtually
 
 from medhelm.models import open_model
@@ -330,7 +329,7 @@ async def serve(bucket: Bucket) -> None:
             after = {"Retry-After": f"{failure.wait_s:g}"}
             return web.json_response({"error": {}}, status=429, headers=after)
         await asyncio.sleep(bucket.latency_s)
-        return web.json_response(REPLY)
+        return web.json_response(completion("A"))
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", respond)
@@ -363,15 +362,9 @@ async def ask_really(base_url: str, server: Server) -> None:
 
 def real(seeds: int) -> Iterator[tuple[str, str, str]]:
     """Yield the row of a token bucket behind a real socket."""
-    command = [sys.executable, __file__, "--serve"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     server = Bucket(0)
-    try:
-        assert process.stdout is not None
-        asyncio.run(ask_really(process.stdout.readline().strip(), server))
-    finally:
-        process.terminate()
-        process.wait()
+    with server_process(__file__) as base_url:
+        asyncio.run(ask_really(base_url, server))
     per_second, per_100 = steady(server)
     yield (
         f"token bucket {server.rate:.0f}/s, burst {server.burst:.0f}, real sockets, once",
@@ -395,7 +388,7 @@ def main() -> int:
     print("| what | target | median |\n|---|---|---|")
     for measure in measures:
         for row in measure(args.seeds):
-            print(f"| {' | '.join(row)} |", flush=True)
+            print_row(*row)
     return 0
 
 

@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from reliability_page import show  # noqa: E402
+from measuring import show  # noqa: E402
 
 from tests.quiz import arguments, command, environment, scores_of, write_quiz  # noqa: E402
 from tests.server import FaultServer, serve_in_thread  # noqa: E402

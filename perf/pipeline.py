@@ -26,8 +26,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from throughput import bare, server_process
+from measuring import print_row, server_process
+from throughput import bare_loop
 
+SERVER = str(Path(__file__).with_name("throughput.py"))
 PLUGIN = """
 from medhelm import Benchmark, FileDataset, Instance, SourceFile, hookimpl
 
@@ -123,12 +125,12 @@ def throughput(folder: Path) -> list[tuple[str, str, str]]:
     n = 10_000
     write_data(folder, n)
     ours, theirs = float("inf"), float("inf")
-    with server_process(0.0) as base_url:
+    with server_process(SERVER) as base_url:
         for _ in range(3):
             fresh(folder)
             ours = min(ours, run(folder, base_url)[0])
             started = time.perf_counter()
-            asyncio.run(bare(base_url, n, 100))
+            asyncio.run(bare_loop(base_url, n, 100))
             theirs = min(theirs, time.perf_counter() - started)
     what = f"throughput, 0 ms server, {n:,} requests, 100 in flight, while sending"
     return [(what, "at least 50 % of a bare aiohttp loop", f"{100 * theirs / ours:.0f} %")]
@@ -137,7 +139,7 @@ def throughput(folder: Path) -> list[tuple[str, str, str]]:
 def latency(folder: Path) -> list[tuple[str, str, str]]:
     """Return the rows of wall time against a 200 ms server."""
     write_data(folder, 2000)
-    with server_process(0.2) as base_url:
+    with server_process(SERVER, "--latency", "0.2") as base_url:
         rounds, free = [], []
         for _ in range(3):
             fresh(folder)
@@ -155,7 +157,7 @@ def latency(folder: Path) -> list[tuple[str, str, str]]:
 
 def size(folder: Path, big: int) -> list[tuple[str, str, str]]:
     """Return the rows of memory and of running a finished run again."""
-    with server_process(0.0) as base_url:
+    with server_process(SERVER) as base_url:
         write_data(folder, 1000)
         small_peak = run(folder, base_url)[2]
         fresh(folder)
@@ -188,7 +190,7 @@ def start(folder: Path) -> list[tuple[str, str, str]]:
         seconds.append(time.perf_counter() - began)
     write_data(folder, 100)
     firsts = []
-    with server_process(0.0) as base_url:
+    with server_process(SERVER) as base_url:
         for _ in range(5):
             fresh(folder)
             began_at = time.time()
@@ -226,7 +228,7 @@ def main() -> int:
         if args.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
                 for row in measure(Path(folder)):
-                    print(f"| {' | '.join(row)} |", flush=True)
+                    print_row(*row)
     return 0
 
 

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import aiohttp
 import msgspec
-from throughput import ANSWER, FixedServer
+from measuring import FixedServer, bare, completion, http, serve, server_process
 
 import medhelm
 from medhelm.grading.graders.panel import read_gradings
@@ -35,41 +33,6 @@ IN_FLIGHT = 100
 PLUGIN = Path(__file__).parents[1] / "tests" / "plugins" / "checklist.py"
 VERDICT = '{"explanation": "The answer names it in its second sentence.", "criteria_met": true}'
 TEXT = "The patient has had a fever for two days and drinks little. "
-
-
-class VerdictServer(FixedServer):
-    """Answers each request with the same verdict."""
-
-    def __init__(self) -> None:
-        super().__init__(0.0)
-        message = {"role": "assistant", "content": VERDICT}
-        usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        answer = ANSWER | {"choices": [choice], "usage": usage}
-        body = json.dumps(answer).encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        self.reply = head.encode() + b"\r\n\r\n" + body
-
-
-async def serve() -> None:
-    """Serve on a free loopback port and print the base URL."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(VerdictServer, "127.0.0.1", 0, backlog=1024)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
-    await server.serve_forever()
-
-
-@contextlib.contextmanager
-def server_process() -> Iterator[str]:
-    """Run the server in a process of its own and yield its base URL."""
-    command = [sys.executable, __file__, "--serve"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def write_cases(folder: Path, count: int) -> Path:
@@ -132,22 +95,10 @@ def grade(folder: Path, base_url: str) -> tuple[float, list[bytes]]:
     return last - first, bodies
 
 
-async def bare(base_url: str, bodies: list[bytes], *, is_encoded: bool) -> float:
-    """Send the same bodies with aiohttp alone, encoded beforehand or one by one; returns the seconds."""
-    url = f"{base_url}/chat/completions"
-    headers = {"Content-Type": "application/json"}
-    sent = [{"data": body} if is_encoded else {"json": json.loads(body)} for body in bodies]
-    left = iter(sent)
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        for body in left:
-            async with session.post(url, headers=headers, **body) as response:
-                await response.json()
-
-    connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
+def send(base_url: str, bodies: Sequence[bytes | dict[str, Any]]) -> float:
+    """Return the seconds in which a bare loop sends the same bodies."""
     start = time.perf_counter()
-    async with aiohttp.ClientSession(connector=connector) as session:
-        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
+    asyncio.run(bare(base_url, bodies, IN_FLIGHT))
     return time.perf_counter() - start
 
 
@@ -159,11 +110,11 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve())
-        return 0
+        answer = http(json.dumps(completion(VERDICT, 1000, 20)).encode())
+        asyncio.run(serve(lambda: FixedServer(lambda head, body: answer)))
     os.environ.setdefault("OPENAI_API_KEY", "none")
     own, plain, encoded, size = 9e9, 9e9, 9e9, 0
-    with server_process() as base_url:
+    with server_process(__file__) as base_url:
         for _ in range(args.rounds):
             with tempfile.TemporaryDirectory() as name:
                 write_cases(Path(name), args.cases)
@@ -172,8 +123,8 @@ def main() -> int:
                     p.stat().st_size for p in Path(name).glob("**/graders/*/responses.jsonl")
                 )
             own = min(own, took)
-            plain = min(plain, asyncio.run(bare(base_url, bodies, is_encoded=False)))
-            encoded = min(encoded, asyncio.run(bare(base_url, bodies, is_encoded=True)))
+            plain = min(plain, send(base_url, [json.loads(body) for body in bodies]))
+            encoded = min(encoded, send(base_url, bodies))
         calls = len(bodies)
         print(
             f"grading   {calls / own:8.0f} calls/s {own:6.2f} s  log {size / calls:.0f} bytes a call"

@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from typing import Any
 
-import aiohttp
+from measuring import FixedServer, bare, completion, http, serve, server_process
 
 from medhelm.models import open_model
 from medhelm.models.openai import OpenAIModel
@@ -31,91 +30,22 @@ PROMPT = (
     " breath on exertion and swelling of both ankles. Question {i}: which is most likely?\n"
     "A. Heart failure\nB. Asthma\nC. Pneumonia\nD. Anemia\nAnswer with one letter."
 ) * 2
-ANSWER = {
-    "id": "x",
-    "object": "chat.completion",
-    "model": "perf",
-    "system_fingerprint": "fp",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": "A"}, "finish_reason": "stop"}
-    ],
-    "usage": {"prompt_tokens": 150, "completion_tokens": 1, "total_tokens": 151},
-}
 
 
-class FixedServer(asyncio.Protocol):
-    """Answers each HTTP request with the same bytes after a fixed time."""
-
-    def __init__(self, latency_s: float) -> None:
-        self.latency_s = latency_s
-        body = json.dumps(ANSWER).encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        self.reply = head.encode() + b"\r\n\r\n" + body
-        self.buffer = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
-        self.buffer += data
-        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
-            head = self.buffer[:end].lower()
-            at = head.index(b"content-length:") + 15
-            length = int(head[at:].split(b"\r\n", 1)[0])
-            if len(self.buffer) < end + 4 + length:
-                return
-            self.buffer = self.buffer[end + 4 + length :]
-            if self.latency_s:
-                loop = asyncio.get_running_loop()
-                loop.call_later(self.latency_s, self.transport.write, self.reply)
-            else:
-                self.transport.write(self.reply)
+def bodies(count: int) -> Iterator[dict[str, Any]]:
+    """Yield the bodies of the requests, as the layer sends them."""
+    for i in range(count):
+        yield {
+            "model": "perf",
+            "messages": [{"role": "user", "content": PROMPT.format(i=i)}],
+            "max_tokens": 16,
+            "temperature": 0.0,
+        }
 
 
-async def serve(latency_s: float) -> None:
-    """Serve on a free loopback port and print the base URL."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: FixedServer(latency_s), "127.0.0.1", 0, backlog=1024)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
-    await server.serve_forever()
-
-
-@contextmanager
-def server_process(latency_s: float) -> Iterator[str]:
-    """Run the server in a process of its own and yield its base URL."""
-    command = [sys.executable, __file__, "--serve", "--latency", str(latency_s)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
-
-
-async def bare(base_url: str, count: int, concurrency: int) -> None:
+async def bare_loop(base_url: str, count: int, concurrency: int) -> None:
     """Send the requests with aiohttp alone."""
-    url = f"{base_url}/chat/completions"
-    numbers = iter(range(count))
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        for i in numbers:
-            body = {
-                "model": "perf",
-                "messages": [{"role": "user", "content": PROMPT.format(i=i)}],
-                "max_tokens": 16,
-                "temperature": 0.0,
-            }
-            async with session.post(url, json=body) as response:
-                answer = await response.json()
-                assert answer["choices"][0]["message"]["content"] == "A"
-
-    connector = aiohttp.TCPConnector(limit=concurrency)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        await asyncio.gather(*(work(session) for _ in range(concurrency)))
+    await bare(base_url, bodies(count), concurrency)
 
 
 async def layer(base_url: str, count: int, concurrency: int) -> None:
@@ -165,11 +95,11 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve(args.latency))
-        return 0
+        answer = http(json.dumps(completion("A")).encode())
+        asyncio.run(serve(lambda: FixedServer(lambda head, body: answer, args.latency)))
     best = {"bare aiohttp loop": (9e9, 9e9), "medhelm model layer": (9e9, 9e9)}
-    loops: dict[str, Loop] = dict(zip(best, (bare, layer), strict=True))
-    with server_process(args.latency) as base_url:
+    loops: dict[str, Loop] = dict(zip(best, (bare_loop, layer), strict=True))
+    with server_process(__file__, "--latency", str(args.latency)) as base_url:
         for _ in range(args.rounds):
             for name, loop in loops.items():
                 took = asyncio.run(measure(loop, base_url, args.requests, args.concurrency))

@@ -12,7 +12,6 @@ page differs; `--ratings` keeps the file of ratings.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import itertools
 import random
@@ -20,6 +19,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from pages import ROOT, parser, put
 
 import medhelm
 from medhelm.store.records import find_gradings, read_plan, read_record
@@ -36,11 +37,8 @@ from medhelm_benchmarks.noharm.experts.sheet import write_action_sheet
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.derive import consensus
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("agreement.md", "jury.md")
 """The first shows all of the example, the second its table of agreement."""
-MARKS = "<!-- example:begin -->\n", "<!-- example:end -->"
-MARKS_OF_ACTIONS = "<!-- actions:begin -->\n", "<!-- actions:end -->"
 BENCHMARKS = ("aci_bench", "mediqa_qa")
 QUALITY = {
     "baseline/oracle": 4.4,
@@ -125,31 +123,15 @@ def _shown(tables: Sequence[Table]) -> str:
 
 def main() -> int:
     """Write or check the example and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the example of two pages.")
-    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
-    parser.add_argument("--ratings", metavar="FILE", help="keep the synthetic ratings there")
-    args = parser.parse_args()
+    given = parser(__doc__)
+    given.add_argument("--ratings", metavar="FILE", help="keep the synthetic ratings there")
+    args = given.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         examples = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
-    codes = [_put(n, MARKS, e, args.check) for n, e in zip(PAGES, examples, strict=True)]
-    codes.append(_put(PAGES[0], MARKS_OF_ACTIONS, make_actions_example(), args.check))
-    return max(codes)
-
-
-def _put(name: str, marks: tuple[str, str], example: str, is_check: bool) -> int:
-    """Write an example between two markers of a page, or check it; returns the exit code."""
-    page = ROOT / "docs" / name
-    head, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
-    before, end, tail = rest.partition(marks[1])
-    if not (begin and end):
-        print(f"docs/{name} has no markers {marks[0].strip()} and {marks[1]}")
-        return 2
-    if not is_check:
-        page.write_text(head + begin + example + end + tail, encoding="utf-8")
-    elif before != example:
-        print(f"the example of docs/{name} is out of date: run scripts/agreement_example.py")
-        return 1
-    return 0
+    docs = [ROOT / "docs" / name for name in PAGES]
+    parts = [(page, "example", made) for page, made in zip(docs, examples, strict=True)]
+    parts.append((docs[0], "actions", make_actions_example()))
+    return max(put(page, made, part=part, check=args.check) for page, part, made in parts)
 
 
 if __name__ == "__main__":

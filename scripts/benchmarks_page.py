@@ -10,13 +10,13 @@ Facts come from the plugins, numbers from `benchmarks/manifests/` (written by `m
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from pages import ROOT, parser, put
 
 from medhelm.data.dataset import open_dataset
 from medhelm.grading.jury.metric import NAME as JURY
@@ -25,7 +25,6 @@ from medhelm.prompts.messages import resolve_prompt
 from medhelm.proof.manifest import Facts, read_manifest
 from medhelm.schema.data import PART, Benchmark, SourceFile
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 WORDS = Path(__file__).resolve().parent / "benchmark_words.yaml"
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([^/]+)/(.+)")
@@ -288,16 +287,7 @@ def _score(value: float | None) -> str:
 
 def main() -> int:
     """Write or check the page and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write docs/benchmarks.md.")
-    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
-    check = parser.parse_args().check
-    page = render()
-    if not check:
-        PAGE.write_text(page, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run python scripts/benchmarks_page.py")
-        return 1
-    return 0
+    return put(PAGE, render(), check=parser(__doc__).parse_args().check)
 
 
 if __name__ == "__main__":

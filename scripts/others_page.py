@@ -8,13 +8,12 @@ run by hand with its harness installed. `--check` writes nothing and fails where
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import msgspec
+from pages import ROOT, parser, put
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "others.md"
 RESULTS = ROOT / "scripts" / "others" / "results"
 FOOTPRINT = ROOT / "scripts" / "others" / "footprint.json"
@@ -222,15 +221,8 @@ Of the folder of the full data."""
 
 def main() -> int:
     """Write or check the page and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write docs/others.md.")
-    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
     page = render(read_results(RESULTS), read_footprints(FOOTPRINT))
-    if not parser.parse_args().check:
-        PAGE.write_text(page, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page:
-        print("docs/others.md is out of date: run python scripts/others_page.py")
-        return 1
-    return 0
+    return put(PAGE, page, check=parser(__doc__).parse_args().check)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ where the page differs; of a copy without the clinicians' ratings the figures ma
 
 from __future__ import annotations
 
-import argparse
 import csv
 import re
 import sys
@@ -26,8 +25,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import yaml
+from pages import ROOT, parser, put
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from medhelm.models.costs import upper_bound  # noqa: E402
@@ -526,18 +525,11 @@ its own, as two splits of one benchmark are never one column):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write or check the page and return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("copy", type=Path, metavar="COPY")
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args(argv)
+    given = parser(__doc__)
+    given.add_argument("copy", type=Path, metavar="COPY")
+    args = given.parse_args(argv)
     stored = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    made = render(read_copy(args.copy), stored)
-    if not args.check:
-        PAGE.write_text(made, encoding="utf-8")
-    elif made != stored:
-        print("docs/published.md is out of date; run scripts/published_page.py COPY")
-        return 1
-    return 0
+    return put(PAGE, render(read_copy(args.copy), stored), check=args.check)
 
 
 if __name__ == "__main__":

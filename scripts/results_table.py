@@ -8,7 +8,6 @@ the tables say between the two markers. `--check` writes nothing and fails where
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -16,14 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+from pages import ROOT, parser, put
 
 import medhelm
 from medhelm.models.catalogue import load_models
 
-ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 SUITE = ROOT / "conf" / "suite" / "medhelm_core.yaml"
-BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 
 
 def make_results(folder: Path) -> medhelm.Results:
@@ -78,26 +76,13 @@ def _number(row: medhelm.Row, name: str, prefix: str) -> str:
 
 def main() -> int:
     """Write or check the table and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the results table of README.md.")
-    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
-    check = parser.parse_args().check
+    check = parser(__doc__).parse_args().check
     if not os.environ.get("MEDHELM_DATA_DIR"):
         print("set MEDHELM_DATA_DIR to the folder of the full data (`medhelm data fetch --all`)")
         return 2
     with tempfile.TemporaryDirectory() as folder:
         table = render(make_results(Path(folder)))
-    text = README.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    before, end, tail = rest.partition(END)
-    if not (begin and end):
-        print(f"README.md has no markers {BEGIN.strip()} and {END}")
-        return 2
-    if not check:
-        README.write_text(head + begin + table + end + tail, encoding="utf-8")
-    elif before != table:
-        print("the results table of README.md is out of date: run python scripts/results_table.py")
-        return 1
-    return 0
+    return put(README, table, part="results", check=check)
 
 
 if __name__ == "__main__":

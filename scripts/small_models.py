@@ -11,7 +11,6 @@ between two markers of README.md. `--check` writes nothing and fails where the R
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,16 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from pages import ROOT, parser, put
 
 import medhelm
 from medhelm.models.catalogue import load_models
 from medhelm.schema.model import ModelSpec
 from medhelm.store import records
 
-ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 STORED = ROOT / "scripts" / "results" / "small_models.json"
-BEGIN, END = "<!-- small:begin -->\n", "<!-- small:end -->"
 BENCHMARKS = ("headqa", "med_qa", "med_mcqa", "mmlu_medical", "pubmed_qa", "medbullets")
 RULES = ("baseline/majority", "baseline/lexical", "baseline/first_option", "baseline/random")
 QUESTIONS = 40
@@ -122,11 +120,10 @@ def _sha256(file: Path) -> str:
 
 def main() -> int:
     """Run the models where some are named, write or check the table, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the table of small models in README.md.")
-    parser.add_argument("folder", nargs="?", type=Path, help="where the answers are kept")
-    parser.add_argument("models", nargs="*", metavar="NAME=FILE.gguf")
-    parser.add_argument("--check", action="store_true", help="fail where it is out of date")
-    options = parser.parse_args()
+    given = parser(__doc__)
+    given.add_argument("folder", nargs="?", type=Path, help="where the answers are kept")
+    given.add_argument("models", nargs="*", metavar="NAME=FILE.gguf")
+    options = given.parse_args()
     if options.folder is not None and not options.check:
         if not options.models or not os.environ.get("MEDHELM_DATA_DIR"):
             print("name NAME=FILE.gguf, and set MEDHELM_DATA_DIR to the folder of the full data")
@@ -135,18 +132,7 @@ def main() -> int:
         STORED.parent.mkdir(exist_ok=True)
         STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     table = render(json.loads(STORED.read_text(encoding="utf-8")))
-    text = README.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    before, end, tail = rest.partition(END)
-    if not (begin and end):
-        print(f"README.md has no markers {BEGIN.strip()} and {END}")
-        return 2
-    if not options.check:
-        README.write_text(head + begin + table + end + tail, encoding="utf-8")
-    elif before != table:
-        print("the table of small models in README.md is not what scripts/results holds")
-        return 1
-    return 0
+    return put(README, table, part="small", check=options.check)
 
 
 if __name__ == "__main__":

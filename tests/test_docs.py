@@ -488,4 +488,4 @@ def test_the_table_of_small_models_is_what_is_stored(
     assert script.main() == 0
     monkeypatch.setattr(script, "STORED", changed)
     assert script.main() == 1
-    assert "README.md is not what" in capsys.readouterr().out
+    assert "README.md is out of date" in capsys.readouterr().out

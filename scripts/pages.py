@@ -1,0 +1,39 @@
+"""Pages that are made from results: written, or compared with what a script makes now."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a script that makes a page, with its option `--check`."""
+    made = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    made.add_argument("--check", action="store_true", help="fail where the page is out of date")
+    return made
+
+
+def put(page: Path, made: str, *, part: str = "", check: bool) -> int:
+    """Write a page, or the part between its markers `<!-- PART:begin -->` and `:end`.
+
+    With `check` nothing is written. Returns the exit code: 1 where the page differs, 2 without markers.
+    """
+    name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
+    stored = page.read_text(encoding="utf-8") if page.is_file() else ""
+    if part:
+        begin, end = f"<!-- {part}:begin -->\n", f"<!-- {part}:end -->"
+        head, found, rest = stored.partition(begin)
+        _, ended, tail = rest.partition(end)
+        if not (found and ended):
+            print(f"{name} has no markers {begin.strip()} and {end}")
+            return 2
+        made = head + begin + made + end + tail
+    if not check:
+        page.write_text(made, encoding="utf-8")
+    elif made != stored:
+        print(f"{name} is out of date: run {Path(sys.argv[0]).name}")
+        return 1
+    return 0
