@@ -1,0 +1,95 @@
+"""Writes docs/reference.md: the options of every command and the columns of every table.
+
+    python scripts/reference_page.py [--check]
+
+Both are declared in the code; this page is made of what is declared. `--check` writes nothing and
+fails where the page differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from pages import ROOT, parser, put
+
+from medhelm.cli import command_parser, known_commands
+from medhelm.tables.known_tables import find_tables
+
+PAGE = ROOT / "docs" / "reference.md"
+TEXT = """# Options and columns
+
+<!-- made by scripts/reference_page.py from the code -->
+
+What every command takes and every table holds. [Commands](commands.md) explains what they are for,
+[statistics](statistics.md) how the numbers are worked out. `medhelm COMMAND --help` and
+`medhelm list tables` print the same.
+"""
+
+
+def render() -> str:
+    """Return the page."""
+    return "\n".join([TEXT, "## Commands", *_commands(), "## Tables", "", *_tables()]) + "\n"
+
+
+def _commands() -> Iterator[str]:
+    known = known_commands()
+    for command in known.commands.values():
+        if command.name == "run":  # its settings are in commands.md
+            continue
+        made = command_parser(command, known.forms_of(command))
+        yield from ["", f"### medhelm {command.name}", "", f"{command.help}.", ""]
+        yield from _options(made, "")
+
+
+def _options(made: argparse.ArgumentParser, above: str) -> Iterator[str]:
+    rows = [
+        (_called(action), action.help % _values(made, action) if action.help else "")
+        for action in made._actions
+        if "-h" not in action.option_strings and action.help != argparse.SUPPRESS
+        if action.nargs != argparse.PARSER
+    ]
+    if rows:
+        yield from [f"| {above or 'option'} | meaning |", "|---|---|"]
+        yield from (f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows)
+    for action in made._actions:
+        for name, child in action.choices.items() if action.nargs == argparse.PARSER else ():
+            yield ""
+            yield from _options(child, f"option of `{name}`")
+
+
+def _values(made: argparse.ArgumentParser, action: argparse.Action) -> dict[str, object]:
+    return {**vars(action), "prog": made.prog}
+
+
+def _called(action: argparse.Action) -> str:
+    """Return an option as it is typed."""
+    names = ", ".join(action.option_strings)
+    if action.nargs == 0:
+        return names
+    choices = action.choices
+    value = action.metavar or ("|".join(map(str, choices)) if choices else action.dest.upper())
+    shown = " ".join(value) if isinstance(value, tuple) else value
+    several = " ..." if action.nargs in ("*", "+") else ""
+    return f"{names} {shown}{several}".strip()
+
+
+def _tables() -> Iterator[str]:
+    for spec in find_tables().specs.values():
+        yield from [f"### {spec.name}", "", "| column | meaning |", "|---|---|"]
+        yield from (f"| `{c.name}` | {_cell(c.description)} |" for c in spec.columns)
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def main() -> int:
+    """Write or check the page and return the exit code."""
+    return put(PAGE, render(), check=parser(__doc__).parse_args().check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
