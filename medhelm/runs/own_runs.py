@@ -61,7 +61,8 @@ def own_run(
 
     `players` has the model of each role of the protocol. `decides` is the hash of what decides the
     instances, but not how many there are; a folder that holds a run with another one is refused. An
-    instance that is not given and has ended before stays among the run's. `max_output_tokens` and
+    instance that is not given and has ended before stays among the run's. `instances` that are no iterator
+    are gone through anew each time, so that many need not be in memory. `max_output_tokens` and
     `reasoning_output_tokens` are the budget of the first role. `environ` holds the keys; None: nothing
     will be asked, as for an estimate. Raises UsageError, ModelError and PrivacyRefused before any request.
     """
@@ -104,7 +105,7 @@ def own_run(
     return Run(
         benchmark=benchmark,
         protocol=protocol,
-        dataset=_dataset(benchmark, sha256, tuple(instances), folder),
+        dataset=_dataset(benchmark, sha256, instances, folder),
         spec=spec,
         strategies={},
         metrics=(),
@@ -113,6 +114,11 @@ def own_run(
         path=folder,
         is_own=True,
     )
+
+
+def has_instances(run: Run) -> bool:
+    """Return whether a run has anything to ask or to keep; without, it would be refused."""
+    return any(True for _ in run.dataset.read())
 
 
 def stored_episodes(folder: Path) -> Iterator[Episode]:
@@ -144,6 +150,8 @@ def check_player(
                 "leave it out"
             )
     check_settings(model)
+    if environ is not None:
+        check_model(model, environ)
     try:
         privacy.check(what, data_class, model.name, model.endpoint_class)
     except PrivacyRefused:
@@ -152,8 +160,6 @@ def check_player(
             f"{what}: the data are {data_class} and the {role} {model.name!r} is "
             f"{model.endpoint_class}; name a model whose endpoint_class is {allowed}"
         ) from None
-    if environ is not None:
-        check_model(model, environ)
 
 
 def _refuse_one_name(players: Mapping[str, ModelSpec]) -> None:
@@ -190,15 +196,20 @@ def _to_instance(row: Row) -> Instance:
 
 
 def _dataset(
-    benchmark: Benchmark, sha256: str, given: tuple[Instance, ...], folder: Path
+    benchmark: Benchmark, sha256: str, instances: Iterable[Instance], folder: Path
 ) -> Dataset:
     """Return the instances, and those of the folder's episodes that have ended and are not given."""
 
+    given = tuple(instances) if isinstance(instances, Iterator) else instances
+
     def read() -> Iterator[tuple[str, Row]]:
-        names = {instance.id for instance in given}
-        stored = (e.instance for e in stored_episodes(folder) if e.instance_id not in names)
-        for number, instance in enumerate((*given, *stored), 1):
-            yield f"instance {number}", {"instance": instance}
+        names: set[str] = set()
+        for instance in given:
+            names.add(instance.id)
+            yield instance.id, {"instance": instance}
+        for episode in stored_episodes(folder):
+            if episode.instance_id not in names:
+                yield episode.instance_id, {"instance": episode.instance}
 
     return Dataset(
         benchmark=benchmark, data="full", split="", sha256=sha256, folder=folder, read=read

@@ -53,7 +53,7 @@ def read_older(folder: Path) -> Iterator[tuple[int, Episode]]:
     decode = msgspec.json.Decoder(_Judgement).decode
     try:
         lines = open(folder / OLDER_LOG, "rb")  # noqa: SIM115 - closed below
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     with lines:
         for line in lines:
