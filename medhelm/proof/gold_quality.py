@@ -44,7 +44,7 @@ from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms
-from medhelm.store.records import judge_hash, order_key, spelt_judge_hash, write_struct
+from medhelm.store.records import judge_hash, order_key, write_struct
 
 FOLDER = "gold_quality"
 _CRITERION = "reasonable"
@@ -152,9 +152,7 @@ class GoldReview:
             dataset_sha256=dataset.sha256,
             terms=self._terms,
         )
-        hashes = (judge_hash(judge, self._terms), spelt_judge_hash(judge, self._terms))
-        new, older = (self._folder(results, one) for one in hashes)
-        self.folder = older if older.exists() and not new.exists() else new
+        self.folder = self._folder(results, judge_hash(judge, self._terms))
         self._cut = self._find_cut(max_instances)
 
     def _folder(self, results: Path, judge: str) -> Path:
