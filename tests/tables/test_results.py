@@ -8,6 +8,7 @@ import io
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,8 +149,6 @@ def damage(folder: Path, how: str) -> None:
     elif how == "out of range":
         pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
     elif how in SUMS:
-        raw["grading"]["metrics"][0]["aggregation"] = "micro_f1"
-        summary.write_text(json.dumps(raw))
         own = [[*zip(("tp", "fp", "fn"), SUMS[how], strict=False)]] * len(table)
         pq.write_table(_with(table, "sums", own), scores)
 
@@ -183,8 +182,11 @@ DAMAGE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_run_is_named_and_the_others_are_shown(tmp_path: Path, how: str) -> None:
-    write_run(tmp_path, "x", "a", items(rate(1, 2)))
-    bad = write_run(tmp_path, "x", "b", items(rate(1, 2)))
+    f1 = msgspec.structs.replace(EXACT, name="micro_f1", aggregation="micro_f1")
+    rows = [replace(item, stats=(1.0, 0.0, 0.0)) for item in items(rate(1, 2))]
+    metrics = [f1 if how in SUMS else EXACT]  # of a mean no sums are stored
+    write_run(tmp_path, "x", "a", rows, metrics=metrics)
+    bad = write_run(tmp_path, "x", "b", rows, metrics=metrics)
     damage(bad, how)
     table = load_results(tmp_path).typed("overall", FEW)
     assert [r["model"] for r in table.rows] == ["a"]
