@@ -434,7 +434,9 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
             raise RecordError(
                 f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
             )
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(
+            path, page_checksum_verification=True, read_dictionary=["metric", "outcome"]
+        ) as file:
             own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
             if stamp and own != stamp:
                 raise RecordError(
