@@ -37,7 +37,7 @@ from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
-from medhelm.store.records import judge_hash, order_key, read_plan, spelt_judge_hash
+from medhelm.store.records import judge_hash, order_key, read_plan
 
 FOLDER = "gold_quality"
 _CRITERION = "reasonable"
@@ -138,9 +138,7 @@ class GoldReview:
         self._dataset, self._judge = dataset, judge
         jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
         terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
-        hashes = (judge_hash(judge, terms), spelt_judge_hash(judge, terms))
-        new, older = (self._folder(results, one) for one in hashes)
-        self.folder = older if older.exists() and not new.exists() else new
+        self.folder = self._folder(results, judge_hash(judge, terms))
         self._cut = self._find_cut(max_instances)
         self._older = {key: _verdict(grading) for key, grading in read_older(self.folder)}
 

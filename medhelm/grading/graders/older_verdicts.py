@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.errors import RecordError
+from medhelm.errors import OtherVersion
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import SCHEMA, Call, Episode, Finish, Response, Usage
 from medhelm.schema.run import JUDGE
 from medhelm.store.appendlog import without_checksum
+from medhelm.store.records import other_version
 
 OLDER_LOG = "grades.jsonl"
 
@@ -47,7 +48,7 @@ class _Judgement(msgspec.Struct, frozen=True, kw_only=True):
 def read_older(folder: Path) -> Iterator[tuple[int, Episode]]:
     """Yield what a judge said of each answer, with the answer's key; unreadable lines are passed over.
 
-    One that was broken off, or could not be reached, ends as an error. Raises RecordError where another
+    One that was broken off, or could not be reached, ends as an error. Raises OtherVersion where another
     version wrote them.
     """
     decode = msgspec.json.Decoder(_Judgement).decode
@@ -65,10 +66,7 @@ def read_older(folder: Path) -> Iterator[tuple[int, Episode]]:
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             if judgement.schema != SCHEMA:
-                raise RecordError(
-                    f"a judgement has schema {judgement.schema}, this medhelm reads {SCHEMA}; "
-                    "use the medhelm version that wrote it, or another results_dir"
-                )
+                raise OtherVersion(other_version("a judgement", judgement.schema))
             yield judgement.key, _as_grading(judgement)
 
 
