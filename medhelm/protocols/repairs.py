@@ -16,13 +16,13 @@ _NOTHING = "(no text)"
 
 @dataclass(frozen=True)
 class Readout(Generic[_T]):
-    """What was read of a model's replies to one question."""
+    """Holds what was read of a model's replies to one question."""
 
     value: _T | None
     end: str = ""
-    """Why there is no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
+    """The reason for no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
     fault: str = ""
-    """What is wrong with the last reply, or why it never came."""
+    """The fault of the last reply, or the kind of its failure."""
 
 
 async def ask_readable(

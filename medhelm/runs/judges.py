@@ -58,7 +58,7 @@ _ENDS = {"unparsed": ("unreadable", "partly invalid")}
 
 @dataclass(frozen=True)
 class Judged:
-    """What one judge of a run is asked, and by which desk, which fails without those of other judges."""
+    """Names what one judge of a run is asked, and the desk that asks it."""
 
     run: Run
     judging: Judging

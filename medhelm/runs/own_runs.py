@@ -39,7 +39,7 @@ _DECIDING = {
     "settings": "other settings",
     "seed": "another seed",
 }
-"""What decides a run, and how it is named where a folder holds another one."""
+"""Fields that decide a run, and the name of each where a folder holds another run."""
 
 
 def own_run(
@@ -81,11 +81,35 @@ def own_run(
         max_output_tokens=max_output_tokens,
         reasoning_output_tokens=reasoning_output_tokens,
     )
+    sha256 = hashlib.sha256(decides.encode()).hexdigest()
+    spec = _spec(benchmark, protocol, players, sha256, settings, seed)
+    _refuse_other(folder, spec)
+    return Run(
+        benchmark=benchmark,
+        protocol=protocol,
+        dataset=_dataset(benchmark, sha256, instances, folder),
+        spec=spec,
+        strategies={},
+        metrics=(),
+        grading=grading_spec((), "fixed"),
+        card=_card(name, data_class),
+        path=folder,
+        is_own=True,
+    )
+
+
+def _spec(
+    benchmark: Benchmark,
+    protocol: Protocol,
+    players: Mapping[str, ModelSpec],
+    sha256: str,
+    settings: Mapping[str, Any] | None,
+    seed: int,
+) -> RunSpec:
     first, *others = protocol.roles
     model = as_asked(protocol, players[first])
-    sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    spec = RunSpec(
-        benchmark=name,
+    return RunSpec(
+        benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         data="full",
         split="",
@@ -100,19 +124,6 @@ def own_run(
         protocol_version=protocol.version,
         cast={role: _with_budget(protocol, players[role], role) for role in others},
         settings=dict(settings or {}),
-    )
-    _refuse_other(folder, spec)
-    return Run(
-        benchmark=benchmark,
-        protocol=protocol,
-        dataset=_dataset(benchmark, sha256, instances, folder),
-        spec=spec,
-        strategies={},
-        metrics=(),
-        grading=grading_spec((), "fixed"),
-        card=_card(name, data_class),
-        path=folder,
-        is_own=True,
     )
 
 
