@@ -28,6 +28,7 @@ from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
 from medhelm.runs.served import ServedCheck
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
@@ -135,8 +136,11 @@ class Judge:
         judging, key, shown = self._work.judging, judgement_key(episode), self._shown(episode)
         assert shown is not None  # it was offered
         begun = self._begun.pop(key, None)
-        grading = (begun or OpenEpisode(f"{key:016x}")).of(shown.instance, shown.repeat)
-        asker = Asker(self.desk, {JUDGE: self.model}, grading, live, self.log)
+        is_brief = judging.grader.is_brief
+        kept = Instance(id=shown.instance.id) if is_brief else shown.instance
+        grading = (begun or OpenEpisode(f"{key:016x}")).of(kept, shown.repeat)
+        models = {JUDGE: self.model}
+        asker = Asker(self.desk, models, grading, live, self.log, is_brief=is_brief)
         terms = judging.grader.terms(self.model.spec, judging.terms, shown.repeat)
         work = judging.grader.grade(self._work.run.benchmark, shown, terms, asker)
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)

@@ -316,6 +316,7 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
     after = logs(tmp_path)
     assert {n: len(log) for n, log in after.items()} == {"j/a": 12, "j/b": 12, "j/new": 12}
     assert after["j/a"] == before["j/a"]
+    assert not any(call.messages for e in after["j/a"] for call in e.calls), "its hash is kept"
     log = next(tmp_path.glob("runs/*/*/*/responses.jsonl"))
     assert len(log.read_text().splitlines()) == 12  # the model itself was asked once
 

@@ -113,6 +113,8 @@ class Grader:
     """Settings with their defaults: `grader.NAME=VALUE` on the command line."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The values that a setting may have, where it is one of a few."""
+    is_brief: bool = False
+    """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

@@ -37,6 +37,7 @@ def jury_grader(jury: JuryTerms) -> Grader:
         grade=partial(_grade, jury),
         forecast=partial(_forecast, jury),
         stand_in=_by_no_rule,
+        is_brief=True,
     )
 
 
