@@ -95,7 +95,7 @@ async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: 
     """Return the judge's verdict on one gold."""
     (gold,) = instance.references
 
-    async def send(messages: tuple[Message, ...], attempt: int) -> Response:
+    async def judge(messages: tuple[Message, ...], attempt: int) -> Response:
         request = terms.request(instance, JUDGE, messages, _SCHEMA)
         unseeded = msgspec.structs.replace(request, seed=None)
         return await ask(JUDGE, unseeded, step=_CRITERION, attempt=attempt)
@@ -103,7 +103,7 @@ async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: 
     def read(text: str) -> int:
         return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
 
-    found = await ask_readable(send, gold_messages(instance), read, repair_message, _REPAIRS)
+    found = await ask_readable(judge, gold_messages(instance), read, repair_message, _REPAIRS)
     if found.end == "error":
         return FinalAnswer(finish="error", error=found.fault)
     if found.end == "oversize":

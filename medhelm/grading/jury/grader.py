@@ -53,7 +53,7 @@ async def _grade(
     rubric, instance = jury.rubric, shown.instance
     criteria = criteria_of(rubric, instance)
 
-    async def send(messages: tuple[Message, ...], attempt: int) -> Response:
+    async def rate(messages: tuple[Message, ...], attempt: int) -> Response:
         request = terms.request(instance, JUDGE, messages, _schema(jury, instance))
         unseeded = msgspec.structs.replace(request, seed=None)
         return await ask(JUDGE, unseeded, step=RATING, attempt=attempt)
@@ -64,7 +64,7 @@ async def _grade(
         return read_reply(text, criteria, rubric.minimum, rubric.maximum, shown.text)
 
     found = await ask_readable(
-        send,
+        rate,
         _messages(jury, instance, shown.text),
         read,
         repair_message,

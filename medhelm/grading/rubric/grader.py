@@ -115,12 +115,12 @@ class _Case:
     ) -> tuple[_T | None, str]:
         """Return what is read of a reply, else None and why."""
 
-        async def send(messages: tuple[Message, ...], attempt: int) -> Response:
+        async def once(messages: tuple[Message, ...], attempt: int) -> Response:
             request = self._terms.request(self._instance, JUDGE, messages, schema)
             return await self._ask(JUDGE, request, step=step, attempt=attempt)
 
         repair = partial(repair_message, self._instance)
-        found = await ask_readable(send, messages, read, repair, self._terms.settings[REPAIRS])
+        found = await ask_readable(once, messages, read, repair, self._terms.settings[REPAIRS])
         return found.value, found.end
 
 
