@@ -1,6 +1,7 @@
 """The one way to a model: set the budget aside, wait for a slot, send, book, and log the call.
 
-Protocols and judges all ask through a `Desk`. What they are given is bound to one episode besides: a call that the log holds is given back and not sent again.
+Protocols and judges all ask through a `Desk`. What they are given is bound to one episode besides: a call
+that the log holds is given back and not sent again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ twice. Several metrics share one grader, and so its calls.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
-from medhelm.schema.score import Metric
+from medhelm.schema.score import Metric, Score
 from medhelm.store.records import judge_budget
 from medhelm.store.runlog import episode_key
 
@@ -149,14 +149,25 @@ class Panel(Protocol):
         """Return those of each judge."""
 
 
-class Nobody:
-    """The panel of a metric that no run has bound yet."""
+class NotAsked:
+    """The panel of judges whose verdicts are not read yet: each has abstained."""
 
-    judges: tuple[str, ...] = ()
+    def __init__(self, judges: Sequence[str] = ()) -> None:
+        self.judges = tuple(judges)
 
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
-        """Return nothing."""
-        return ()
+        """Return an abstention of each judge."""
+        return tuple(GraderVerdict(judge=j, state=None, reason=NOT_ASKED) for j in self.judges)
+
+
+def below_quorum(verdicts: Sequence[GraderVerdict], quorum: int) -> Score | None:
+    """Return the score of an answer with fewer verdicts than the quorum; None where it is met."""
+    given = sum(v.state is not None for v in verdicts)
+    if given >= quorum:
+        return None
+    why = "; ".join(f"{v.judge}: {v.reason}" for v in verdicts if v.state is None)
+    reason = f"{given} of {quorum} needed verdicts ({why or 'none asked'})"
+    return Score(value=None, outcome="unscored", reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +175,7 @@ class GradedMetric(Metric):
     """A metric over the verdicts of a grader's judges; `score` stays pure."""
 
     grader: Grader
-    panel: Panel = field(default_factory=Nobody, compare=False)
+    panel: Panel = field(default_factory=NotAsked, compare=False)
     quorum: int = 1
     """Judges that a score needs."""
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from medhelm.data.rubrics import criteria_of, read_rubric
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import GraderVerdict, Panel
+from medhelm.grading.graders.grader import Panel, below_quorum
 from medhelm.grading.jury.offline import OfflinePanel
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode
@@ -48,10 +48,9 @@ class Jury(Metric):
         verdicts = self.panel.verdicts(instance, episode)
         if self.judge:
             verdicts = tuple(v for v in verdicts if v.judge == self.judge)
+        if lacking := below_quorum(verdicts, 1 if self.judge else self.quorum):
+            return lacking
         given = [v.state["scores"] for v in verdicts if v.state is not None]
-        wanted = 1 if self.judge else self.quorum
-        if len(given) < wanted:
-            return Score(value=None, outcome="unscored", reason=_lacking(verdicts, wanted))
         return Score(value=fmean(self._mean(instance, scores) for scores in given))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
@@ -68,12 +67,6 @@ class Jury(Metric):
             return fmean(scores)
         names = [c.name for c in criteria_of(self.rubric, instance)]
         return float(scores[names.index(self.criterion)])
-
-
-def _lacking(verdicts: tuple[GraderVerdict, ...], wanted: int) -> str:
-    given = sum(v.state is not None for v in verdicts)
-    why = "; ".join(f"{v.judge}: {v.reason}" for v in verdicts if v.state is None)
-    return f"{given} of {wanted} needed verdicts ({why or 'none asked'})"
 
 
 def jury_metrics(
