@@ -274,7 +274,17 @@ def test_a_note_longer_than_the_csv_module_allows(tmp_path: Path) -> None:
 
 def test_every_form_of_procedure_code_in_force_is_read(tmp_path: Path) -> None:
     """Digits alone and letters alone are codes too (lists of CMS, 2019 and 2024)."""
-    codes = ["0270346", "0210099", "GZHZZZZ", "DHYBFZZ", "02100Z9", "XW033E5", "3E0G36Z", "M1A9XX0", "I10"]
+    codes = [
+        "0270346",
+        "0210099",
+        "GZHZZZZ",
+        "DHYBFZZ",
+        "02100Z9",
+        "XW033E5",
+        "3E0G36Z",
+        "M1A9XX0",
+        "I10",
+    ]
     files = base_files("mimiciv_billing_code")
     head = files["hosp/procedures_icd.csv.gz"][0]
     files["hosp/procedures_icd.csv.gz"] = [

@@ -51,19 +51,6 @@ class TrainingRow:
     is_met: bool
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Holds the rows of a training by what they are for."""
-
-    training: tuple[TrainingRow, ...]
-    development: tuple[TrainingRow, ...]
-    held_out: tuple[TrainingRow, ...]
-
-    def by_name(self) -> dict[str, tuple[TrainingRow, ...]]:
-        """Return the parts by name."""
-        return {name: getattr(self, name) for name in ("training", "development", "held_out")}
-
-
 def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
     """Return the rows of files of JSON lines; raises DataError."""
     found = [row for name in paths for row in _read(Path(name))]
@@ -139,8 +126,8 @@ def read_met(reply: str) -> bool | None:
 
 def split(
     rows: Sequence[TrainingRow], held_out: Sequence[str], development_share: float, seed: int
-) -> Parts:
-    """Return the parts. Answers of models that are held out are in none of the other two.
+) -> dict[str, tuple[TrainingRow, ...]]:
+    """Return the rows of training, development and held_out, whose models are in no other part.
 
     Models are told apart without case of letters, spaces and hyphens, so that no spelling takes a
     model to the other side. Raises UsageError for a model that no row has, or an empty part.
@@ -151,23 +138,13 @@ def split(
         if plain_name(name) not in names:
             near = "".join(f"; did you mean {n!r}?" for n in closest(name, names.values(), 1))
             raise UsageError(f"held_out: no row is of the model {name[:60]!r}{near}")
-    outside = tuple(row for row in rows if plain_name(row.model) in wanted)
-    inside = [row for row in rows if plain_name(row.model) not in wanted]
-    limit = development_share * _CHANCE
-    is_for_development = [
-        order_key(seed, f"{plain_name(row.model)}\0{row.case or row.where}") < limit
-        for row in inside
-    ]
-    parts = Parts(
-        training=tuple(
-            r for r, is_other in zip(inside, is_for_development, strict=True) if not is_other
-        ),
-        development=tuple(
-            r for r, is_own in zip(inside, is_for_development, strict=True) if is_own
-        ),
-        held_out=outside,
-    )
-    for name, own in parts.by_name().items():
+    parts: dict[str, list[TrainingRow]] = {"training": [], "development": [], "held_out": []}
+    for row in rows:
+        model = plain_name(row.model)
+        place = order_key(seed, f"{model}\0{row.case or row.where}")
+        other = "development" if place < development_share * _CHANCE else "training"
+        parts["held_out" if model in wanted else other].append(row)
+    for name, own in parts.items():
         if not own:
             raise UsageError(f"no row is left for {name}: {len(rows)} rows of {len(names)} models")
-    return parts
+    return {name: tuple(own) for name, own in parts.items()}
