@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from medhelm.errors import UsageError
-from medhelm.stats.two_class import confusion, macro_f1, positive_rates
-from medhelm.store.records import order_key
+from medhelm.plugin import UsageError, confusion, decision_of, macro_f1
 from medhelm_benchmarks.clinconsensus.training.recipe import (
     Settings,
     load_model,
     load_tokenizer,
     prompt_text,
 )
-from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_met
+from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,9 +36,8 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
 def drawn(rows: Sequence[TrainingRow], most: int, seed: int) -> list[TrainingRow]:
     """Return at most that many rows, drawn by the seed, in their order; 0: all."""
-    keys = [order_key(seed, f"{row.model}\0{row.case}\0{row.where}") for row in rows]
-    limit = sorted(keys)[(most or len(rows)) - 1 :][:1]
-    return [row for row, key in zip(rows, keys, strict=True) if not limit or key <= limit[0]]
+    count = min(most or len(rows), len(rows))
+    return [rows[n] for n in sorted(Random(seed).sample(range(len(rows)), count))]
 
 
 def measure(place: str, rows: Sequence[TrainingRow], settings: Settings) -> Fidelity:
@@ -67,7 +65,7 @@ def measure(place: str, rows: Sequence[TrainingRow], settings: Settings) -> Fide
             )  # fmt: skip
         width = padded["input_ids"].shape[1]
         texts = tokenizer.batch_decode(out[:, width:], skip_special_tokens=True)
-        replies |= {n: read_met(text) for n, text in zip(batch, texts, strict=True)}
+        replies |= {n: decision_of(text) for n, text in zip(batch, texts, strict=True)}
     return fidelity([rows[n] for n in kept], [replies[n] for n in kept], len(rows) - len(kept))
 
 
@@ -85,7 +83,6 @@ def fidelity(
     met = np.asarray([decision is True for decision in decisions], dtype=np.bool_)
     invalid = np.asarray([decision is None for decision in decisions], dtype=np.bool_)
     counts = confusion(labels, met).sum(0)
-    expected, found = positive_rates(counts)
     wrong = confusion(labels, np.where(invalid, ~labels, met)).sum(0)
     mf1, mf1_wrong = (float(macro_f1(own)) for own in (counts, wrong))
     return Fidelity(
@@ -94,6 +91,6 @@ def fidelity(
         mf1=None if np.isnan(mf1) else mf1,
         mf1_wrong=None if np.isnan(mf1_wrong) else mf1_wrong,
         invalid=int(invalid.sum()),
-        positive=float(found),
-        positive_labels=float(expected),
+        positive=float(met.mean()),
+        positive_labels=float(labels.mean()),
     )

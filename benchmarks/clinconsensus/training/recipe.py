@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from medhelm.errors import ModelError, RecordError, UsageError
+from medhelm.plugin import ModelError, RecordError, UsageError
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 PAPER = Path(__file__).parent / "paper.yaml"

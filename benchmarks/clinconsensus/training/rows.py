@@ -12,31 +12,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from medhelm import Benchmark, Criterion, FileDataset, Instance, LeftOut
-from medhelm.data.readers import read_jsonl
-from medhelm.errors import DataError, UsageError, closest
-from medhelm.extract.json_reply import BadReply
-from medhelm.grading.rubric.prompt import metadata_language, shared_messages, with_criterion
-from medhelm.grading.rubric.reply import read_decision
-from medhelm.store.records import order_key
-from medhelm.tables.clinicians.decisions import plain_name
+from medhelm import DataError
+from medhelm.plugin import (
+    UsageError,
+    closest,
+    decision_messages,
+    decision_of,
+    plain_name,
+    read_file,
+)
 
 _Messages = tuple[Mapping[str, str], ...]
-
-_NO_TASK = Benchmark(
-    name="decisions",
-    subcategory="",
-    dataset=FileDataset(files=()),
-    to_instance=lambda row: LeftOut(""),
-    metrics=(),
-)
-"""Stands for the benchmark of rows: their request is the whole of what the user wrote."""
-
 _ROLES = ("system", "user", "assistant")
-_CHANCE = 1 << 64
-"""`order_key` lies below this."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
 
 def _read(path: Path) -> Iterator[TrainingRow]:
     try:
-        for number, row in read_jsonl(path):
+        for number, row in read_file(path):
             yield _row(row, f"{path.name}, row {number}")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
@@ -70,7 +60,7 @@ def _read(path: Path) -> Iterator[TrainingRow]:
 def _row(row: Mapping[str, Any], where: str) -> TrainingRow:
     _need_texts(row, ("model",), where)
     messages, output = _of_decision(row, where) if "criterion" in row else _as_it_is(row, where)
-    is_met = read_met(output)
+    is_met = decision_of(output)
     if is_met is None:
         raise DataError(
             f"{where}: output is not an object with an explanation and a boolean criteria_met"
@@ -107,21 +97,10 @@ def _of_decision(row: Mapping[str, Any], where: str) -> tuple[_Messages, str]:
         raise DataError(f"{where}: criteria_met is neither true nor false")
     if not isinstance(row.get("explanation", ""), str):
         raise DataError(f"{where}: explanation is not a text")
-    request = row["request"]
-    asked = Instance(question=request, metadata=dict(metadata_language(request)))
-    shared = shared_messages(_NO_TASK, asked, row["answer"])
-    sent = with_criterion(shared, Criterion(name="criterion", text=row["criterion"]))
+    sent = decision_messages(row["request"], row["answer"], row["criterion"])
     reply = {"explanation": row.get("explanation", ""), "criteria_met": row["criteria_met"]}
     messages = tuple({"role": m.role, "content": m.content} for m in sent)
     return messages, json.dumps(reply, ensure_ascii=False)
-
-
-def read_met(reply: str) -> bool | None:
-    """Return what a judge's reply decides, as the grader of criteria reads it; None: invalid."""
-    try:
-        return read_decision(reply).is_met
-    except BadReply:
-        return None
 
 
 def split(
@@ -141,8 +120,8 @@ def split(
     parts: dict[str, list[TrainingRow]] = {"training": [], "development": [], "held_out": []}
     for row in rows:
         model = plain_name(row.model)
-        place = order_key(seed, f"{model}\0{row.case or row.where}")
-        other = "development" if place < development_share * _CHANCE else "training"
+        place = Random(f"{seed}\0{model}\0{row.case or row.where}").random()
+        other = "development" if place < development_share else "training"
         parts["held_out" if model in wanted else other].append(row)
     for name, own in parts.items():
         if not own:

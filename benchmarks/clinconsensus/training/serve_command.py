@@ -7,7 +7,7 @@ import json
 import shlex
 from pathlib import Path
 
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError
 from medhelm_benchmarks.clinconsensus.training.recipe import default_settings
 
 _NAME = "judge/trained"

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError
 from medhelm_benchmarks.clinconsensus.training.held_out import Fidelity, drawn, measure
 from medhelm_benchmarks.clinconsensus.training.recipe import (
     FINAL,
