@@ -20,6 +20,7 @@ from medhelm.tables.results import Results as Results  # graded runs, and their 
 from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
 from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers
 from medhelm.schema.episode import Sampling as Sampling  # temperature and the like
+from medhelm.schema.model import Price as Price  # USD for a million tokens
 from medhelm.errors import BudgetReached as BudgetReached  # the cap of cost or tokens is reached
 from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend, in one line
 from medhelm.errors import ModelError as ModelError  # a model cannot be asked
@@ -38,7 +39,6 @@ from medhelm.schema.data import HubSource as HubSource  # one file of a data set
 from medhelm.schema.data import Row as Row  # a record by column
 from medhelm.schema.data import Instance as Instance  # what is asked, and what is right
 from medhelm.schema.data import LeftOut as LeftOut  # a row that is no instance, and why
-from medhelm.schema.data import Turn as Turn  # a message of a conversation that is given
 from medhelm.schema.data import Criterion as Criterion  # one thing that a judge decides on
 from medhelm.schema.data import CriteriaRules as CriteriaRules  # how a judge goes by criteria
 from medhelm.schema.data import Items as Items  # what a list of labels is about
@@ -50,7 +50,6 @@ from medhelm.data.csv_table import read_table as read_table  # a CSV file, a row
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
 from medhelm.data.sections import cut_section as cut_section  # a note without one section
 from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance  # turns, criteria with points
-from medhelm.data.weighted_rubrics import labelled_instance as labelled_instance  # an answer that people labelled
 
 # -- A metric: score and aggregation
 from medhelm.schema.score import Metric as Metric  # scores an episode by its instance
@@ -97,12 +96,10 @@ from medhelm.protocols.strategy import Strategy as Strategy  # how one role's tu
 from medhelm.protocols.strategy import AskRole as AskRole  # sends one request in the strategy's role
 from medhelm.schema.episode import Message as Message  # role and content
 from medhelm.schema.episode import Request as Request  # what is sent
-from medhelm.schema.episode import Call as Call  # one request and its response
 from medhelm.schema.episode import Usage as Usage  # tokens of a call
 
 # -- A model, a provider
 from medhelm.schema.model import ModelSpec as ModelSpec  # a model and how it is asked
-from medhelm.schema.model import Price as Price  # USD for a million tokens
 from medhelm.models.provider import Provider as Provider  # asks models by one interface
 from medhelm.models.endpoint import Endpoint as Endpoint  # an address with its limits
 from medhelm.models.endpoint import EndpointModel as EndpointModel  # a model at an address

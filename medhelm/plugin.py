@@ -1,4 +1,4 @@
-"""What a package of benchmarks needs besides the names of `medhelm`: commands, judges, tables of a study.
+"""Re-export what a package of benchmarks needs besides `medhelm`: commands, judges, tables of a study.
 
 Names are imported on first use. `plugin.pyi` lists them with a line each; a test holds that each has a use.
 """

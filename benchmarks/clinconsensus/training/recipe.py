@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from medhelm.plugin import ModelError, RecordError, UsageError
+from medhelm import ModelError
+from medhelm.plugin import RecordError, UsageError
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 PAPER = Path(__file__).parent / "paper.yaml"
