@@ -34,6 +34,7 @@ from medhelm.errors import DataError as DataError  # a row, file or instance tha
 from medhelm.schema.data import Benchmark as Benchmark  # data, mapping, prompt and metrics
 from medhelm.schema.data import FileDataset as FileDataset  # files that are fetched or brought
 from medhelm.schema.data import SourceFile as SourceFile  # one file: address, hash, splits
+from medhelm.schema.data import GitHub as GitHub  # a commit of a repository, and its files
 from medhelm.schema.data import HubDataset as HubDataset  # a data set of the hub
 from medhelm.schema.data import HubSource as HubSource  # one file of a data set of the hub
 from medhelm.schema.data import Row as Row  # a record by column
@@ -48,6 +49,7 @@ from medhelm.schema.data import Phrasing as Phrasing  # a reply by which the rea
 from medhelm.schema.data import RowFinding as RowFinding  # what a check finds in a row
 from medhelm.data.csv_table import read_table as read_table  # a CSV file, a row at a time
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
+from medhelm.data.instance_ids import text_key as text_key  # names a text whatever its case and blanks: a cluster
 from medhelm.data.sections import cut_section as cut_section  # a note without one section
 from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance  # turns, criteria with points
 
