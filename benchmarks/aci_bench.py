@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 FILES = {
     "clinicalnlp_taskB_test1_full.json": (
@@ -45,8 +45,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "b909b2bb9cf1d19de08df15cddde7bd0179665e4"
-    folder = f"https://raw.githubusercontent.com/wyim/aci-bench/{commit}/data/challenge_data_json"
+    github = GitHub("wyim/aci-bench", "b909b2bb9cf1d19de08df15cddde7bd0179665e4")
     return [
         Benchmark(
             name="aci_bench",
@@ -56,11 +55,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("generate_progress_notes", "generate_consultation_notes"),
             dataset=FileDataset(
                 files=tuple(
-                    SourceFile(name=name, url=f"{folder}/{name}", sha256=sha256)
+                    github.file(f"data/challenge_data_json/{name}", sha256)
                     for name, sha256 in FILES.items()
                 ),
                 read=read,
-                source=f"wyim/aci-bench at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -12,10 +12,10 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     LeftOut,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -77,8 +77,7 @@ def clean(options: Mapping[str, str]) -> dict[str, str]:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark. Its questions are in the results of each model that was asked."""
-    commit, repository = "9bb0ffc03ef41a0568c3f47223a23997922afb52", "intron-innovation/AfriMed-QA"
-    model = "Meta-Llama-3-8B"
+    github = GitHub("intron-innovation/AfriMed-QA", "9bb0ffc03ef41a0568c3f47223a23997922afb52")
     return [
         Benchmark(
             name="afrimedqa",
@@ -88,17 +87,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
+                    github.file(
+                        "results/Meta-Llama-3-8B/afrimed-qa-v2_Meta-Llama-3-8B_mcq_base-prompt__no_exp_0-shot_score_0.4724_3910.csv",
+                        "4e1efd37bf8a479bdff062799f2b5e1d1183ffcd62b86cf762d07190fadcf631",
                         name="afrimedqa_expert_mcq.csv",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}/results"
-                            f"/{model}/afrimed-qa-v2_{model}_mcq_base-prompt__no_exp_0-shot"
-                            "_score_0.4724_3910.csv"
-                        ),
-                        sha256="4e1efd37bf8a479bdff062799f2b5e1d1183ffcd62b86cf762d07190fadcf631",
                     ),
                 ),
-                source=f"{repository} at {commit}, expert multiple choice, version 2",
+                source=f"{github}, expert multiple choice, version 2",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

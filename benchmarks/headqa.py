@@ -4,7 +4,6 @@ Vilares and Gomez-Rodriguez, 2019, arXiv 1906.04701. The exams of 2016 and 2017 
 split; questions with an image are left out.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,12 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     LeftOut,
     Row,
-    SourceFile,
     hookimpl,
+    text_key,
 )
 
 TEST_YEARS = ("2016", "2017")
@@ -47,7 +47,7 @@ def to_instance(row: Row) -> Instance | LeftOut:
         question=stem,
         choices=tuple(answer["atext"].strip() for answer in row["answers"]),
         references=(ascii_uppercase[keys.index(int(row["ra"]))],),
-        cluster=hashlib.sha256(stem.casefold().encode()).hexdigest()[:16],
+        cluster=text_key(stem),
         metadata={"category": row["category"], "year": row["year"]},
     )
 
@@ -55,8 +55,7 @@ def to_instance(row: Row) -> Instance | LeftOut:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "52ba5528fd1ff1c6ec4ad1d0850126836404e71f"
-    repository = "raulista1997/benchmarkdata"
+    github = GitHub("raulista1997/benchmarkdata", "52ba5528fd1ff1c6ec4ad1d0850126836404e71f")
     return [
         Benchmark(
             name="headqa",
@@ -66,14 +65,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="HEAD_EN.json",
-                        url=f"https://raw.githubusercontent.com/{repository}/{commit}/HEAD_EN.json",
-                        sha256="b7b55188f708a0a78ca0c1711b96890af42c0f528ff4aa6b4a29be47ee3c21c0",
+                    github.file(
+                        "HEAD_EN.json",
+                        "b7b55188f708a0a78ca0c1711b96890af42c0f528ff4aa6b4a29be47ee3c21c0",
                     ),
                 ),
                 read=read,
-                source=f"aghie/head-qa, copy in {repository} at {commit}",
+                source=f"aghie/head-qa, copy in {github}",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -16,7 +16,6 @@ from medhelm import (
     Row,
     SourceFile,
     hookimpl,
-    labelled_instance,
     rubric_score_of,
     weighted_rubric_instance,
 )
@@ -50,7 +49,7 @@ however good or bad the answer is.""",
 
 def to_instance(row: Row) -> Instance:
     """Return a conversation with its criteria, or an answer that physicians labelled."""
-    return labelled_instance(row) if "completion" in row else weighted_rubric_instance(row)
+    return weighted_rubric_instance(row)
 
 
 @hookimpl

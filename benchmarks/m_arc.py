@@ -3,22 +3,20 @@
 Kim et al., 2025, arXiv 2502.04381; Scientific Reports 2025, s41598-025-22940-0.
 """
 
-import hashlib
 import json
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
 
 
 def to_instance(row: Row) -> Instance:
     """Return a question; its options are a JSON list."""
     options = tuple(text.strip() for text in json.loads(row["options"]))
-    stem = " ".join(row["question"].split()).casefold()
     return Instance(
         id=row["question_id"],
         question=row["question"].strip(),
         choices=options,
         references=(row["answer"].strip(),),
-        cluster=hashlib.sha256(stem.encode()).hexdigest()[:16],
+        cluster=text_key(row["question"]),
         metadata={"src": row["src"]},
     )
 
@@ -26,7 +24,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit, repository = "4e64daab5c884b0754f8cbd42fc8f22d05436369", "dbernardo05/medARC-QA"
+    github = GitHub("dbernardo05/medARC-QA", "4e64daab5c884b0754f8cbd42fc8f22d05436369")
     return [
         Benchmark(
             name="m_arc",
@@ -36,16 +34,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("recognize_disease_patterns_from_symptoms",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="test_medARCv1.csv",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}"
-                            "/data_medARCv1/test_medARCv1.csv"
-                        ),
-                        sha256="73885009ac6709bbc3596ca2968826ee1c92e5f799fbe9bb0d59f6cf59ca4867",
+                    github.file(
+                        "data_medARCv1/test_medARCv1.csv",
+                        "73885009ac6709bbc3596ca2968826ee1c92e5f799fbe9bb0d59f6cf59ca4867",
                     ),
                 ),
-                source=f"{repository} at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

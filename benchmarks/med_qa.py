@@ -6,7 +6,7 @@ questions with five options are the split `five_options`.
 
 import re
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 _STRAY = re.compile(r"\s*\n\"?\s*$")
 _QUOTES = re.compile(r"^\"{3}|\"{3}$")
@@ -53,9 +53,7 @@ def clean(option: str) -> str:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "f5e50b69be8ef617a6de613cc8035929448e2b3b"
-    repository = "gersteinlab/medagents-benchmark"
-    folder = f"https://raw.githubusercontent.com/{repository}/{commit}/data"
+    github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
             name="med_qa",
@@ -65,21 +63,21 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
+                    github.file(
+                        "data/medqa/test.jsonl",
+                        "b0536be0ff396be91eb0cf61a42056b0abef06a23e7e8be491d62fd959b77b72",
                         name="medqa_4options_test.medagents.jsonl",
-                        url=f"{folder}/medqa/test.jsonl",
-                        sha256="b0536be0ff396be91eb0cf61a42056b0abef06a23e7e8be491d62fd959b77b72",
                         splits=("test",),
                     ),
-                    SourceFile(
+                    github.file(
+                        "data/medqa_5options/test.jsonl",
+                        "cfa75cbcc53c29b023752b0a395ff49d8202121041392735ae44771a5ec734a3",
                         name="medqa_5options_test.medagents.jsonl",
-                        url=f"{folder}/medqa_5options/test.jsonl",
-                        sha256="cfa75cbcc53c29b023752b0a395ff49d8202121041392735ae44771a5ec734a3",
                         splits=("five_options",),
                     ),
                 ),
                 splits=("test", "five_options"),
-                source=f"jind11/MedQA, copy in {repository} at {commit}",
+                source=f"jind11/MedQA, copy in {github}",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

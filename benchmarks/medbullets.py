@@ -4,10 +4,9 @@ Chen et al., 2024, arXiv 2402.18060. Ten questions occur twice in the file: each
 cluster. Some refer to a figure that the file lacks; metadata `figure` says so.
 """
 
-import hashlib
 import re
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
 
 COLUMNS = ("opa", "opb", "opc", "opd", "ope")
 
@@ -18,13 +17,12 @@ def to_instance(row: Row) -> Instance:
     figure = "referenced" if re.search(r"\bFigures? [A-Z]\b", row["question"]) else "none"
     if choices == ("A", "B", "C", "D", "E"):
         figure = "only_letters"
-    words = " ".join(row["question"].split()).casefold()
     return Instance(
         id=row["link"].strip(),
         question=row["question"].strip(),
         choices=choices,
         references=(row["answer_idx"].strip(),),
-        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        cluster=text_key(row["question"]),
         metadata={"figure": figure},
     )
 
@@ -32,8 +30,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "ef3c9da03fc17f46fbd95ce860e0a55c51ed3606"
-    repository = "HanjieChen/ChallengeClinicalQA"
+    github = GitHub("HanjieChen/ChallengeClinicalQA", "ef3c9da03fc17f46fbd95ce860e0a55c51ed3606")
     return [
         Benchmark(
             name="medbullets",
@@ -43,16 +40,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="medbullets_op5.csv",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}"
-                            "/medbullets/medbullets_op5.csv"
-                        ),
-                        sha256="7da4b1397418b4bd15074066ea6a377ac44a599794a959cd8ebc76937ea597e6",
+                    github.file(
+                        "medbullets/medbullets_op5.csv",
+                        "7da4b1397418b4bd15074066ea6a377ac44a599794a959cd8ebc76937ea597e6",
                     ),
                 ),
-                source=f"{repository} at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -6,7 +6,7 @@ and the extracted entities stay out of the prompt.
 
 import hashlib
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 ONE_NAME = {"lab test": "lab", "dosage conversion": "dosage"}
 """Spellings of other releases."""
@@ -41,8 +41,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "7c71a45aa6db4118ea29aa2b0df45b6c9736f0f7"
-    repository = "KoyenaPal/MedCalc-Bench"
+    github = GitHub("KoyenaPal/MedCalc-Bench", "7c71a45aa6db4118ea29aa2b0df45b6c9736f0f7")
     return [
         Benchmark(
             name="medcalc_bench",
@@ -53,16 +52,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("perform_medical_calculations",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="test_data.csv",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}"
-                            "/dataset/test_data.csv"
-                        ),
-                        sha256="c2d23097f8bdb7ae4a77dbf4a5a767335df7303998d7c7664a73a29fd8e2b31a",
+                    github.file(
+                        "dataset/test_data.csv",
+                        "c2d23097f8bdb7ae4a77dbf4a5a767335df7303998d7c7664a73a29fd8e2b31a",
                     ),
                 ),
-                source=f"ncbi-nlp/MedCalc-Bench v1.0, copy in {repository} at {commit}",
+                source=f"ncbi-nlp/MedCalc-Bench v1.0, copy in {github}",
             ),
             to_instance=to_instance,
             prompt="short_answer",

@@ -10,11 +10,11 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     LeftOut,
     Phrasing,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -84,8 +84,7 @@ def phrasings(instance: Instance) -> Iterator[Phrasing]:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "70268d24e3ce0cd6d0e099ff7bfd4966f2bbcc28"
-    file = "MEDEC-MS-TestSet-with-GroundTruth-and-ErrorType.csv"
+    github = GitHub("abachaa/MEDEC", "70268d24e3ce0cd6d0e099ff7bfd4966f2bbcc28")
     return [
         Benchmark(
             name="medec",
@@ -95,16 +94,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("match_protocols", "screen_contraindications"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=file,
-                        url=(
-                            "https://raw.githubusercontent.com/abachaa/MEDEC"
-                            f"/{commit}/MEDEC-MS/{file}"
-                        ),
-                        sha256="f35e2c3c1e4d98ca900394c4fcff14c2a84752e48ddc83698401da6a360c707e",
+                    github.file(
+                        "MEDEC-MS/MEDEC-MS-TestSet-with-GroundTruth-and-ErrorType.csv",
+                        "f35e2c3c1e4d98ca900394c4fcff14c2a84752e48ddc83698401da6a360c707e",
                     ),
                 ),
-                source=f"abachaa/MEDEC at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="plain",

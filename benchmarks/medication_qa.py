@@ -5,7 +5,6 @@ asked and judged without a gold. Some questions occur several times in the file:
 cluster.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,11 +15,12 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     LeftOut,
     Row,
-    SourceFile,
     hookimpl,
+    text_key,
 )
 
 COLUMNS = ("Question", "Focus (Drug)", "Question Type", "Answer", "Section Title", "URL")
@@ -58,13 +58,12 @@ def to_instance(row: Row) -> Instance | LeftOut:
     if not answer:
         return LeftOut("without an answer")
     question = row["Question"].strip()
-    words = " ".join(question.split()).casefold().rstrip(" ?.")
     has_gold = not NO_ANSWER.fullmatch(answer.rstrip(" ."))
     return Instance(
         id=row["row"],
         question=question,
         references=(answer,) if has_gold else (),
-        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        cluster=text_key(question.rstrip(" ?.")),
         metadata={
             "question_type": row["Question Type"].strip().lower() or "not stated",
             "drug": row["Focus (Drug)"].strip() or "not stated",
@@ -76,9 +75,7 @@ def to_instance(row: Row) -> Instance | LeftOut:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "8756adc5f4bb99f6bcff690a13921337d9f9bb7e"
-    repository = "abachaa/Medication_QA_MedInfo2019"
-    file = "MedInfo2019-QA-Medications.xlsx"
+    github = GitHub("abachaa/Medication_QA_MedInfo2019", "8756adc5f4bb99f6bcff690a13921337d9f9bb7e")
     return [
         Benchmark(
             name="medication_qa",
@@ -89,14 +86,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("simplify_disease_info", "simplify_risk_factors", "simplify_treatment"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=file,
-                        url=f"https://raw.githubusercontent.com/{repository}/{commit}/{file}",
-                        sha256="4f13d0e3b195bd6a5d72a1872f9118cb5f69fd02c370001695330cfc9e3b5832",
+                    github.file(
+                        "MedInfo2019-QA-Medications.xlsx",
+                        "4f13d0e3b195bd6a5d72a1872f9118cb5f69fd02c370001695330cfc9e3b5832",
                     ),
                 ),
                 read=read,
-                source=f"{repository} at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -4,13 +4,22 @@ Ben Abacha et al., 2019, ACL W19-5039 (task 3). The gold is the answer that was 
 32 of 150 questions it was rated right but incomplete. Equal questions are one cluster.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    GitHub,
+    Instance,
+    Row,
+    hookimpl,
+    text_key,
+)
 
 RATINGS = {"4": "excellent", "3": "right but incomplete", "2": "related", "1": "wrong"}
 
@@ -55,12 +64,11 @@ def to_instance(row: Row) -> Instance:
     if rating not in RATINGS:
         raise DataError(f"ReferenceScore: expected one of {', '.join(RATINGS)}")
     question = row["QuestionText"].strip()
-    words = " ".join(question.split()).casefold()
     return Instance(
         id=row["QID"],
         question=question,
         references=(golds[0]["AnswerText"].strip(),),
-        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        cluster=text_key(question),
         metadata={"gold_rating": RATINGS[rating]},
     )
 
@@ -68,9 +76,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "ae5d3826d6c841923b9db831159fef0f1b893593"
-    file = "MEDIQA2019-Task3-QA-TestSet-wLabels.xml"
-    folder = f"https://raw.githubusercontent.com/abachaa/MEDIQA2019/{commit}/MEDIQA_Task3_QA"
+    github = GitHub("abachaa/MEDIQA2019", "ae5d3826d6c841923b9db831159fef0f1b893593")
     return [
         Benchmark(
             name="mediqa_qa",
@@ -81,14 +87,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("make_content_accessible",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=file,
-                        url=f"{folder}/{file}",
-                        sha256="df9bca894d252279f200ee78e85d871b57a94b224d75467b7fa38a4a0952cc1d",
+                    github.file(
+                        "MEDIQA_Task3_QA/MEDIQA2019-Task3-QA-TestSet-wLabels.xml",
+                        "df9bca894d252279f200ee78e85d871b57a94b224d75467b7fa38a4a0952cc1d",
                     ),
                 ),
                 read=read,
-                source=f"abachaa/MEDIQA2019 at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="plain",

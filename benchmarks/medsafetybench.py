@@ -14,9 +14,9 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -100,11 +100,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit, repository = (
-        "191aa7954b82458079425292730d6cb28a89565d",
-        "AI4LIFE-GROUP/med-safety-bench",
-    )
-    folder = f"https://raw.githubusercontent.com/{repository}/{commit}/datasets"
+    github = GitHub("AI4LIFE-GROUP/med-safety-bench", "191aa7954b82458079425292730d6cb28a89565d")
     return [
         Benchmark(
             name="medsafetybench",
@@ -114,11 +110,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("handle_questions", "draft_responses"),
             dataset=FileDataset(
                 files=tuple(
-                    SourceFile(name=name, url=f"{folder}/{name}", sha256=sha256)
+                    github.file(f"datasets/{name}", sha256, name=name)
                     for name, sha256 in SHA256.items()
                 ),
                 read=read,
-                source=f"{repository} at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             answer="text",

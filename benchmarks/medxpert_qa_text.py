@@ -6,7 +6,17 @@ questions, whose file is the one that was verified, is `part_244`.
 
 from collections.abc import Mapping
 
-from medhelm import Benchmark, Exposure, FileDataset, HubSource, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    GitHub,
+    HubSource,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 
 def to_instance(row: Row) -> Instance:
@@ -37,7 +47,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit, repository = "f21247d3ccf3b14826ff2aa7fa06e1a46d64058c", "TsinghuaC3I/MedXpertQA"
+    github = GitHub("TsinghuaC3I/MedXpertQA", "f21247d3ccf3b14826ff2aa7fa06e1a46d64058c")
     revision = "7e7c465a68eb2b866926bfa59c8c9d17a8daba65"
     return [
         Benchmark(
@@ -48,23 +58,20 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("recognize_disease_patterns_from_symptoms", "generate_differential_diagnoses"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
+                    github.file(
+                        "eval/data/medxpertqa_sampled/input/medxpertqa_sampled_text_input.jsonl",
+                        "f8dc8c041501352c3788296f7916cebc1cb01463374696c24efb60d37a7ddbf9",
                         name="medxpertqa_text_sampled.jsonl",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}/eval/data"
-                            "/medxpertqa_sampled/input/medxpertqa_sampled_text_input.jsonl"
-                        ),
-                        sha256="f8dc8c041501352c3788296f7916cebc1cb01463374696c24efb60d37a7ddbf9",
                         splits=("part_244",),
                     ),
                     SourceFile(
                         name="test.jsonl",
                         splits=("test",),
-                        hub=HubSource(repo=repository, revision=revision, config="Text"),
+                        hub=HubSource(repo=github.repository, revision=revision, config="Text"),
                     ),
                 ),
                 splits=("test", "part_244"),
-                source=f"{repository} at {commit}; on the hub at revision {revision}",
+                source=f"{github}; on the hub at revision {revision}",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    DataError,
+    Exposure,
+    FileDataset,
+    GitHub,
+    Instance,
+    Row,
+    hookimpl,
+)
 
 LANGUAGES = {
     "en": "English",
@@ -135,12 +144,11 @@ def clean(option: str) -> str:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "9af6ce2f5df8171a64d58ced2032761396bfb2ad"
-    repository = "InstituteforDiseaseModeling/Bridging-the-Gap-Low-Resource-African-Languages"
-    folder = (
-        f"https://raw.githubusercontent.com/{repository}/{commit}"
-        "/data/evaluation_benchmarks_afr_release/mmlu_cm_ck_vir"
+    github = GitHub(
+        "InstituteforDiseaseModeling/Bridging-the-Gap-Low-Resource-African-Languages",
+        "9af6ce2f5df8171a64d58ced2032761396bfb2ad",
     )
+
     return [
         Benchmark(
             name="mmlu_clinical_afr",
@@ -153,11 +161,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("translate_content", "make_content_accessible"),
             dataset=FileDataset(
                 files=tuple(
-                    SourceFile(name=name, url=f"{folder}/{name}", sha256=sha256)
+                    github.file(
+                        f"data/evaluation_benchmarks_afr_release/mmlu_cm_ck_vir/{name}", sha256
+                    )
                     for name, sha256 in SHA256.items()
                 ),
                 read=read,
-                source=f"{repository} at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -4,11 +4,10 @@ Hendrycks et al., 2020, arXiv 2009.03300. The subjects are those of MultiMedQA (
 2022); some papers report nine.
 """
 
-import hashlib
 import re
 from string import ascii_uppercase
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
 
 SUBJECTS = (
     "anatomy",
@@ -26,13 +25,12 @@ def to_instance(row: Row) -> Instance:
     """Return a question; the same question with the same options is one cluster."""
     question = _THETA.sub("\u03b8", row["question"]).strip()
     options = [clean(row["options"][letter]) for letter in ascii_uppercase[:4]]
-    words = " ".join("\n".join([question, *options]).split()).casefold()
     return Instance(
         id=f"{row['subject']}/{row['realidx']}",
         question=question,
         choices=tuple(options),
         references=(row["answer_idx"],),
-        cluster=hashlib.sha256(words.encode()).hexdigest()[:16],
+        cluster=text_key("\n".join([question, *options])),
         metadata={"part": row["subject"]},
     )
 
@@ -45,8 +43,7 @@ def clean(option: str) -> str:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "f5e50b69be8ef617a6de613cc8035929448e2b3b"
-    repository = "gersteinlab/medagents-benchmark"
+    github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
             name="mmlu_medical",
@@ -56,16 +53,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
+                    github.file(
+                        "data/mmlu/test.jsonl",
+                        "d1ac8949044ccd412b883b90ba918933531f5eaefb40166673c4989fa1bbf1b9",
                         name="mmlu_medical_test.medagents.jsonl",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}"
-                            "/data/mmlu/test.jsonl"
-                        ),
-                        sha256="d1ac8949044ccd412b883b90ba918933531f5eaefb40166673c4989fa1bbf1b9",
                     ),
                 ),
-                source=f"hendrycks/test, copy in {repository} at {commit}",
+                source=f"hendrycks/test, copy in {github}",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -3,7 +3,6 @@
 Wang et al., 2024, arXiv 2406.01574.
 """
 
-import hashlib
 from string import ascii_uppercase
 
 from medhelm import (
@@ -17,6 +16,7 @@ from medhelm import (
     Row,
     SourceFile,
     hookimpl,
+    text_key,
 )
 
 
@@ -27,13 +27,12 @@ def to_instance(row: Row) -> Instance | LeftOut:
     options = tuple(text.strip() for text in row["options"])
     if row["answer"] not in ascii_uppercase[: len(options)]:
         raise DataError("answer is the letter of no option")
-    stem = " ".join(row["question"].split())
     return Instance(
         id=str(row["question_id"]),
         question=row["question"].strip(),
         choices=options,
         references=(row["answer"],),
-        cluster=hashlib.sha256(stem.casefold().encode()).hexdigest()[:16],
+        cluster=text_key(row["question"]),
         metadata={"src": row["src"].removeprefix("ori_mmlu-"), "options": str(len(options))},
     )
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 LETTERS = {"yes": "A", "no": "B", "maybe": "C"}
 
@@ -37,8 +37,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "1cbae8e92f72f20c8d3747cbb3bf5bc53554d997"
-    folder = f"https://raw.githubusercontent.com/pubmedqa/pubmedqa/{commit}/data"
+    github = GitHub("pubmedqa/pubmedqa", "1cbae8e92f72f20c8d3747cbb3bf5bc53554d997")
     return [
         Benchmark(
             name="pubmed_qa",
@@ -48,20 +47,18 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("screen_reviews", "summarize_papers"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="ori_pqal.json",
-                        url=f"{folder}/ori_pqal.json",
-                        sha256="8b3276be8942ebbd77f3ddcda12c1749bf0e490045a736fd8438ee40cf37a41d",
+                    github.file(
+                        "data/ori_pqal.json",
+                        "8b3276be8942ebbd77f3ddcda12c1749bf0e490045a736fd8438ee40cf37a41d",
                     ),
-                    SourceFile(
-                        name="test_ground_truth.json",
-                        url=f"{folder}/test_ground_truth.json",
-                        sha256="939fe566f09017d13b1ca64d2ddfee0bc2374b366048152997669cccedc44d51",
+                    github.file(
+                        "data/test_ground_truth.json",
+                        "939fe566f09017d13b1ca64d2ddfee0bc2374b366048152997669cccedc44d51",
                     ),
                 ),
                 read=read,
                 splits=("test", "all"),
-                source=f"pubmedqa/pubmedqa at {commit}",
+                source=str(github),
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

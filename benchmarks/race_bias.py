@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medhelm import Benchmark, Exposure, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    GitHub,
+    Instance,
+    LeftOut,
+    Row,
+    hookimpl,
+)
 
 START = re.compile(r"Run [0-9]+ ?: ?(.*)")
 MODEL = re.compile(r"(BARD|GPT 3\.5|Claude|GPT-4)(?:.s)? Responses:")
@@ -126,9 +135,7 @@ def to_instance(row: Row) -> Instance:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "52ba5528fd1ff1c6ec4ad1d0850126836404e71f"
-    repository = "raulista1997/benchmarkdata"
-    file = "41746_2023_939_MOESM1_ESM.docx"
+    github = GitHub("raulista1997/benchmarkdata", "52ba5528fd1ff1c6ec4ad1d0850126836404e71f")
     return [
         Benchmark(
             name="race_bias",
@@ -138,14 +145,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("assess_bias", "validate_methods"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=file,
-                        url=f"https://raw.githubusercontent.com/{repository}/{commit}/{file}",
-                        sha256="57098e6ff8f0f84213cbf7a87d7387f2b054568a14b9cf79530b147a06d21567",
+                    github.file(
+                        "41746_2023_939_MOESM1_ESM.docx",
+                        "57098e6ff8f0f84213cbf7a87d7387f2b054568a14b9cf79530b147a06d21567",
                     ),
                 ),
                 read=read,
-                source=f"supplement of Omiye et al. 2023, copy in {repository} at {commit}",
+                source=f"supplement of Omiye et al. 2023, copy in {github}",
             ),
             to_instance=to_instance,
             prompt="multiple_choice",

@@ -3,19 +3,19 @@
 McCoy et al., NEJM AI 2025;2(10):AIdbp2500120. The other items are held back by the authors.
 """
 
-import hashlib
 from collections.abc import Iterator
 
 from medhelm import (
     Benchmark,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
     Phrasing,
     Prompt,
     Row,
-    SourceFile,
     hookimpl,
+    text_key,
 )
 
 SCALE = {"-2": "-2", "-1": "-1", "0": "0", "1": "+1", "2": "+2"}
@@ -32,7 +32,7 @@ def to_instance(row: Row) -> Instance:
         question=f"{restore(row['question'])}\n{restore(row['additional_info'])}",
         references=(max(votes, key=lambda value: votes[value]),),
         answer_key={value: f"{count:g}" for value, count in votes.items()},
-        cluster=hashlib.sha256(" ".join(stem.split()).casefold().encode()).hexdigest()[:16],
+        cluster=text_key(stem),
         metadata={"source": row["source"]},
     )
 
@@ -80,7 +80,7 @@ def phrasings(instance: Instance) -> Iterator[Phrasing]:
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit, repository = "7ee045209857f85e909670bcab4a5b7260eafe92", "tmabraham/med-lm-envs"
+    github = GitHub("tmabraham/med-lm-envs", "7ee045209857f85e909670bcab4a5b7260eafe92")
     return [
         Benchmark(
             name="sct_bench",
@@ -90,16 +90,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("generate_differential_diagnoses", "recognize_disease_patterns_from_symptoms"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="sct_cleaned_full.csv",
-                        url=(
-                            f"https://raw.githubusercontent.com/{repository}/{commit}/environments"
-                            "/sctpublic/sctpublic/data/sct_cleaned_full.csv"
-                        ),
-                        sha256="1328f30945fd44b1557ebbf163d83d6113fbf0ae64db51149343fb42ea7814d8",
+                    github.file(
+                        "environments/sctpublic/sctpublic/data/sct_cleaned_full.csv",
+                        "1328f30945fd44b1557ebbf163d83d6113fbf0ae64db51149343fb42ea7814d8",
                     ),
                 ),
-                source=f"SCT-Bench/sctpublic, copy in {repository} at {commit}",
+                source=f"SCT-Bench/sctpublic, copy in {github}",
             ),
             to_instance=to_instance,
             answer="number",

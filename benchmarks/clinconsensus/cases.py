@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from medhelm import Criterion, DataError, Instance, Row, RowFinding
-from medhelm.errors import closest
+from medhelm.plugin import closest
 from medhelm_benchmarks.clinconsensus.labels import (
     difficulty_of,
     labels,
@@ -66,18 +66,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expectations: tuple[Expectation, ...] = ()
 
 
-_REQUIRED = [
-    "case_id",
-    "difficulty",
-    "task",
-    "task_labels",
-    "subject",
-    "subject_labels",
-    "user_role",
-    "clinical_context",
-    "user_request",
-    "rubrics",
-]
+_REQUIRED = Case.__struct_fields__[:10]
+"""Fields of a public row: all but those behind the criteria."""
 _FORBIDDEN = re.compile(
     r"source_file|prompt_id|row|provenance|physician|doctor|qc|repair|internal", re.IGNORECASE
 )

@@ -23,8 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from medhelm.data.sources import file_sha256
-from medhelm.errors import DataError
+from medhelm import DataError
+from medhelm.plugin import file_sha256
 
 Cell = str | int | float | bytes | None
 QueryStatus = Literal["rows", "failed", "forbidden", "timeout", "memory", "too large", "crashed"]

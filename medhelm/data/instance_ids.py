@@ -9,6 +9,12 @@ from collections import Counter
 from medhelm.schema.data import Instance
 
 
+def text_key(text: str) -> str:
+    """Return 16 hex digits that name a text whatever its case and blanks: the cluster of its repeats."""
+    words = " ".join(text.split()).casefold()
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
 class SmallHashSet:
     """A set of 64-bit hashes in an open-addressing table: 10 to 20 bytes a member."""
 

@@ -27,8 +27,11 @@ def weighted_rubric_instance(row: Row, *, critical: Collection[str] = ()) -> Ins
     """Return the instance of one row; raises DataError that names the place, never the text.
 
     Criteria are named c01, c02, ... in the row's order. Its tags become metadata by their names (the
-    values of one name joined with ", "). `critical`: tags of criteria that are critical.
+    values of one name joined with ", "). `critical`: tags of criteria that are critical. A row with
+    labels of people becomes the instance of its answer and criterion.
     """
+    if "completion" in row:
+        return labelled_instance(row)
     name = row.get("prompt_id")
     if not isinstance(name, str) or not name:
         raise DataError("a row has no prompt_id")

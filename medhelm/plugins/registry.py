@@ -27,13 +27,15 @@ from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
 from medhelm.models.providers import add_providers, built_in
-from medhelm.plugins.benchmark_checks import (
-    check_benchmark,
-    check_metrics,
-    check_protocol,
-    check_published,
-)
 from medhelm.plugins.broken import Broken
+from medhelm.plugins.checks import (
+    benchmark_faults,
+    metric_faults,
+    page_faults,
+    provider_faults,
+    refuse,
+    unknown_names,
+)
 from medhelm.plugins.commands import data_files
 from medhelm.plugins.discovery import (
     ADD,
@@ -46,9 +48,6 @@ from medhelm.plugins.discovery import (
     is_built_in,
     plugin_name,
 )
-from medhelm.plugins.metric_checks import check_aggregation
-from medhelm.plugins.page_checks import check_page
-from medhelm.plugins.provider_checks import check_provider
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.protocols.completion import COMPLETION
@@ -234,25 +233,25 @@ class _Loader:
         self._known = known
 
     def _check(self, kind: str, value: Any, origin: str, known: Mapping[str, _Known]) -> None:
+        faults: Iterator[str] = iter(())
         match kind:
             case "benchmark":
-                check_benchmark(value, self._taxonomy)
+                faults = benchmark_faults(value, self._taxonomy)
             case "metric":
-                check_aggregation(value, origin, (m for m, _ in known["metric"].values()))
+                faults = metric_faults(value, (m for m, _ in known["metric"].values()))
             case "page":
-                check_page(value)
+                faults = page_faults(value)
             case "provider":
-                check_provider(value)
+                faults = provider_faults(value)
+        refuse(kind, getattr(value, "name", ""), origin, faults)
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
         metrics, benchmarks = self._known["metric"], self._known["benchmark"]
-        names = {name for name, _ in metrics}
-        for benchmark, _ in list(benchmarks.values()):
+        for benchmark, origin in list(benchmarks.values()):
+            unknown = unknown_names(benchmark, metrics, self._known["protocol"])
             try:
-                check_metrics(benchmark, names)
-                check_protocol(benchmark, self._known["protocol"])
-                check_published(benchmark, metrics)
+                refuse("benchmark", benchmark.name, origin, unknown)
             except PluginError as e:
                 if benchmark.name not in self._third_party:
                     raise

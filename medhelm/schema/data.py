@@ -179,6 +179,25 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return bool(self.url or self.hub)
 
 
+@dataclass(frozen=True)
+class GitHub:
+    """Names one commit of a repository on GitHub, and the files in it."""
+
+    repository: str
+    commit: str
+
+    def __str__(self) -> str:
+        return f"{self.repository} at {self.commit}"
+
+    def file(
+        self, path: str, sha256: str, name: str = "", splits: Sequence[str] = ()
+    ) -> SourceFile:
+        """Return a file of the commit; without a name it keeps its own."""
+        address = f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{path}"
+        own = name or path.rpartition("/")[2]
+        return SourceFile(name=own, url=address, sha256=sha256, splits=tuple(splits))
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileDataset:
     """Rows read from files that lie below the data directory."""

@@ -28,7 +28,6 @@ from medhelm.grading.rubric.metrics import (
     RubricPass,
 )
 from medhelm.schema.data import Criterion, Instance
-from medhelm_benchmarks.clinconsensus.bank import bank
 from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS
 from medhelm_benchmarks.clinconsensus.calibration import calibrate
 from medhelm_benchmarks.clinconsensus.cases import (
@@ -37,8 +36,9 @@ from medhelm_benchmarks.clinconsensus.cases import (
     public_findings,
     to_instance,
 )
+from medhelm_benchmarks.clinconsensus.commands.bank import bank
+from medhelm_benchmarks.clinconsensus.commands.lint import lint
 from medhelm_benchmarks.clinconsensus.labels import labels, register_of
-from medhelm_benchmarks.clinconsensus.lint import lint
 from medhelm_benchmarks.clinconsensus.tables.measures import (
     Hits,
     alternatives,

@@ -14,7 +14,7 @@ from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm_benchmarks import ehrshot
 
-from .conftest import load, prompt
+from .conftest import load
 
 TASKS = ("guo_readmission", "new_hypertension", "lab_anemia")
 Event = tuple[int, datetime | None, str]
@@ -69,43 +69,6 @@ def write(
 
 def instances(root: Path) -> list[Instance]:
     return list(open_dataset(load("ehrshot"), "full", root=root).instances())
-
-
-def test_a_row_and_its_prompt() -> None:
-    benchmark = load("ehrshot")
-    row = {
-        "task": "lab_anemia",
-        "subject_id": 7,
-        "prediction_time": "2020-01-03T08:00:00",
-        "boolean_value": False,
-        "codes": ["GENDER/F", "LOINC/718-7"],
-    }
-    instance = benchmark.to_instance(row)
-    assert instance == Instance(
-        id="lab_anemia-7-2020-01-03T08:00:00",
-        context="GENDER/F\nLOINC/718-7",
-        question=(
-            "The patient's haemoglobin is measured now. Will the result show anaemia, that is, "
-            "lie below 120 g/L?"
-        ),
-        choices=("yes", "no"),
-        references=("B",),
-        cluster="7",
-        metadata={"part": "lab_anemia"},
-    )
-    shown = prompt(benchmark, instance)
-    assert "\n\nGENDER/F\nLOINC/718-7\n\n" in shown
-    assert shown.endswith(
-        "A. yes\nB. no\n\nExactly one option is right. Reply with its letter alone (A or B)."
-    )
-
-
-def test_parts_are_the_three_tasks() -> None:
-    benchmark = load("ehrshot")
-    assert benchmark.parts == TASKS
-    assert [f.name for f in benchmark.dataset.files][1:] == [  # type: ignore[union-attr]
-        f"labels/{task}/labels.parquet" for task in TASKS
-    ]
 
 
 def test_events_up_to_the_time_of_the_label(tmp_path: Path) -> None:
@@ -355,16 +318,3 @@ def test_a_patient_without_events(tmp_path: Path) -> None:
 def test_a_file_that_is_not_grouped_by_patient(tmp_path: Path) -> None:
     write(tmp_path, [*EVENTS, (1, day(9), "X")], {"guo_readmission": [(1, day(2), True)]})
     assert "the events of a patient stand in several places" in refusal(tmp_path)
-
-
-@pytest.mark.parametrize(("field", "value"), [("task", "guo_los"), ("boolean_value", "yes")])
-def test_bad_rows(field: str, value: object) -> None:
-    row: dict[str, Any] = {
-        "task": "lab_anemia",
-        "subject_id": 1,
-        "prediction_time": "2020-01-01T00:00:00",
-        "boolean_value": True,
-        "codes": ["X"],
-    }
-    with pytest.raises(DataError, match=field):
-        load("ehrshot").to_instance({**row, field: value})

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,40 +14,18 @@ from medhelm.cli import run_command
 from medhelm.grading.jury.choice import choose_jury
 from medhelm.grading.rubric.prompt import shared_messages
 from medhelm.models.catalogue import load_models
-from medhelm.prompts.messages import render_prompt
-from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import serve_in_thread
 
 from .conftest import load
-
-ROW: dict[str, Any] = {
-    "prompt_id": "p1",
-    "prompt": [
-        {"role": "user", "content": "My ear hurts."},
-        {"role": "assistant", "content": "Since when?"},
-        {"role": "user", "content": "Since Monday."},
-    ],
-    "rubrics": [{"criterion": "Asks about fever.", "points": 5, "tags": ["axis:completeness"]}],
-    "example_tags": ["theme:context_seeking"],
-    "ideal_completions_data": {"ideal_completion": "Do you have a fever?"},
-    "canary": "never shown",
-}
-
-
-def test_the_conversation_is_sent_and_nothing_else() -> None:
-    benchmark = load("healthbench")
-    instance = benchmark.to_instance(ROW)
-    assert instance is not None
-    sent = [(m.role, m.content) for m in render_prompt(benchmark, instance)]
-    assert sent == [(t["role"], t["content"]) for t in ROW["prompt"]]
-    assert instance.metadata == {"theme": "context_seeking"} and not instance.references
+from .test_mappings import MAPPINGS
 
 
 def test_a_judge_goes_by_the_words_of_the_criterion_alone() -> None:
     benchmark = load("healthbench")
-    instance = benchmark.to_instance(ROW)
+    instance = benchmark.to_instance(MAPPINGS["healthbench"]["row"])
     assert instance is not None
 
     def rules(own: Benchmark) -> str:
@@ -60,13 +36,6 @@ def test_a_judge_goes_by_the_words_of_the_criterion_alone() -> None:
         assert of_others not in rules(benchmark)
         assert of_others in rules(replace(benchmark, criteria_rules=None))
         assert of_others not in rules(load("healthbench_professional"))
-
-
-def test_the_real_part(real_instances: Callable[..., list[Instance]]) -> None:
-    found = real_instances("healthbench", "part_245")
-    assert (len(found), sum(len(i.criteria) for i in found)) == (245, 1873)
-    assert {"theme"} <= {name for i in found for name in i.metadata}
-    assert not any("canary" in str(i).lower() for i in found)
 
 
 def test_the_samples_are_graded_by_the_stand_in(tmp_path: Path) -> None:

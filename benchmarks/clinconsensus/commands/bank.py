@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from importlib import resources
 
-from medhelm.cli.options import add_format, print_json
+import msgspec
+import yaml
+
+from medhelm.plugin import add_format, print_json
+
+
+class BankCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One consensus criterion, in our words."""
+
+    id: str
+    text: str
+    system: bool = False
+    """True if it judges a system and cannot be decided from one answer."""
+
+
+def bank() -> tuple[BankCriterion, ...]:
+    """Return the consensus criteria in the paper's order."""
+    text = (resources.files("medhelm_benchmarks.clinconsensus") / "bank.yaml").read_text("utf-8")
+    return msgspec.convert(yaml.safe_load(text)["criteria"], tuple[BankCriterion, ...])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,10 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the bank and return the exit code."""
-    import msgspec
-
-    from medhelm_benchmarks.clinconsensus.bank import bank
-
     if args.format == "json":
         print_json("rubric_bank", {"criteria": msgspec.to_builtins(bank())})
         return 0

@@ -8,6 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from medhelm import DataError
+from medhelm.plugin import file_sha256, read_file
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the files."""
@@ -18,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the manifest as JSON and return the exit code."""
-    from medhelm.data.readers import read_file
-    from medhelm.data.sources import hash_file
-    from medhelm.errors import DataError
     from medhelm_benchmarks.clinconsensus.cases import JOIN, to_instance
 
     files: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             count += 1
             for axis, found in slices.items():
                 found.update(instance.metadata[axis].split(JOIN))
-        files[path.name] = {"sha256": hash_file(path), "cases": count}
+        files[path.name] = {"sha256": file_sha256(path), "cases": count}
         total += count
     said = {
         "cases": total,

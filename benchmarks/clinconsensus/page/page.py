@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medhelm import Mark, Page, PageData, PublishedRuns
-from medhelm.errors import RecordError
+from medhelm.plugin import RecordError
 
 if TYPE_CHECKING:
-    from medhelm.tables.format.table import Table
-    from medhelm.tables.study.study import Study
+    from medhelm import Table
+    from medhelm.plugin import Study
 
 _HERE = Path(__file__).parent
 _UNMEASURED = (
@@ -27,6 +27,7 @@ _EXPERTS = " The experts {reference} and {grader} agree with each other at {mf1:
 
 def page_data(runs: PublishedRuns) -> PageData | None:
     """Return the table of coverage and the hits behind it; None where no criteria have a threshold."""
+    from medhelm import TableRequest
     from medhelm_benchmarks.clinconsensus.tables.coverage import (
         NOT_CLEARANCE,
         coverage,
@@ -41,7 +42,9 @@ def page_data(runs: PublishedRuns) -> PageData | None:
     marks += [mark for b in found for mark in _fidelity_marks(runs, b)]
     fidelity = [fidelity_table({b: runs.fidelity[b] for b in found if b in runs.fidelity})]
     try:
-        table = _without_slices(coverage(runs.study, runs.metadata), runs.closed)
+        table = _without_slices(
+            coverage(TableRequest(study=runs.study, metadata=runs.metadata)), runs.closed
+        )
     except RecordError as e:  # slices need the metadata of instances
         return PageData(benchmarks=found, tables=fidelity, marks=marks, left_out=str(e))
     return PageData(

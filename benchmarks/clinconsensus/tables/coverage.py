@@ -11,16 +11,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, ends, number, text, yes
-from medhelm.tables.format.table import Column, Layout, Part, Row, Table, make_table
-from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import Keys, Metadata
-from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
-from medhelm.tables.table_spec import TableSpec
+from medhelm import Column, Floats, Layout, Part, Row, Table, TableRequest, TableSpec, make_table
+from medhelm.plugin import (
+    Estimate,
+    Panel,
+    Study,
+    count,
+    ends,
+    estimate,
+    instance_tags,
+    notes,
+    number,
+    restrict,
+    text,
+    yes,
+)
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 from medhelm_benchmarks.clinconsensus.tables.measures import (
-    Floats,
     Hits,
     alternatives,
     partial_correlation,
@@ -44,8 +51,18 @@ NOT_CLEARANCE = (
 )
 
 
-def _share(name: str, description: str, heading: str) -> Column:
-    return number(name, description, "share", heading, (f"{name}_low", f"{name}_high"), 1, True)
+def _scored(
+    name: str,
+    description: str,
+    of: str,
+    unit: str = "share",
+    heading: str = "",
+    is_percent: bool = False,
+) -> tuple[Column, ...]:
+    """Return the column of a score and those of the two ends of its interval."""
+    interval = (f"{name}_low", f"{name}_high")
+    own = number(name, description, unit, heading, interval, 1, is_percent)
+    return (own, *ends(name, of, unit))
 
 
 COLUMNS = (
@@ -60,23 +77,26 @@ COLUMNS = (
     ),
     count("n", "cases", "n"),
     count("k", "hits from which on a case counts"),
-    number("coverage", "CACS@k, 0 to 100", "metric", "CACS", ("coverage_low", "coverage_high"), 1),
-    *ends("coverage", "CACS@k", "metric"),
-    number(
+    *_scored("coverage", "CACS@k, 0 to 100", "CACS@k", "metric", "CACS"),
+    *_scored(
         "difference",
         "coverage of the slice less that of all other cases",
+        "the difference",
         "metric",
         "less others",
-        ("difference_low", "difference_high"),
-        1,
     ),
-    *ends("difference", "the difference", "metric"),
-    _share("accuracy", "share of criteria that are met", "accuracy"),
-    *ends("accuracy", "the accuracy", "share"),
-    _share("passed", "share of cases that reach k", "pass"),
-    *ends("passed", "the share that reaches k", "share"),
-    number("hits", "mean number of criteria met", "", "hits", ("hits_low", "hits_high"), 1),
-    *ends("hits", "the mean number", ""),
+    *_scored(
+        "accuracy", "share of criteria that are met", "the accuracy", "share", "accuracy", True
+    ),
+    *_scored(
+        "passed",
+        "share of cases that reach k",
+        "the share that reaches k",
+        "share",
+        "pass",
+        True,
+    ),
+    *_scored("hits", "mean number of criteria met", "the mean number", "", "hits"),
     number("hits_first_quartile", "first quartile of hits over cases"),
     number("hits_median", "median of hits", "", "median"),
     number("hits_third_quartile", "third quartile of hits over cases"),
@@ -129,10 +149,11 @@ def has_coverage(study: Study, benchmark: str) -> bool:
     return {MAIN, *_SHARES.values()} <= set(study.metrics(benchmark))
 
 
-def coverage(study: Study, metadata: Metadata) -> Table:
+def coverage(asked: TableRequest) -> Table:
     """Return the rows of every benchmark with binary criteria and a threshold."""
+    study = asked.study
     found = [b for b in study.cells if has_coverage(study, b)]
-    rows = [row for b in found for row in _rows(study, b, metadata)]
+    rows = [row for b in found for row in _rows(asked, b)]
     said = (
         [
             NOT_CLEARANCE,
@@ -167,7 +188,7 @@ COVERAGE = TableSpec(
     name="coverage",
     help="thresholded coverage of criteria, with other thresholds, slices and length",
     columns=COLUMNS,
-    make=lambda asked: coverage(asked.study, asked.metadata),
+    make=coverage,
 )
 
 
@@ -200,69 +221,59 @@ def _values(panel: Panel, model: str, of: Panel) -> Floats:
     return np.asarray(scores.values[scores.among(of.ids)], dtype=np.float64)
 
 
-def _rows(study: Study, benchmark: str, metadata: Metadata) -> Iterator[Row]:
-    hits = hits_of(study, benchmark)
-    yield from _models(study, benchmark, hits)
+def _rows(asked: TableRequest, benchmark: str) -> Iterator[Row]:
+    study, hits = asked.study, hits_of(asked.study, benchmark)
+    for row in _scores(study, benchmark, "model", study.estimates(benchmark, MAIN)):
+        yield row | _more(study, benchmark, str(row["model"]), hits)
     if hits is not None:
-        yield from _other_thresholds(study, benchmark, hits)
+        panel = study.panel(benchmark, MAIN)
+        for k in hits.other_thresholds:  # all models at the other thresholds, most at each first
+            found = estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
+            for row in _scores(study, benchmark, "score", found):
+                yield row | {"measure": f"CACS@{k}", "k": k}
         ranked = {m: h for m, h in hits.of.items() if m in study.ranked}
         yield from _thresholds(benchmark, Hits(hits.k, hits.n, ranked))
-    yield from _slices(study, benchmark, metadata)
+    yield from _slices(asked, benchmark)
     yield from _lengths(study, benchmark)
 
 
-def _models(study: Study, benchmark: str, hits: Hits | None) -> Iterator[Row]:
-    found = study.estimates(benchmark, MAIN)
-    others = {name: study.estimates(benchmark, metric) for name, metric in _SHARES.items()}
+def _scores(
+    study: Study, benchmark: str, level: str, found: Mapping[str, Estimate]
+) -> Iterator[Row]:
+    """Yield a row of each model, the ranked ones first, the highest coverage first."""
     for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
         own = found[model]
-        row: Row = {
+        yield {
             "benchmark": benchmark,
-            "level": "model",
+            "level": level,
             "model": model,
             "ranked": model in study.ranked,
             "n": own.n,
             "coverage": own.score,
             "coverage_low": own.interval.low,
             "coverage_high": own.interval.high,
-            **{name: scores[model].score for name, scores in others.items()},
         }
-        for name in ("accuracy", "passed"):
-            interval = others[name][model].interval
-            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
-        if hits is not None and model in hits.of:
-            values = hits.of[model]
-            low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
-            reaching = values[values >= hits.k]
-            row |= {"k": hits.k, "hits_median": median}
-            # N times those of the accuracy: the metric itself does not know N, and so has no upper bound.
-            share = others["accuracy"][model].interval
-            row["hits_low"] = None if share.low is None else hits.n * share.low
-            row["hits_high"] = None if share.high is None else hits.n * share.high
-            row |= {"hits_first_quartile": low, "hits_third_quartile": high}
-            row["reaching"] = float(reaching.mean()) / hits.n if len(reaching) else None
-        yield row
 
 
-def _other_thresholds(study: Study, benchmark: str, hits: Hits) -> Iterator[Row]:
-    """Yield the coverage of all models at the other thresholds, most at each first."""
-    panel = study.panel(benchmark, MAIN)
-    for k in hits.other_thresholds:
-        found = estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
-        for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
-            own = found[model]
-            yield {
-                "benchmark": benchmark,
-                "level": "score",
-                "measure": f"CACS@{k}",
-                "k": k,
-                "model": model,
-                "ranked": model in study.ranked,
-                "n": own.n,
-                "coverage": own.score,
-                "coverage_low": own.interval.low,
-                "coverage_high": own.interval.high,
-            }
+def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Row:
+    """Return the cells of a model besides its coverage."""
+    others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
+    row: Row = {name: own.score for name, own in others.items()}
+    for name in ("accuracy", "passed"):
+        interval = others[name].interval
+        row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    if hits is not None and model in hits.of:
+        values = hits.of[model]
+        low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+        reaching = values[values >= hits.k]
+        row |= {"k": hits.k, "hits_median": median}
+        # N times those of the accuracy: the metric itself does not know N, and so has no upper bound.
+        share = others["accuracy"].interval
+        row["hits_low"] = None if share.low is None else hits.n * share.low
+        row["hits_high"] = None if share.high is None else hits.n * share.high
+        row |= {"hits_first_quartile": low, "hits_third_quartile": high}
+        row["reaching"] = float(reaching.mean()) / hits.n if len(reaching) else None
+    return row
 
 
 def _at_threshold(panel: Panel, hits: Hits, k: int) -> Panel:
@@ -296,9 +307,10 @@ def _thresholds(benchmark: str, hits: Hits) -> Iterator[Row]:
         yield row
 
 
-def _slices(study: Study, benchmark: str, metadata: Metadata) -> Iterator[Row]:
+def _slices(asked: TableRequest, benchmark: str) -> Iterator[Row]:
+    study = asked.study
     panel = study.panel(benchmark, MAIN)
-    tags = instance_tags(panel, metadata)
+    tags = instance_tags(panel, asked.metadata)
     for axis in AXES:
         members: dict[str, list[int]] = {}
         for case, tag in tags.items():
@@ -306,36 +318,18 @@ def _slices(study: Study, benchmark: str, metadata: Metadata) -> Iterator[Row]:
                 members.setdefault(value, []).append(case)
         for value in sorted(members):
             inside = np.array(sorted(members[value]), dtype=np.uint64)
-            yield from _slice(study, benchmark, (axis, value), panel, inside)
-
-
-def _slice(
-    study: Study, benchmark: str, names: tuple[str, str], panel: Panel, inside: Keys
-) -> Iterator[Row]:
-    outside = np.setdiff1d(panel.ids, inside)
-    own = estimate(restrict(panel, inside), study.settings, benchmark, *names)
-    rest = (
-        estimate(restrict(panel, outside), study.settings, benchmark, *names, "others")
-        if len(outside)
-        else {}
-    )
-    for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
-        found = own[model]
-        row: Row = {
-            "benchmark": benchmark,
-            "level": "slice",
-            "axis": names[0],
-            "value": names[1],
-            "model": model,
-            "ranked": model in study.ranked,
-            "n": found.n,
-            "coverage": found.score,
-            "coverage_low": found.interval.low,
-            "coverage_high": found.interval.high,
-        }
-        if model in rest and min(found.n, rest[model].n) > 1:
-            row |= _difference(found, rest[model])
-        yield row
+            outside, names = np.setdiff1d(panel.ids, inside), (axis, value)
+            own = estimate(restrict(panel, inside), study.settings, benchmark, *names)
+            rest: Mapping[str, Estimate] = {}
+            if len(outside):
+                others = restrict(panel, outside)
+                rest = estimate(others, study.settings, benchmark, *names, "others")
+            rows = {row["model"]: row for row in _scores(study, benchmark, "slice", own)}
+            for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
+                row = rows[model] | {"axis": axis, "value": value}
+                if model in rest and min(own[model].n, rest[model].n) > 1:
+                    row |= _difference(own[model], rest[model])
+                yield row
 
 
 def _difference(a: Estimate, b: Estimate) -> Row:

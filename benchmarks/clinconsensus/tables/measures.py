@@ -32,14 +32,6 @@ class Hits:
         credit = np.maximum(0.0, self.of[model] - k + 1)
         return float(100 * credit.sum() / (len(credit) * (self.n - k + 1)))
 
-    def accuracy(self, model: str) -> float:
-        """Return the share of criteria that are met."""
-        return float(self.of[model].mean() / self.n)
-
-    def passed(self, model: str) -> float:
-        """Return the share of cases that reach the threshold."""
-        return float((self.of[model] >= self.k).mean())
-
     def counts(self, model: str) -> list[int]:
         """Return how many cases have 0, 1, ... N hits."""
         found = np.bincount(self.of[model].astype(np.int64), minlength=self.n + 1)
@@ -49,21 +41,16 @@ class Hits:
 def alternatives(hits: Hits) -> dict[str, dict[str, float]]:
     """Return the scores of each model by other thresholds, by accuracy and by passing."""
     found = {f"CACS@{k}": {m: hits.coverage(m, k) for m in hits.of} for k in hits.other_thresholds}
-    found["Rubric Accuracy"] = {m: hits.accuracy(m) for m in hits.of}
-    found[f"Pass@{hits.k}"] = {m: hits.passed(m) for m in hits.of}
+    found["Rubric Accuracy"] = {m: float(own.mean() / hits.n) for m, own in hits.of.items()}
+    found[f"Pass@{hits.k}"] = {m: float((own >= hits.k).mean()) for m, own in hits.of.items()}
     return found
 
 
-def spearman(a: Sequence[float], b: Sequence[float]) -> float | None:
+def spearman(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float | None:
     """Return the rank correlation, ties at their mean rank; None where one side does not vary."""
-    return pearson(_ranks(a), _ranks(b))
+    from scipy.stats import rankdata
 
-
-def _ranks(values: Sequence[float]) -> Floats:
-    own = np.asarray(values, dtype=np.float64)
-    _, place, counts = np.unique(own, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[place], dtype=np.float64)
+    return pearson(rankdata(a), rankdata(b))
 
 
 def pearson(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float | None:
@@ -85,11 +72,10 @@ def top_overlap(main: Mapping[str, float], other: Mapping[str, float], size: int
     """
     if len(main) <= size:
         return None
-    return len(_top(main, size) & _top(other, size))
-
-
-def _top(scores: Mapping[str, float], size: int) -> set[str]:
-    return set(sorted(scores, key=lambda model: (-scores[model], model))[:size])
+    first, second = (
+        sorted(scores, key=lambda model: (-scores[model], model))[:size] for scores in (main, other)
+    )
+    return len({*first} & {*second})
 
 
 def partial_correlation(x: Floats, y: Floats) -> float | None:
@@ -97,9 +83,6 @@ def partial_correlation(x: Floats, y: Floats) -> float | None:
 
     Both are taken less their model's mean and their case's mean: every model has every case.
     """
-    return pearson(_centred(x).ravel(), _centred(y).ravel())
-
-
-def _centred(values: Floats) -> Floats:
-    rows, columns = values.mean(axis=1, keepdims=True), values.mean(axis=0, keepdims=True)
-    return np.asarray(values - rows - columns + values.mean(), dtype=np.float64)
+    rows, columns = {"axis": 1, "keepdims": True}, {"axis": 0, "keepdims": True}
+    x, y = (own - own.mean(**rows) - own.mean(**columns) + own.mean() for own in (x, y))
+    return pearson(x.ravel(), y.ravel())

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from medhelm.stats.two_class import confusion, macro_f1, positive_rates
-from medhelm.store.records import order_key
-from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_met
-from medhelm_benchmarks.clinconsensus.training.tokens import prompt_text
+from medhelm.plugin import UsageError, confusion, decision_of, macro_f1
+from medhelm_benchmarks.clinconsensus.training.recipe import (
+    Settings,
+    load_model,
+    load_tokenizer,
+    prompt_text,
+)
+from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,52 +36,43 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
 def drawn(rows: Sequence[TrainingRow], most: int, seed: int) -> list[TrainingRow]:
     """Return at most that many rows, drawn by the seed, in their order; 0: all."""
-    if not most or len(rows) <= most:
-        return list(rows)
-    keys = [order_key(seed, f"{row.model}\0{row.case}\0{row.where}") for row in rows]
-    limit = sorted(keys)[most - 1]
-    return [row for row, key in zip(rows, keys, strict=True) if key <= limit]
+    count = min(most or len(rows), len(rows))
+    return [rows[n] for n in sorted(Random(seed).sample(range(len(rows)), count))]
 
 
-def decide(
-    model: Any,
-    tokenizer: Any,
-    rows: Sequence[TrainingRow],
-    *,
-    max_tokens: int,
-    new_tokens: int,
-    batch_size: int,
-) -> tuple[list[TrainingRow], list[bool | None]]:
-    """Return the rows that fit the limit and what a model decides on each; None: an invalid reply."""
+def measure(place: str, rows: Sequence[TrainingRow], settings: Settings) -> Fidelity:
+    """Return the fidelity of the model in a place on the rows that fit the limit of tokens."""
     import torch
 
+    tokenizer, model = load_tokenizer(place), load_model(place, settings)
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     prompts = [prompt_text(tokenizer, row.messages) for row in rows]
     tokens = [tokenizer.encode(text, add_special_tokens=False) for text in prompts]
-    kept = [n for n, own in enumerate(tokens) if len(own) < max_tokens]
+    kept = [n for n, own in enumerate(tokens) if len(own) < settings.max_tokens]
+    if not kept:
+        raise UsageError(f"no held-out row has fewer than {settings.max_tokens} tokens")
     by_length = sorted(kept, key=lambda n: len(tokens[n]))  # rows of one length waste no padding
     replies: dict[int, bool | None] = {}
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    for start in range(0, len(by_length), batch_size):
-        batch = by_length[start : start + batch_size]
-        width = max(len(tokens[n]) for n in batch)
-        gaps = [width - len(tokens[n]) for n in batch]  # on the left: the reply follows the prompt
-        ids = [[pad] * gap + tokens[n] for gap, n in zip(gaps, batch, strict=True)]
-        mask = [[0] * gap + [1] * len(tokens[n]) for gap, n in zip(gaps, batch, strict=True)]
+    for start in range(0, len(by_length), settings.evaluation_batch):
+        batch = by_length[start : start + settings.evaluation_batch]
+        padded = tokenizer.pad(  # on the left: the reply follows the prompt
+            {"input_ids": [tokens[n] for n in batch]}, padding_side="left", return_tensors="pt"
+        ).to(model.device)
         with torch.inference_mode():
             out = model.generate(
-                input_ids=torch.tensor(ids, device=model.device),
-                attention_mask=torch.tensor(mask, device=model.device),
-                do_sample=False,
-                temperature=None,
-                top_p=None,
-                top_k=None,
-                max_new_tokens=new_tokens,
-                pad_token_id=pad,
-            )
+                **_greedy(padded), max_new_tokens=settings.new_tokens,
+                pad_token_id=tokenizer.pad_token_id,
+            )  # fmt: skip
+        width = padded["input_ids"].shape[1]
         texts = tokenizer.batch_decode(out[:, width:], skip_special_tokens=True)
-        replies |= {n: read_met(text) for n, text in zip(batch, texts, strict=True)}
-    return [rows[n] for n in kept], [replies[n] for n in kept]
+        replies |= {n: decision_of(text) for n, text in zip(batch, texts, strict=True)}
+    return fidelity([rows[n] for n in kept], [replies[n] for n in kept], len(rows) - len(kept))
+
+
+def _greedy(padded: Any) -> dict[str, Any]:
+    free = dict.fromkeys(("temperature", "top_p", "top_k"))
+    asked = {name: padded[name] for name in ("input_ids", "attention_mask")}
+    return {**asked, "do_sample": False, **free}
 
 
 def fidelity(
@@ -87,18 +83,14 @@ def fidelity(
     met = np.asarray([decision is True for decision in decisions], dtype=np.bool_)
     invalid = np.asarray([decision is None for decision in decisions], dtype=np.bool_)
     counts = confusion(labels, met).sum(0)
-    expected, found = positive_rates(counts)
     wrong = confusion(labels, np.where(invalid, ~labels, met)).sum(0)
+    mf1, mf1_wrong = (float(macro_f1(own)) for own in (counts, wrong))
     return Fidelity(
         rows=len(rows),
         oversize=oversize,
-        mf1=_defined(float(macro_f1(counts))),
-        mf1_wrong=_defined(float(macro_f1(wrong))),
+        mf1=None if np.isnan(mf1) else mf1,
+        mf1_wrong=None if np.isnan(mf1_wrong) else mf1_wrong,
         invalid=int(invalid.sum()),
-        positive=float(found),
-        positive_labels=float(expected),
+        positive=float(met.mean()),
+        positive_labels=float(labels.mean()),
     )
-
-
-def _defined(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -12,31 +12,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from medhelm import Benchmark, Criterion, FileDataset, Instance, LeftOut
-from medhelm.data.readers import read_jsonl
-from medhelm.errors import DataError, UsageError, closest
-from medhelm.extract.json_reply import BadReply
-from medhelm.grading.rubric.prompt import metadata_language, shared_messages, with_criterion
-from medhelm.grading.rubric.reply import read_decision
-from medhelm.store.records import order_key
-from medhelm.tables.clinicians.decisions import plain_name
+from medhelm import DataError
+from medhelm.plugin import (
+    UsageError,
+    closest,
+    decision_messages,
+    decision_of,
+    plain_name,
+    read_file,
+)
 
 _Messages = tuple[Mapping[str, str], ...]
-
-_NO_TASK = Benchmark(
-    name="decisions",
-    subcategory="",
-    dataset=FileDataset(files=()),
-    to_instance=lambda row: LeftOut(""),
-    metrics=(),
-)
-"""Stands for the benchmark of rows: their request is the whole of what the user wrote."""
-
 _ROLES = ("system", "user", "assistant")
-_CHANCE = 1 << 64
-"""`order_key` lies below this."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +41,6 @@ class TrainingRow:
     is_met: bool
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Holds the rows of a training by what they are for."""
-
-    training: tuple[TrainingRow, ...]
-    development: tuple[TrainingRow, ...]
-    held_out: tuple[TrainingRow, ...]
-
-    def by_name(self) -> dict[str, tuple[TrainingRow, ...]]:
-        """Return the parts by name."""
-        return {name: getattr(self, name) for name in ("training", "development", "held_out")}
-
-
 def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
     """Return the rows of files of JSON lines; raises DataError."""
     found = [row for name in paths for row in _read(Path(name))]
@@ -74,7 +51,7 @@ def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
 
 def _read(path: Path) -> Iterator[TrainingRow]:
     try:
-        for number, row in read_jsonl(path):
+        for number, row in read_file(path):
             yield _row(row, f"{path.name}, row {number}")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
@@ -83,7 +60,7 @@ def _read(path: Path) -> Iterator[TrainingRow]:
 def _row(row: Mapping[str, Any], where: str) -> TrainingRow:
     _need_texts(row, ("model",), where)
     messages, output = _of_decision(row, where) if "criterion" in row else _as_it_is(row, where)
-    is_met = read_met(output)
+    is_met = decision_of(output)
     if is_met is None:
         raise DataError(
             f"{where}: output is not an object with an explanation and a boolean criteria_met"
@@ -120,27 +97,16 @@ def _of_decision(row: Mapping[str, Any], where: str) -> tuple[_Messages, str]:
         raise DataError(f"{where}: criteria_met is neither true nor false")
     if not isinstance(row.get("explanation", ""), str):
         raise DataError(f"{where}: explanation is not a text")
-    request = row["request"]
-    asked = Instance(question=request, metadata=dict(metadata_language(request)))
-    shared = shared_messages(_NO_TASK, asked, row["answer"])
-    sent = with_criterion(shared, Criterion(name="criterion", text=row["criterion"]))
+    sent = decision_messages(row["request"], row["answer"], row["criterion"])
     reply = {"explanation": row.get("explanation", ""), "criteria_met": row["criteria_met"]}
     messages = tuple({"role": m.role, "content": m.content} for m in sent)
     return messages, json.dumps(reply, ensure_ascii=False)
 
 
-def read_met(reply: str) -> bool | None:
-    """Return what a judge's reply decides, as the grader of criteria reads it; None: invalid."""
-    try:
-        return read_decision(reply).is_met
-    except BadReply:
-        return None
-
-
 def split(
     rows: Sequence[TrainingRow], held_out: Sequence[str], development_share: float, seed: int
-) -> Parts:
-    """Return the parts. Answers of models that are held out are in none of the other two.
+) -> dict[str, tuple[TrainingRow, ...]]:
+    """Return the rows of training, development and held_out, whose models are in no other part.
 
     Models are told apart without case of letters, spaces and hyphens, so that no spelling takes a
     model to the other side. Raises UsageError for a model that no row has, or an empty part.
@@ -151,23 +117,13 @@ def split(
         if plain_name(name) not in names:
             near = "".join(f"; did you mean {n!r}?" for n in closest(name, names.values(), 1))
             raise UsageError(f"held_out: no row is of the model {name[:60]!r}{near}")
-    outside = tuple(row for row in rows if plain_name(row.model) in wanted)
-    inside = [row for row in rows if plain_name(row.model) not in wanted]
-    limit = development_share * _CHANCE
-    is_for_development = [
-        order_key(seed, f"{plain_name(row.model)}\0{row.case or row.where}") < limit
-        for row in inside
-    ]
-    parts = Parts(
-        training=tuple(
-            r for r, is_other in zip(inside, is_for_development, strict=True) if not is_other
-        ),
-        development=tuple(
-            r for r, is_own in zip(inside, is_for_development, strict=True) if is_own
-        ),
-        held_out=outside,
-    )
-    for name, own in parts.by_name().items():
+    parts: dict[str, list[TrainingRow]] = {"training": [], "development": [], "held_out": []}
+    for row in rows:
+        model = plain_name(row.model)
+        place = Random(f"{seed}\0{model}\0{row.case or row.where}").random()
+        other = "development" if place < development_share else "training"
+        parts["held_out" if model in wanted else other].append(row)
+    for name, own in parts.items():
         if not own:
             raise UsageError(f"no row is left for {name}: {len(rows)} rows of {len(names)} models")
-    return parts
+    return {name: tuple(own) for name, own in parts.items()}

@@ -7,8 +7,8 @@ import json
 import shlex
 from pathlib import Path
 
-from medhelm.errors import UsageError
-from medhelm_benchmarks.clinconsensus.training.settings import default_settings
+from medhelm.plugin import UsageError
+from medhelm_benchmarks.clinconsensus.training.recipe import default_settings
 
 _NAME = "judge/trained"
 _NO_THINKING = {"enable_thinking": False}
@@ -34,12 +34,12 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.port < 1 << 16:
         raise UsageError(f"--port {args.port} is not a port")
     settings = default_settings()
-    window = settings.max_tokens + settings.new_tokens
+    window = settings["max_tokens"] + settings["new_tokens"]
     command = ["vllm", "serve", str(folder.resolve()), "--served-model-name", args.name,
                "--host", "127.0.0.1", "--port", str(args.port), "--max-model-len", str(window),
                "--default-chat-template-kwargs", json.dumps(_NO_THINKING)]  # fmt: skip
     print(
-        f"# serve it (greedy decoding and {settings.new_tokens} new tokens are asked for by medhelm)"
+        f"# serve it (greedy decoding and {settings['new_tokens']} new tokens are asked for by medhelm)"
     )
     print(shlex.join(command))
     print(f"\n# conf/model/{args.name}.yaml of a folder that --config-dir names: over this server")

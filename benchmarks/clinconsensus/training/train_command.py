@@ -1,4 +1,4 @@
-"""`medhelm judge train CONFIG`: a causal model, fine-tuned on experts' decisions."""
+"""`medhelm judge train CONFIG`: a causal model, fine-tuned on experts' decisions, and its report."""
 
 from __future__ import annotations
 
@@ -6,48 +6,61 @@ import argparse
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
 import msgspec
 
-from medhelm.errors import ModelError, UsageError
-from medhelm_benchmarks.clinconsensus.training.adapters import with_adapters
-from medhelm_benchmarks.clinconsensus.training.fine_tuning import (
+from medhelm.plugin import UsageError
+from medhelm_benchmarks.clinconsensus.training.held_out import Fidelity, drawn, measure
+from medhelm_benchmarks.clinconsensus.training.recipe import (
     FINAL,
+    FSDP,
+    PAPER,
     Finished,
-    load_model,
+    Settings,
+    encode_within,
     load_tokenizer,
-    open_output,
     read_finished,
+    read_settings,
     require_packages,
     train,
 )
-from medhelm_benchmarks.clinconsensus.training.held_out import Fidelity, decide, drawn, fidelity
-from medhelm_benchmarks.clinconsensus.training.report import (
-    FILE,
-    Report,
-    lines,
-    loss_of,
-    part_line,
-    part_report,
-)
-from medhelm_benchmarks.clinconsensus.training.rows import read_rows, split
-from medhelm_benchmarks.clinconsensus.training.settings import (
-    FSDP,
-    PAPER,
-    TrainingSettings,
-    read_settings,
-)
-from medhelm_benchmarks.clinconsensus.training.tokens import encode_within
+from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_rows, split
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+_Parts = Mapping[str, Sequence[TrainingRow]]
 
-    from medhelm_benchmarks.clinconsensus.training.rows import Parts, TrainingRow
 
-_PACKAGES = ("torch", "transformers", "accelerate")
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Holds the counts of one part of the rows."""
+
+    rows: int
+    left_out: int
+    """Rows beyond the limit of tokens."""
+    models: dict[str, int]
+    """Rows by model."""
+    positive: float
+    """Share of the labels that are met."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Holds what the command writes beside the weights."""
+
+    schema: Literal["medhelm.judge_report/2"] = "medhelm.judge_report/2"
+    settings: Settings
+    packages: dict[str, str]
+    training: Part
+    development: Part
+    held_out: Part
+    finished: Finished
+    loss: dict[str, float | None]
+    """On tokens of replies: of the first and the last steps, and on the development rows."""
+    base: Fidelity | None
+    """The untrained model on the held-out rows; None where that was not asked for."""
+    trained: Fidelity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,9 +96,12 @@ def run(args: argparse.Namespace) -> int:
     parts = split(
         read_rows(settings.rows), settings.held_out, settings.development_share, settings.seed
     )
-    require_packages(with_lora=settings.lora is not None)
+    require_packages(settings)
     if args.check:
-        return _check(settings, parts)
+        tokenizer = load_tokenizer(settings.model)
+        for name, rows in parts.items():
+            print(_line(name, _part(rows, encode_within(tokenizer, rows, settings.max_tokens)[1])))
+        return 0
     finished = read_finished(settings)
     if finished is None and args.processes is not None and "WORLD_SIZE" not in os.environ:
         code = subprocess.run(_launched(args, settings), check=False).returncode
@@ -93,98 +109,83 @@ def run(args: argparse.Namespace) -> int:
         if code or finished is None:
             return code or 1
     if finished is None:
-        finished = _train(settings, parts)
+        finished = train(settings, parts)
     if os.environ.get("WORLD_SIZE", "1") != "1":  # the one that launched them reports
         return 0
     report = _report(settings, parts, finished, with_base=not args.no_base)
-    path = Path(settings.output) / FILE
+    path = Path(settings.output) / "report.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
     weights = Path(settings.output) / FINAL
-    print("\n".join((*lines(report), f"weights: {weights}", f"report: {path}")))
+    print("\n".join((*_lines(report), f"weights: {weights}", f"report: {path}")))
     print(f"\nNext: medhelm judge serve {weights}")
     return 0
 
 
-def _launched(args: argparse.Namespace, settings: TrainingSettings) -> list[str]:
+def _launched(args: argparse.Namespace, settings: Settings) -> list[str]:
     """Return this command in several processes."""
-    precision = "bf16" if settings.precision == "bfloat16" else "no"
+    precision = "bf16" if settings.training.get("bf16") else "no"
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(FSDP)]
     count = ["--num_processes", str(args.processes), "--mixed_precision", precision]
     return [*launch, *count, "-m", "medhelm", "judge", "train", args.config]
 
 
-def _check(settings: TrainingSettings, parts: Parts) -> int:
-    """Print the parts of the rows, with those beyond the limit of tokens."""
-    tokenizer = _opened(settings.model, load_tokenizer)
-    for name, rows in parts.by_name().items():
-        left_out = len(encode_within(tokenizer, rows, settings.max_tokens)[1])
-        print(part_line(name, part_report(rows, left_out), settings.max_tokens))
-    return 0
-
-
-def _train(settings: TrainingSettings, parts: Parts) -> Finished:
-    tokenizer = _opened(settings.model, load_tokenizer)
-    kept, left_out = {}, {}
-    for name, rows in parts.by_name().items():
-        kept[name], beyond = encode_within(tokenizer, rows, settings.max_tokens)
-        left_out[name] = len(beyond)
-        if not kept[name]:
-            raise UsageError(f"no {name} row has {settings.max_tokens} tokens or fewer")
-    checkpoint = open_output(settings)
-    model = _opened(settings.model, lambda place: load_model(place, settings))
-    if settings.lora:
-        model = with_adapters(model, settings.lora, settings.seed)
-    return train(
-        model, tokenizer, kept["training"], kept["development"], settings, left_out, checkpoint
+def _part(rows: Sequence[TrainingRow], left_out: int) -> Part:
+    return Part(
+        rows=len(rows),
+        left_out=left_out,
+        models=dict(Counter(row.model for row in rows)),
+        positive=sum(row.is_met for row in rows) / len(rows),
     )
 
 
-def _report(
-    settings: TrainingSettings, parts: Parts, finished: Finished, *, with_base: bool
-) -> Report:
+def _report(settings: Settings, parts: _Parts, finished: Finished, *, with_base: bool) -> Report:
     """Return the report; the trained model is read from the files that were written."""
-    asked = drawn(parts.held_out, settings.max_held_out, settings.seed)
+    asked = drawn(parts["held_out"], settings.max_held_out, settings.seed)
     final = str(Path(settings.output) / FINAL)
-    base = _fidelity(settings.model, asked, settings) if with_base else None
-    counts = {n: part_report(r, finished.left_out[n]) for n, r in parts.by_name().items()}
+    training, development = finished.logged("loss"), finished.logged("eval_loss")
+    ends = {"first": training[:1], "last": training[-1:], "development": development[-1:]}
+    packages = ("torch", "transformers", "accelerate", *("peft",) * (settings.lora is not None))
     return Report(
         settings=settings,
-        fingerprint=settings.fingerprint,
-        packages={n: version(n) for n in (*_PACKAGES, *("peft",) * bool(settings.lora))},
-        training=counts["training"],
-        development=counts["development"],
-        held_out=counts["held_out"],
+        packages={name: version(name) for name in packages},
+        **{name: _part(rows, finished.left_out[name]) for name, rows in parts.items()},
         finished=finished,
-        loss=loss_of(finished.log),
-        base=base,
-        trained=_fidelity(final, asked, settings),
+        loss={name: own[0] if own else None for name, own in ends.items()},
+        base=measure(settings.model, asked, settings) if with_base else None,
+        trained=measure(final, asked, settings),
     )
 
 
-def _fidelity(place: str, rows: Sequence[TrainingRow], settings: TrainingSettings) -> Fidelity:
-    """Return the fidelity of a model on rows, all of those that fit the limit."""
-    tokenizer = _opened(place, load_tokenizer)
-    model = _opened(place, lambda name: load_model(name, settings))
-    asked, decisions = decide(
-        model,
-        tokenizer,
-        rows,
-        max_tokens=settings.max_tokens,
-        new_tokens=settings.new_tokens,
-        batch_size=settings.evaluation_batch,
-    )
-    if not asked:
-        raise UsageError(f"no held-out row has fewer than {settings.max_tokens} tokens")
-    return fidelity(asked, decisions, len(rows) - len(asked))
+def _lines(report: Report) -> list[str]:
+    """Return the report as text."""
+    done, lora = report.finished, report.settings.lora
+    form = ", ".join(f"{key} {value}" for key, value in (lora or {}).items())
+    adapters = f"LoRA ({form}): {done.trained_share:.2%} of the parameters, merged into the weights"
+    seconds, rate = done.logged("train_runtime")[-1], done.logged("train_samples_per_second")[-1]
+    each = "" if done.was_resumed else f", {1000 / rate:.0f} s for 1,000 rows"
+    memory = f", {done.gpu_gib:.1f} GiB of the first GPU" if done.gpu_gib is not None else ""
+    what = "all parameters" if lora is None else adapters
+    return [
+        *(_line(name, getattr(report, name)) for name in ("training", "development", "held_out")),
+        "loss: {first} -> {last}, development {development}".format_map(
+            {name: _number(value) for name, value in report.loss.items()}
+        ),
+        f"trained {what}; {seconds:.0f} s{each}{memory}",
+        *(
+            f"{name}: MF1 {_number(own.mf1)} on {own.rows} held-out rows, {_number(own.mf1_wrong)} with "
+            f"invalid replies wrong; {own.invalid} invalid, {own.positive:.1%} met "
+            f"(labels {own.positive_labels:.1%})"
+            for name, own in (("untrained", report.base), ("trained", report.trained))
+            if own is not None
+        ),
+    ]
 
 
-def _opened(place: str, load: Callable[[str], Any]) -> Any:
-    try:
-        return load(place)
-    except UsageError:
-        raise
-    except Exception as error:  # a boundary: whatever a file or the hub makes the library raise
-        first = str(error).strip().partition("\n")[0][:200]
-        raise ModelError(
-            f"model {place} cannot be loaded ({type(error).__name__}: {first})"
-        ) from None
+def _line(name: str, part: Part) -> str:
+    beyond = f", {part.left_out} of them left out: too many tokens" * bool(part.left_out)
+    met = f"{part.positive:.1%} met"
+    return f"{name.replace('_', '-')}: {part.rows} rows of {len(part.models)} models, {met}{beyond}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -85,7 +85,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
 ) -> None:
     from transformers import TrainerCallback
 
-    from medhelm_benchmarks.clinconsensus.training import fine_tuning
+    from medhelm_benchmarks.clinconsensus.training import recipe
 
     class Stop(TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -93,7 +93,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
                 raise KeyboardInterrupt
 
     whole = (folder / "whole" / "final" / "model.safetensors").read_bytes()
-    arguments = fine_tuning.train
+    arguments = recipe.train
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "medhelm_benchmarks.clinconsensus.training.train_command.train",
@@ -109,11 +109,13 @@ def test_an_interrupted_training_ends_with_the_same_weights(
     again = train(folder, "again")
     assert (folder / "again" / "final" / "model.safetensors").read_bytes() == whole
     assert again["trained"] == report["trained"]
-    assert again["finished"]["rows_per_second"] is None  # a part of it was trained before
+    assert again["finished"]["was_resumed"]  # a part of it was trained before
     # done is done: the same command trains nothing and reports the same; other settings are refused
     capsys.readouterr()
     assert train(folder, "again")["finished"] == again["finished"]
-    config = write_config(folder / "again.yaml", folder / "rows.jsonl", folder / "model", seed=7)
+    config = write_config(
+        folder / "again.yaml", folder / "rows.jsonl", folder / "model", training={"seed": 7}
+    )
     assert run_command(["judge", "train", str(config)]) == 2
     assert "holds a training of other settings or rows" in capsys.readouterr().err
 
@@ -130,7 +132,7 @@ def test_rows_beyond_the_limit_are_counted(
     out = capsys.readouterr().out
     long = [row["model"] for row in rows[::3]]
     outside = sum(model in HELD_OUT for model in long)
-    assert f"{outside} of them left out: more than 64 tokens" in out.splitlines()[2]
+    assert f"{outside} of them left out: too many tokens" in out.splitlines()[2]
     inside = [
         int(line.split(" of them left out")[0].rpartition(", ")[2])
         for line in out.splitlines()[:2]
@@ -145,7 +147,7 @@ def test_the_config_of_accelerate_is_one() -> None:
     from accelerate.commands.config.config_args import load_config_from_file
     from accelerate.utils import DistributedType
 
-    from medhelm_benchmarks.clinconsensus.training.settings import FSDP
+    from medhelm_benchmarks.clinconsensus.training.recipe import FSDP
 
     config = load_config_from_file(str(FSDP))
     assert config.distributed_type == DistributedType.FSDP

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,30 +16,26 @@ from sklearn import metrics as sklearn_metrics
 from medhelm import Criterion, Instance
 from medhelm.cli import run_command
 from medhelm.errors import DataError, UsageError
+from medhelm.grading.rubric.decisions import decision_of
 from medhelm.grading.rubric.prompt import shared_messages, with_criterion
 from medhelm.grading.rubric.reply import read_decision
 from medhelm.models.catalogue import read_model
 from medhelm.plugins.registry import load_registry
-from medhelm_benchmarks.clinconsensus.training.fine_tuning import require_packages
 from medhelm_benchmarks.clinconsensus.training.held_out import drawn, fidelity
-from medhelm_benchmarks.clinconsensus.training.rows import read_met, read_rows, split
-from medhelm_benchmarks.clinconsensus.training.settings import (
-    PAPER,
-    default_settings,
-    read_settings,
-)
-from medhelm_benchmarks.clinconsensus.training.tokens import (
+from medhelm_benchmarks.clinconsensus.training.recipe import (
     MASKED,
+    PAPER,
+    Settings,
     encode,
     encode_within,
-    padded,
+    read_settings,
+    require_packages,
 )
+from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_rows, split
 from tests.benchmarks.clinconsensus.tiny_judge import MODELS, make_rows, reply, write_rows
+from tests.models.local_model import need_transformers
 
 NEEDED = {"rows": ["rows.jsonl"], "output": "out", "held_out": ["zeta"]}
-
-FINGERPRINT = "af48c37b29dcd4a71619960153fec41c491dd65058cde6e0c2bd9f73004c0ed8"
-"""Of a training from before there was the key `lora`: it goes on."""
 
 
 class Letters:
@@ -70,29 +65,31 @@ def test_the_defaults_are_the_settings_of_the_paper(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert printed == PAPER.read_text(encoding="utf-8")
     known = yaml.safe_load(printed)
-    assert set(known) == set(default_settings().__struct_fields__)
+    assert set(known) == set(Settings.__struct_fields__)
+    training = known["training"]
     paper = {
-        "model": "Qwen/Qwen3-8B", "epochs": 2, "learning_rate": 1e-5, "scheduler": "cosine",
-        "warmup": 0.05, "weight_decay": 0.01, "max_tokens": 5120, "precision": "bfloat16",
-        "checkpoint_activations": True, "seed": 42, "new_tokens": 512,
+        "num_train_epochs": 2, "learning_rate": 1e-5, "lr_scheduler_type": "cosine", "warmup_steps": 0.05,
+        "weight_decay": 0.01, "bf16": True, "gradient_checkpointing": True, "seed": 42,
     }  # fmt: skip
-    assert {name: known[name] for name in paper} == paper
-    assert known["batch_size"] * known["accumulation"] * 8 == 64  # on the paper's eight GPUs
+    assert {name: training[name] for name in paper} == paper
+    assert (known["model"], known["max_tokens"], known["new_tokens"]) == (
+        "Qwen/Qwen3-8B",
+        5120,
+        512,
+    )
+    batch = training["per_device_train_batch_size"] * training["gradient_accumulation_steps"]
+    assert batch * 8 == 64  # on the paper's eight GPUs
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"learning_rat": 1}, "unknown key 'learning_rat'; did you mean learning_rate?"),
-        ({"epochs": "two"}, "epochs"),
-        ({"rows": []}, "rows is missing"),
-        ({"max_tokens": 0}, "max_tokens must be above 0"),
-        ({"development_share": 1.0}, "development_share must lie between 0 and 1"),
-        ({"precision": "float16"}, "precision"),
-        ({"lora": {"rnak": 8}}, "lora: unknown key 'rnak'; did you mean rank?"),
+        ({"max_token": 1}, "max_token"),
+        ({"training": "two"}, "training"),
+        ({"rows": []}, "rows"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"development_share": 1.0}, "development_share"),
         ({"lora": True}, "lora"),
-        ({"lora": {"rank": 0}}, "lora: rank and alpha must be above 0"),
-        ({"lora": {"dropout": 1.0}}, "lora: dropout must be at least 0 and below 1"),
         ("- a\n- b", "a config is keys and values"),
         ("a: [", "is not YAML"),
     ],
@@ -100,14 +97,28 @@ def test_the_defaults_are_the_settings_of_the_paper(capsys: pytest.CaptureFixtur
 def test_a_config_is_checked(tmp_path: Path, changes: Any, line: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(changes if isinstance(changes, str) else json.dumps(NEEDED | changes))
-    with pytest.raises(UsageError, match=line.replace("?", r"\?")):
+    with pytest.raises(UsageError, match=line):
         read_settings(path)
+
+
+@pytest.mark.extra
+@pytest.mark.filterwarnings("default")  # those of the libraries are theirs
+@pytest.mark.parametrize("changes", [{"training": {"learning_rat": 1}}, {"lora": {"rnak": 8}}])
+def test_the_libraries_check_their_own_settings(tmp_path: Path, changes: Any) -> None:
+    need_transformers()
+    pytest.importorskip("peft", reason="needs adapters: pip install '.[lora]'")
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(NEEDED | changes))
+    with pytest.raises(UsageError, match="training or lora: "):
+        require_packages(read_settings(path))
 
 
 def test_numbers_as_people_write_them(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text("rows: [a.jsonl]\noutput: out\nheld_out: [m]\nlearning_rate: 1e-5\nepochs: 2\n")
-    assert read_settings(path).learning_rate == 1e-5
+    path.write_text(
+        "rows: [a.jsonl]\noutput: out\nheld_out: [m]\ntraining: {learning_rate: 1e-5}\n"
+    )
+    assert read_settings(path).training["learning_rate"] == 1e-5
 
 
 def test_what_changes_no_weight_is_no_part_of_the_fingerprint(tmp_path: Path) -> None:
@@ -119,20 +130,22 @@ def test_what_changes_no_weight_is_no_part_of_the_fingerprint(tmp_path: Path) ->
         return read_settings(path).fingerprint
 
     first = fingerprint()
-    assert fingerprint(output="elsewhere", save_steps=7, max_held_out=3) == first
-    assert fingerprint(lora=None) == first == FINGERPRINT
-    assert fingerprint(lora={}) == fingerprint(lora={"rank": 8, "alpha": 16, "dropout": 0}) != first
-    assert fingerprint(lora={"rank": 4}) != fingerprint(lora={}) and fingerprint(seed=43) != first
+    assert fingerprint(output="elsewhere", training={"save_steps": 7}, max_held_out=3) == first
+    assert fingerprint(lora=None) == first
+    assert len({first, *(fingerprint(lora=own) for own in ({}, {"r": 4}))}) == 3
+    assert fingerprint(training={"seed": 43}) != first
     rows.write_text(rows.read_text() + "\n" + json.dumps(make_rows(2, 1)[0]))
     assert fingerprint() != first
 
 
-def test_without_peft_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peft_one_line_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name != "peft" else None)
-    require_packages(with_lora=False)
-    line = "the package peft is missing; install the extra lora: pip install '.[lora]'"
-    with pytest.raises(UsageError, match=re.escape(line)):
-        require_packages(with_lora=True)
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(NEEDED | {"lora": {}}))
+    with pytest.raises(UsageError, match=r"package peft is missing; install the extra lora"):
+        require_packages(read_settings(path))
 
 
 def test_rows_are_read(tmp_path: Path) -> None:
@@ -204,7 +217,7 @@ def test_a_bad_row_is_named(tmp_path: Path, changes: dict[str, Any], line: str) 
     ],
 )
 def test_a_reply_is_read_as_the_grader_reads_it(text: str, decision: bool | None) -> None:
-    assert read_met(text) is decision
+    assert decision_of(text) is decision
 
 
 names = st.sampled_from(("alpha", "Alpha", "AL-PHA", "beta", "Beta 2", "beta-2", "gamma"))
@@ -221,24 +234,22 @@ def test_no_model_is_on_both_sides(held_out: list[str], seed: int, share: float)
         assert "no row is left" in str(error)
         return
     inside = {
-        row.model.casefold().replace("-", "") for row in (*parts.training, *parts.development)
+        row.model.casefold().replace("-", "") for row in (*parts["training"], *parts["development"])
     }
-    outside = {row.model.casefold().replace("-", "") for row in parts.held_out}
+    outside = {row.model.casefold().replace("-", "") for row in parts["held_out"]}
     assert not inside & outside
     assert outside == {name.casefold().replace("-", "").replace(" ", "") for name in held_out}
     # every row is in one part, and all decisions on one answer are in the same
-    places = [row.where for part in parts.by_name().values() for row in part]
+    places = [row.where for part in parts.values() for row in part]
     assert sorted(places) == sorted(row.where for row in rows)
     answers = [
         {(row.model.casefold(), row.case) for row in part}
-        for part in (parts.training, parts.development)
+        for part in (parts["training"], parts["development"])
     ]
     assert not answers[0] & answers[1]
 
 
 def _parsed(row: dict[str, str], number: int) -> Any:
-    from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
-
     messages = ({"role": "user", "content": row["instruction"]},)
     met = "true" in row["output"]
     return TrainingRow(f"{number:04d}", row["model"], row["case"], messages, row["output"], met)
@@ -255,26 +266,19 @@ def test_a_model_that_no_row_has_cannot_be_held_out(tmp_path: Path) -> None:
 def test_the_prompt_is_masked_and_nothing_is_cut() -> None:
     rows = [_parsed(row, n) for n, row in enumerate(make_rows(1, 2))]
     tokenizer = Letters()
-    encoded = encode(tokenizer, rows[0])
-    features = encoded.features()
+    features = encode(tokenizer, rows[0])
     text = "".join(map(chr, features["input_ids"]))
     learned = "".join(chr(t) for t in features["labels"] if t != MASKED)
     assert text == f"[user]{rows[0].messages[0]['content']}\n[assistant]{rows[0].output}\n"
     assert learned == f"{rows[0].output}\n"
     assert features["labels"].count(MASKED) == text.index("{")
     # the limit: the longest row fits exactly, one token fewer leaves it out and counts it
-    lengths = [len(encode(tokenizer, row).tokens) for row in rows]
+    lengths = [len(encode(tokenizer, row)["input_ids"]) for row in rows]
     kept, left_out = encode_within(tokenizer, rows, max(lengths))
-    assert ([len(e.tokens) for e in kept], left_out) == (lengths, [])
+    assert ([len(e["input_ids"]) for e in kept], left_out) == (lengths, 0)
     kept, left_out = encode_within(tokenizer, rows, max(lengths) - 1)
-    assert len(left_out) == lengths.count(max(lengths)) and len(kept) + len(left_out) == len(rows)
-    assert all(len(e.tokens) in lengths for e in kept)  # none is shorter than it was
-    batch = padded([e.features() for e in kept], 0)
-    width = max(len(e.tokens) for e in kept)
-    for name, filler in (("input_ids", 0), ("attention_mask", 0), ("labels", MASKED)):
-        assert {len(row) for row in batch[name]} == {width}
-        for row, own in zip(batch[name], kept, strict=True):
-            assert row[len(own.tokens) :] == [filler] * (width - len(own.tokens))
+    assert left_out == lengths.count(max(lengths)) and len(kept) + left_out == len(rows)
+    assert all(len(e["input_ids"]) in lengths for e in kept)  # none is shorter than it was
 
 
 def test_a_template_that_shows_the_judge_another_prompt_is_refused() -> None:
@@ -296,7 +300,7 @@ def test_held_out_fidelity() -> None:
     assert (found.invalid, found.rows, found.oversize) == (decisions.count(None), len(rows), 2)
     few = drawn(rows, 10, 3)
     assert len(few) == 10 and few == [row for row in rows if row in few]
-    assert set(r.where for r in drawn(rows, 4, 3)) <= set(r.where for r in few)
+    assert drawn(rows, 0, 3) == rows == drawn(rows, 99, 3)
 
 
 def test_serve_prints_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

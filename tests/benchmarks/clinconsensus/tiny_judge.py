@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 WORDS = ("dose", "review", "test", "warning")
 MODELS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
@@ -72,13 +73,17 @@ def make_model(folder: Path) -> Path:
     return folder
 
 
-def write_config(path: Path, rows: Path, model: Path, **changes: object) -> Path:
+def write_config(path: Path, rows: Path, model: Path, **changes: Any) -> Path:
     """Write a config of a training that takes seconds."""
+    training = {
+        "num_train_epochs": 5, "per_device_train_batch_size": 32, "gradient_accumulation_steps": 1,
+        "learning_rate": 0.005, "warmup_steps": 0.1, "bf16": False, "gradient_checkpointing": False,
+        "save_steps": 20, "eval_steps": 20,
+    }  # fmt: skip
     settings = {
         "model": str(model), "rows": [str(rows)], "output": str(path.with_suffix("")),
-        "held_out": ["zeta", "Epsilon"], "epochs": 5, "batch_size": 32, "accumulation": 1,
-        "learning_rate": 0.005, "warmup": 0.1, "max_tokens": 64, "precision": "float32",
-        "checkpoint_activations": False, "save_steps": 20, "new_tokens": 8, "evaluation_batch": 64,
+        "held_out": ["zeta", "Epsilon"], "max_tokens": 64, "new_tokens": 8, "evaluation_batch": 64,
     } | changes  # fmt: skip
+    settings["training"] = training | settings.get("training", {})
     path.write_text(json.dumps(settings))  # JSON is YAML
     return path

@@ -1,0 +1,126 @@
+# The names of `medhelm`, a line each: imported on first use from the module that the line names.
+# ruff: noqa: E402, E501, I001
+# fmt: off
+
+from pathlib import Path
+
+__version__: str
+
+def listed_names(stub: Path) -> dict[str, str]: ...
+
+# -- For users: run, read results, catch errors
+from medhelm.api import estimate as estimate  # requests, tokens and cost of an evaluation, before it
+from medhelm.api import evaluate as evaluate  # ask models, grade the answers, return the results
+from medhelm.api import fetch_data as fetch_data  # download and verify the files of benchmarks
+from medhelm.api import score as score  # grade stored answers again, without a model
+from medhelm.api import validate as validate  # a benchmark proves itself on constant answers
+from medhelm.api import verify_data as verify_data  # hashes of the files that are there
+from medhelm.tables.results import load_results as load_results  # the results of a folder
+from medhelm.tables.results import Results as Results  # graded runs, and their tables
+from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
+from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers
+from medhelm.schema.episode import Sampling as Sampling  # temperature and the like
+from medhelm.schema.model import Price as Price  # USD for a million tokens
+from medhelm.errors import BudgetReached as BudgetReached  # the cap of cost or tokens is reached
+from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend, in one line
+from medhelm.errors import ModelError as ModelError  # a model cannot be asked
+from medhelm.errors import PrivacyRefused as PrivacyRefused  # data that a model may not see
+
+# -- Every plugin
+from medhelm.plugins.hookspecs import hookimpl as hookimpl  # marks the function of a hook
+from medhelm.errors import DataError as DataError  # a row, file or instance that cannot be used
+
+# -- A benchmark: files, rows, instances, prompt
+from medhelm.schema.data import Benchmark as Benchmark  # data, mapping, prompt and metrics
+from medhelm.schema.data import FileDataset as FileDataset  # files that are fetched or brought
+from medhelm.schema.data import SourceFile as SourceFile  # one file: address, hash, splits
+from medhelm.schema.data import GitHub as GitHub  # a commit of a repository, and its files
+from medhelm.schema.data import HubDataset as HubDataset  # a data set of the hub
+from medhelm.schema.data import HubSource as HubSource  # one file of a data set of the hub
+from medhelm.schema.data import Row as Row  # a record by column
+from medhelm.schema.data import Instance as Instance  # what is asked, and what is right
+from medhelm.schema.data import LeftOut as LeftOut  # a row that is no instance, and why
+from medhelm.schema.data import Criterion as Criterion  # one thing that a judge decides on
+from medhelm.schema.data import CriteriaRules as CriteriaRules  # how a judge goes by criteria
+from medhelm.schema.data import Items as Items  # what a list of labels is about
+from medhelm.schema.data import Prompt as Prompt  # a template of one's own, with its version
+from medhelm.schema.data import Exposure as Exposure  # since when the data are public
+from medhelm.schema.data import Phrasing as Phrasing  # a reply by which the reading is tried
+from medhelm.schema.data import RowFinding as RowFinding  # what a check finds in a row
+from medhelm.data.csv_table import read_table as read_table  # a CSV file, a row at a time
+from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
+from medhelm.data.instance_ids import text_key as text_key  # names a text whatever its case and blanks: a cluster
+from medhelm.data.sections import cut_section as cut_section  # a note without one section
+from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance  # turns, criteria with points
+
+# -- A metric: score and aggregation
+from medhelm.schema.score import Metric as Metric  # scores an episode by its instance
+from medhelm.schema.score import Score as Score  # a value, or the reason why there is none
+from medhelm.schema.score import Outcome as Outcome  # how an instance ended
+from medhelm.schema.episode import Episode as Episode  # what an instance became
+from medhelm.schema.episode import Response as Response  # what came back of a request
+from medhelm.schema.aggregation import Aggregation as Aggregation  # scores of a run -> one number
+from medhelm.schema.aggregation import MEAN as MEAN  # the mean
+from medhelm.schema.aggregation import Sums as Sums  # what an aggregation is given
+from medhelm.schema.aggregation import Floats as Floats  # an array of floats
+from medhelm.schema.aggregation import pooled_share as pooled_share  # one sum divided by another
+from medhelm.stats.aggregation import ratio as ratio  # a / b, NaN where b is 0
+from medhelm.stats.aggregation import by_label as by_label  # sums by label
+from medhelm.stats.aggregation import mean_of_defined as mean_of_defined  # without NaN
+from medhelm.similarity.rouge import rouge_scores as rouge_scores  # ROUGE of two texts
+from medhelm.grading.rubric.metrics import rubric_score_of as rubric_score_of  # points of some criteria
+
+# -- Reading free text
+from medhelm.extract import Reading as Reading  # a value, or the reason why none is read
+from medhelm.extract import visible_text as visible_text  # a reply without its thinking
+from medhelm.extract import own_text as own_text  # a reply without what it repeats of the prompt
+from medhelm.extract import marked_answers as marked_answers  # what a reply marks as its answer
+from medhelm.extract import read_answer as read_answer  # the final answer, as a text
+from medhelm.extract import read_choice as read_choice  # the option
+from medhelm.extract import read_labels as read_labels  # several labels
+from medhelm.extract import read_codes as read_codes  # codes of diagnoses and procedures
+from medhelm.extract import is_code as is_code  # whether a text has the form of such a code
+from medhelm.extract import read_number as read_number  # a number
+from medhelm.extract import read_date as read_date  # a date
+from medhelm.extract import extract_date as extract_date  # the same, without the reason
+from medhelm.extract import read_weeks_days as read_weeks_days  # weeks and days
+from medhelm.extract import extract_weeks_days as extract_weeks_days  # the same, without the reason
+from medhelm.extract import Glossary as Glossary  # the names of the values that may be asked for
+from medhelm.extract import Quantity as Quantity  # one of them
+
+# -- A protocol, a strategy
+from medhelm.protocols.protocol import Protocol as Protocol  # how an instance is conducted
+from medhelm.protocols.protocol import Ask as Ask  # sends one request in a role
+from medhelm.protocols.protocol import FinalAnswer as FinalAnswer  # what an episode is scored by
+from medhelm.protocols.protocol import Forecast as Forecast  # calls that are expected of an episode
+from medhelm.protocols.protocol import Terms as Terms  # settings and models of a run
+from medhelm.protocols.strategy import Strategy as Strategy  # how one role's turn is made
+from medhelm.protocols.strategy import AskRole as AskRole  # sends one request in the strategy's role
+from medhelm.schema.episode import Message as Message  # role and content
+from medhelm.schema.episode import Request as Request  # what is sent
+from medhelm.schema.episode import Usage as Usage  # tokens of a call
+
+# -- A model, a provider
+from medhelm.schema.model import ModelSpec as ModelSpec  # a model and how it is asked
+from medhelm.models.provider import Provider as Provider  # asks models by one interface
+from medhelm.models.endpoint import Endpoint as Endpoint  # an address with its limits
+from medhelm.models.endpoint import EndpointModel as EndpointModel  # a model at an address
+from medhelm.models.hosts import Access as Access  # key and headers
+from medhelm.models.hosts import Host as Host  # where a provider's models are by default
+from medhelm.models.wire import Answer as Answer  # a body that came back, read
+from medhelm.models.wire import Failure as Failure  # a refused request, and whether to try again
+from medhelm.models.wire import read_failure as read_failure  # the failure of a status and body
+
+# -- A table, a page
+from medhelm.tables.table_spec import TableSpec as TableSpec  # name, columns, and how it is made
+from medhelm.tables.table_spec import TableRequest as TableRequest  # the runs and options of a table
+from medhelm.tables.table_spec import publish_whole as publish_whole  # rows that hold no text
+from medhelm.tables.format.table import Table as Table  # rows, columns and notes
+from medhelm.tables.format.table import Column as Column  # name, meaning and form
+from medhelm.tables.format.table import Part as Part  # rows of one level, as they are printed
+from medhelm.tables.format.table import Layout as Layout  # what is printed first
+from medhelm.tables.format.table import make_table as make_table  # checked rows -> a table
+from medhelm.schema.page import Page as Page  # a page of the leaderboard
+from medhelm.tables.published import PageData as PageData  # what a page shows
+from medhelm.tables.published import PublishedRuns as PublishedRuns  # the runs of the site
+from medhelm.tables.published import Mark as Mark  # a sentence beside a benchmark

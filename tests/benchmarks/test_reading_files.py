@@ -1,0 +1,395 @@
+"""Files of releases: which rows a split has, damaged archives, memory that does not grow with a table."""
+
+import csv
+import gzip
+import json
+import tracemalloc
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from medhelm.data.dataset import open_dataset
+from medhelm.data.readers import read_texts
+from medhelm.errors import DataError
+from medhelm.schema.data import FileDataset, Instance, LeftOut, Row
+from medhelm_benchmarks import dischargeme, medalign, medhallu, mimic_bhc, mimic_rrs
+from medhelm_benchmarks import mimiciv_billing_code as billing
+
+from .conftest import load
+from .test_mappings import MAPPINGS
+from .written import write
+
+
+def rows(name: str, paths: Sequence[Path], split: str = "test") -> list[Row]:
+    dataset = load(name).dataset
+    assert isinstance(dataset, FileDataset) and dataset.read
+    return list(dataset.read(paths, split))
+
+
+def instances(name: str, root: Path, split: str | None = None) -> list[Instance]:
+    return list(open_dataset(load(name), "full", split=split, root=root).instances())
+
+
+def refusal(name: str, root: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        instances(name, root)
+    return str(caught.value)
+
+
+def base_files(name: str) -> dict[str, Any]:
+    return dict(MAPPINGS[name]["files"][0]["files"])
+
+
+def test_the_test_split_of_headqa_is_2016_and_2017(tmp_path: Path) -> None:
+    row = MAPPINGS["headqa"]["row"]
+    question = {key: row[key] for key in ("qid", "qtext", "ra", "answers", "image")}
+    exams = {
+        f"Cuaderno_{year}_1_B": {"category": "biology", "year": year, "data": [question]}
+        for year in ("2013", "2015", "2016", "2017")
+    }
+    path = tmp_path / "HEAD_EN.json"
+    path.write_text(json.dumps({"exams": exams}))
+    found = rows("headqa", [path])
+    assert found[0] == row and [own["year"] for own in found] == ["2016", "2017"]
+
+
+def test_the_second_file_of_med_mcqa_gives_the_type(tmp_path: Path) -> None:
+    row = MAPPINGS["med_mcqa"]["row"]
+    lines = [{k: v for k, v in row.items() if k != "choice_type"} | {"id": i} for i in "abc"]
+    paths = [tmp_path / "all", tmp_path / "single"]
+    paths[0].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    paths[1].write_text(json.dumps({"realidx": "b"}) + "\n")
+    kinds = {r["id"]: r["choice_type"] for r in rows("med_mcqa", paths, "validation")}
+    assert kinds == {"a": "multi", "b": "single", "c": "multi"}
+    assert [r["id"] for r in rows("med_mcqa", paths, "single")] == ["b"]
+
+
+def test_the_splits_of_pubmed_qa(tmp_path: Path) -> None:
+    record = {k: v for k, v in MAPPINGS["pubmed_qa"]["row"].items() if k != "pmid"}
+    records, truth = tmp_path / "ori_pqal.json", tmp_path / "test_ground_truth.json"
+    records.write_text(json.dumps(dict.fromkeys("123", record)))
+    truth.write_text(json.dumps({"3": "maybe", "1": "maybe"}))
+    assert [r["pmid"] for r in rows("pubmed_qa", [records, truth])] == ["1", "3"]
+    assert [r["pmid"] for r in rows("pubmed_qa", [records, truth], "all")] == ["1", "2", "3"]
+
+
+def test_the_name_of_a_file_of_mmlu_clinical_afr_says_subject_and_language(tmp_path: Path) -> None:
+    name = "mmlu_clinical_afr"
+    for language in ("", "_nso"):
+        (tmp_path / f"virology_test{language}.csv").write_text('"Q, with a comma",a,b,c,d,C\n')
+        text = 'Other,a,b,c,d,A\n"Q,  with a comma",a,b,c,d,C\n'
+        (tmp_path / f"medicine_test{language}.csv").write_text(text)
+    found = {
+        (row["subject"], row["language"], row["number"]): row
+        for row in rows(name, sorted(tmp_path.iterdir(), reverse=True))
+    }
+    assert found["virology", "nso", 0]["question"] == "Q, with a comma"
+    assert found["medicine", "en", 0]["first"] == "medicine/0"
+    firsts = {found[key]["first"] for key in (("medicine", "nso", 1), ("medicine", "en", 1))}
+    assert firsts == {found["virology", "nso", 0]["first"]}, "a stem is one, whatever its subject"
+    (tmp_path / "virology_test.csv").write_text("Q,a,b,c\n")
+    with pytest.raises(DataError, match="row 1: 4 cells"):
+        rows(name, [tmp_path / "virology_test.csv"])
+
+
+def test_a_thousand_of_each_part_of_med_dialog_are_drawn_as_published_results_were(
+    tmp_path: Path,
+) -> None:
+    for part, count in (("healthcaremagic", 1500), ("icliniq", 1200)):
+        records = [{"src": f"Patient: {part} {n}", "tgt": f"Title {n}"} for n in range(count)]
+        write(tmp_path, "med_dialog", {f"{part}/test.json": {"data": records}})
+    found = instances("med_dialog", tmp_path)
+    assert Counter(i.metadata["part"] for i in found) == {"healthcaremagic": 1000, "icliniq": 1000}
+    drawn = [int(i.id.rpartition("-")[2]) for i in found[:1000]]
+    np.random.seed(0)
+    assert drawn == sorted(np.random.choice(np.arange(1500), 1000, replace=False).tolist())
+    assert len(instances("med_dialog", tmp_path, "all")) == 2700
+
+
+def test_a_folder_of_notes_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
+    note = MAPPINGS["mtsamples_procedures"]["row"]["text"]
+    dataset = load("mtsamples_procedures").dataset
+    assert isinstance(dataset, FileDataset) and dataset.files[0].sha256.startswith("34b0f540534b")
+    texts = {"A scope": note, "B & C - 1 ": "Done. PLAN: Rest.\n"}
+    write(tmp_path, "notes", {f"{name}.txt": text for name, text in texts.items()})
+    assert [row for _, row in read_texts(tmp_path / "notes")] == [
+        {"name": name, "text": text} for name, text in texts.items()
+    ]
+
+
+Part = tuple[str, str]
+"""Text and a mark: r red, o dark orange, b bold, or nothing."""
+
+
+def read_document(folder: Path, paragraphs: Sequence[Sequence[Part] | str]) -> list[Row]:
+    """Return the rows of a document; a text alone is a heading."""
+    from docx import Document
+    from docx.shared import RGBColor
+
+    colours = {"r": RGBColor(255, 0, 0), "o": RGBColor(0xC4, 0x59, 17)}
+    document = Document()
+    for parts in paragraphs:
+        if isinstance(parts, str):
+            document.add_heading(parts, 2)
+            continue
+        paragraph = document.add_paragraph()
+        for text, mark in parts:
+            run = paragraph.add_run(text)
+            run.bold = True if mark == "b" else None
+            if mark in colours:
+                run.font.color.rgb = colours[mark]
+    document.save(str(folder / "file.docx"))
+    return rows("race_bias", [folder / "file.docx"])
+
+
+def test_the_document_of_race_bias_is_read_by_line_and_colour(tmp_path: Path) -> None:
+    found = read_document(
+        tmp_path,
+        [
+            "BARD’s Responses:",
+            [("BARD from G, May 15 Version", "")],
+            [("Run 1", "b"), (": Why?", "")],
+            [("", "")],
+            [("Because  of\xa0", ""), ("this.", "r")],
+            [("\n\n", ""), ("Run\xa02 :\xa0How?\nLike", ""), (" so.", "o")],
+            "Lung Capacity",
+            [("GPT 3.5 Responses:\xa0", "b")],
+            [("Pain threshold\nRun 1: Why?\nNo idea.", "")],
+            [(" ", "r"), ("A heading in the answer", "b")],
+            [("More.", "")],
+            [("Genetic basis of race:", "")],
+            [("August 3 version", "")],
+            [("Run 2: Why?", "")],
+            [("No idea.", "")],
+            [("A heading in the answer", "b")],
+            [("More.", "")],
+        ],
+    )
+    columns = ("position", "model", "question", "response", "label")
+    expected = (
+        ("1", "Bard", "Why?", "Because of this.", "yes"),
+        ("2", "Bard", "How?", "Like so.", "no"),
+        ("3", "GPT 3.5", "Why?", "No idea.\nA heading in the answer\nMore.", "no"),
+    )
+    assert found == [
+        *(dict(zip(columns, cells, strict=True)) for cells in expected),
+        LeftOut("the same question and answer as another run"),
+    ]
+
+
+PASSAGES = MAPPINGS["medhallu"]["row"]["Knowledge"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "passages"),
+    [
+        (["a  b", "", "c"], ["a b", "c"]),
+        ("['a' 'b']", ["a", "b"]),
+        ("['a'\n 'b']", ["a", "b"]),
+        ("['a', 'b']", ["a", "b"]),
+        ('["it\'s"\n \'so "it" is\']', ["it's", 'so "it" is']),
+        (r"['it\'s' 'a\nb' '\u03b1 \\ x']", ["it's", "a b", "α \\ x"]),
+        ("['one that\nbreaks' 'two']", ["one that breaks", "two"]),
+        ("Plain text, with 'quotes' [and more].", ["Plain text, with 'quotes' [and more]."]),
+        ("[1] A plain text with a footnote.", ["[1] A plain text with a footnote."]),
+        ("", []),
+        *(
+            (str(np.array(own, dtype=object)), [" ".join(p.split()) for p in own])
+            for own in (PASSAGES, ["a" * 300] * 5, ["'", '"', "\\", "\\'", "[']"])
+        ),
+    ],
+)
+def test_passages_of_medhallu_are_read_as_numpy_prints_them(
+    cell: object, passages: list[str]
+) -> None:
+    assert medhallu.read_passages(cell) == passages
+
+
+@pytest.mark.parametrize("cell", ["['a' 'b", "['a' ... 'b']", "['a' b]", "['\\x']", None, [1]])
+def test_damaged_passages_of_medhallu(cell: object) -> None:
+    with pytest.raises(DataError, match="^Knowledge "):
+        medhallu.read_passages(cell)
+
+
+def test_the_parquet_file_of_medhallu_gives_the_same_as_the_csv_export(tmp_path: Path) -> None:
+    row = {k: v for k, v in MAPPINGS["medhallu"]["row"].items() if k not in ("row", "shown")}
+    printed = {**row, "Knowledge": str(np.array(PASSAGES, dtype=object))}
+    write(tmp_path, "medhallu", {"pqa_labeled.csv": [[*printed], [*printed.values()]]})
+    from_csv = instances("medhallu", tmp_path)
+    parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "medhallu" / "pqa_labeled.csv")
+    assert instances("medhallu", tmp_path) == from_csv
+
+
+def test_a_long_record_of_medalign_is_shown_from_a_whole_element(tmp_path: Path) -> None:
+    event = '<event name="Kreislauf stabil, größer">ü</event>\n'
+    files = base_files("medalign")
+    files["ehrs/EHR_200.xml"] = "<ehr>\n" + event * 10_000 + "<event>the last</event>\n</ehr>"
+    files["medalign_ehr_xml/100.xml"] = exact = "<e>" + "x" * (medalign.LONGEST - 7) + "</e>"
+    write(tmp_path, "medalign", files)
+    whole, _, cut = instances("medalign", tmp_path)
+    assert whole.context == exact
+    head, _, rest = cut.context.partition("\n")
+    assert head == "[The earlier part of the record is left out.]"
+    assert rest.startswith('<event name="Kreislauf')
+    assert rest.endswith("<event>the last</event>\n</ehr>")
+    size = len(rest.encode())
+    assert medalign.LONGEST - len(event.encode()) <= size <= medalign.LONGEST
+
+
+def test_an_archive_of_n2c2_with_a_wrong_checksum(tmp_path: Path) -> None:
+    write(tmp_path, "n2c2_ct", base_files("n2c2_ct"))
+    (path,) = (tmp_path / "n2c2_ct").iterdir()
+    data = bytearray(path.read_bytes())
+    data[data.index(b"ABDOMINAL")] = ord("X")
+    path.write_bytes(data)
+    assert zipfile.is_zipfile(path)
+    assert "not a whole zip file" in refusal("n2c2_ct", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["dischargeme", "mimiciv_billing_code"])
+def test_gzip_files_that_are_not_whole(name: str, tmp_path: Path) -> None:
+    write(tmp_path, name, base_files(name))
+    (path,) = (tmp_path / name).rglob("discharge.csv.gz")
+    whole = path.read_bytes()
+    for damaged in (whole[:-12], b"note_id,subject_id\n", whole[:30] + b"\xff" * 9 + whole[39:]):
+        path.write_bytes(damaged)
+        assert "discharge.csv.gz: not a whole gzip file" in refusal(name, tmp_path)
+
+
+def test_a_note_longer_than_the_csv_module_allows(tmp_path: Path) -> None:
+    files = base_files("mimiciv_billing_code")
+    head, first, *_ = files["note/discharge.csv.gz"]
+    files["note/discharge.csv.gz"] = [head, [*first[:-1], "Word. " * 40_000]]
+    write(tmp_path, "mimiciv_billing_code", files)
+    (instance,) = instances("mimiciv_billing_code", tmp_path)
+    assert len(instance.context) == 239_999
+
+
+def test_every_form_of_procedure_code_in_force_is_read(tmp_path: Path) -> None:
+    """Digits alone and letters alone are codes too (lists of CMS, 2019 and 2024)."""
+    codes = [
+        "0270346",
+        "0210099",
+        "GZHZZZZ",
+        "DHYBFZZ",
+        "02100Z9",
+        "XW033E5",
+        "3E0G36Z",
+        "M1A9XX0",
+        "I10",
+    ]
+    files = base_files("mimiciv_billing_code")
+    head = files["hosp/procedures_icd.csv.gz"][0]
+    files["hosp/procedures_icd.csv.gz"] = [
+        head,
+        *(["10", "502", str(n), "2150-01-01", code, "10"] for n, code in enumerate(codes)),
+    ]
+    write(tmp_path, "mimiciv_billing_code", files)
+    found = instances("mimiciv_billing_code", tmp_path)[1].references
+    assert list(found)[-len(codes) + 1 :] == codes[:-1], "I10 is there as a diagnosis"
+
+
+# Memory ------------------------------------------------------------------------------------
+
+
+def write_table(path: Path, head: str, lines: Iterable[Sequence[str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        file.write(head + "\n")
+        separator = "\t" if path.suffix == ".tsv" else ","
+        csv.writer(file, delimiter=separator, lineterminator="\n").writerows(lines)
+    return path
+
+
+def of_dischargeme(root: Path) -> Iterator[Row | LeftOut]:
+    text, head = "word " * 3000, "note_id,subject_id,hadm_id,charttime,text"
+    notes = ([f"{n}-DS-1", str(n), str(n), "2150-01-02", text] for n in range(800))
+    targets = ([str(n), text, text] for n in range(800))
+    reports = ([f"{n}-RR-1", str(n), str(n), "2150-01-02", text] for n in range(800))
+    paths = [
+        write_table(root / "discharge.csv", head, notes),
+        write_table(
+            root / "target.csv", "hadm_id,discharge_instructions,brief_hospital_course", targets
+        ),
+        write_table(root / "radiology.csv", head, reports),
+    ]
+    return dischargeme.read(paths, "test")
+
+
+def of_mimic_rrs(root: Path) -> Iterator[Row | LeftOut]:
+    paths = [root / "findings", root / "impression"]
+    for path, line in zip(paths, ("word " * 200, "short ."), strict=True):
+        path.write_text(f"{line}\n" * 20_000)
+    return mimic_rrs.read(paths, "test")
+
+
+def of_mimic_bhc(root: Path) -> Iterator[Row | LeftOut]:
+    text = "word " * 3000
+    lines = ([f"{n}-DS-1", text, text, "1", "1"] for n in range(1000))
+    head = "note_id,input,target,input_tokens,target_tokens"
+    return mimic_bhc.read([write_table(root / "mimic-iv-bhc.csv", head, lines)], "test")
+
+
+def of_mimic_bhc_lines(root: Path) -> Iterator[Row | LeftOut]:
+    line = json.dumps({"input": "word " * 3000, "target": "word " * 3000}) + "\n"
+    (root / "mimic_iv_bhc.json").write_text(line * 1000)
+    return mimic_bhc.read([root / "mimic_iv_bhc.json"], "release_1_0")
+
+
+def of_medalign(root: Path) -> Iterator[Row | LeftOut]:
+    write(root, "medalign", base_files("medalign"))
+    folder = root / "medalign"
+    with (folder / "medalign_ehr_xml" / "100.xml").open("w") as file:
+        for _ in range(40):
+            file.write("<event>nothing new</event>\n" * 40_000)  # 43 MB in all
+    names = ("clinician-reviewed-model-responses.tsv", "clinician-instruction-responses.tsv")
+    return medalign.read([folder / name for name in names], "test")
+
+
+def of_billing(root: Path) -> Iterator[Row | LeftOut]:
+    """1,000 notes of 10 kB and 30,000 codes, in an order that no merge could use."""
+    stays, text = 1_000, "Word of a note. " * 640
+    order = [(n * 1_237) % stays for n in range(stays)]
+    notes = ([f"1-DS-{n}", "1", str(n), f"{n} {text}"] for n in range(stays))
+    codes = (
+        ["1", str(stay), str(k), f"E{k:02}{stay % 10}", "10"] for k in range(30) for stay in order
+    )
+    head = "subject_id,hadm_id,seq_num,icd_code,icd_version"
+    paths = [
+        write_table(root / "discharge.csv.gz", "note_id,subject_id,hadm_id,text", notes),
+        write_table(root / "diagnoses_icd.csv.gz", head, codes),
+        write_table(root / "procedures_icd.csv.gz", head, ()),
+    ]
+    return billing.read(paths, "test")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("read", "count", "mib"),
+    [
+        (of_dischargeme, 1600, 3),
+        (of_mimic_rrs, 20_000, 1),
+        (of_mimic_bhc, 1000, 2),
+        (of_mimic_bhc_lines, 1000, 2),
+        (of_medalign, 4, 3),
+        (of_billing, 1000, 2),
+    ],
+)
+def test_memory_does_not_grow_with_the_file(
+    read: Any, count: int, mib: float, tmp_path: Path
+) -> None:
+    found = read(tmp_path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in found) == count
+        assert tracemalloc.get_traced_memory()[1] < mib * 2**20
+    finally:
+        tracemalloc.stop()
