@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
     own = with_own_models(registry, argv)
-    compose(argv, registry, lambda configs: _show(configs, own, args.format))
+    if configs := compose(argv, registry):
+        _show(configs, own, args.format)
     return 0
 
 
