@@ -1,7 +1,7 @@
 """The one way to a model: set the budget aside, wait for a slot, send, book, and log the call.
 
-Protocols, judges, the quality of golds and case generation all ask through a `Desk`. An `Asker` is
-bound to one episode besides: a call that the log holds is given back and not sent again.
+Protocols and judges all ask through a `Desk`. What they are given is bound to one episode besides: a call
+that the log holds is given back and not sent again.
 """
 
 from __future__ import annotations
@@ -327,7 +327,10 @@ class Asker:
         log: RunFolder | None,
         *,
         rules: Collection[str] = (),
+        is_brief: bool = False,
     ) -> None:
+        """Bind an episode. `is_brief`: the log keeps the hash of what was sent, and not its messages."""
+        self._is_brief = is_brief
         self._desk, self._models, self._live, self._rules = desk, models, live, rules
         self._episode, self._log = episode, log
         """`log`: None for an episode of one call, whose line is written when it has ended."""
@@ -376,7 +379,7 @@ class Asker:
                     step=step,
                     attempt=attempt,
                     sent=sent,
-                    messages=request.messages,
+                    messages=() if self._is_brief else request.messages,
                     response=response,
                 ),
             )

@@ -7,9 +7,9 @@
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
-    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge; damaged ones go
-                        to quarantine.jsonl beside it and are asked for again
-    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the form of a run's log
+    judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
+                        (of an earlier version grades.jsonl, one line per judgement)
+    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
 
@@ -224,11 +224,6 @@ def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
     )
 
 
-def stored_judge(run: Path, judge: ModelSpec, terms: JuryTerms) -> Path:
-    """Return the folder of a judge's verdicts in a run folder."""
-    return run / "judges" / judge_hash(judge, terms)
-
-
 def grader_hash(judge: ModelSpec, terms: GraderTerms) -> str:
     """Return 16 hex digits over all that decides what a grader asks one judge."""
     limits = [terms.jury.repairs, judge_budget(judge, terms.jury)]
@@ -239,6 +234,13 @@ def grader_hash(judge: ModelSpec, terms: GraderTerms) -> str:
 def grader_folder(run: Path, judge: ModelSpec, terms: GraderTerms) -> Path:
     """Return the folder of what a grader asked one judge, in a run folder."""
     return run / "graders" / grader_hash(judge, terms)
+
+
+def judge_folders(run: Path, terms: JuryTerms | GraderTerms) -> tuple[Path, ...]:
+    """Return the folder of the verdicts of each judge in a run folder."""
+    if isinstance(terms, JuryTerms):
+        return tuple(run / "judges" / judge_hash(judge, terms) for judge in terms.jury.judges)
+    return tuple(grader_folder(run, judge, terms) for judge in terms.jury.judges)
 
 
 def judge_budget(judge: ModelSpec, jury: JurySpec) -> int:

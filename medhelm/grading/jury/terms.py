@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medhelm.data.rubrics import load_rubric
+from medhelm.grading.graders.grader import NotAsked
 from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
 from medhelm.grading.jury.offline import OFFLINE_VERSION
-from medhelm.grading.jury.panel import NOT_ASKED
 from medhelm.grading.jury.prompt import PROMPT_VERSION
-from medhelm.grading.jury.verdicts import Verdict
-from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Episode
+from medhelm.schema.data import Benchmark
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Metric
 
 OFFLINE = JurySpec(name="offline")
-
-
-class NotAsked:
-    """The panel of judges whose verdicts are not read yet. Each has abstained."""
-
-    def __init__(self, judges: Sequence[str]) -> None:
-        self.judges = tuple(judges)
-
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
-        """Return an abstention of each judge."""
-        return tuple(Verdict(judge=j, scores=None, reason=NOT_ASKED) for j in self.judges)
 
 
 def jury_terms(benchmark: Benchmark, jury: JurySpec) -> JuryTerms | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import GradedMetric, Grader
+from medhelm.grading.graders.grader import GradedMetric, Grader, below_quorum
 from medhelm.grading.rubric.coverage import above, threshold_of
 from medhelm.grading.rubric.grader import RUBRIC, criteria_of
 from medhelm.grading.rubric.verdicts import majority, read_verdicts
@@ -66,10 +66,8 @@ class RubricMetric(GradedMetric):
         given = [read_verdicts(v.state, criteria, where) for v in said if v.state is not None]
         if not said or all(v.reason == "no answer" for v in said):
             return Score(value=None, outcome="unparsed", reason="nothing but thinking")
-        if len(given) < self.quorum:
-            why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
-            reason = f"{len(given)} of {self.quorum} needed verdicts ({why or 'none asked'})"
-            return Score(value=None, outcome="unscored", reason=reason)
+        if lacking := below_quorum(said, self.quorum):
+            return lacking
         met = majority(given, self.quorum)
         if self.needs_verdict and all(m is None for m in met):
             return Score(value=None, outcome="unscored", reason="no criterion has a valid verdict")
