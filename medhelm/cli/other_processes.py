@@ -111,7 +111,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     refuse_swept(jobs)
     results = Path(os.path.abspath(jobs[0].results_dir))
     jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
-    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry))
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry)).runs
     at_once = _at_once(argv, jobs, runs, launcher)
     make_results(results)
     make_private(results / "jobs")  # what hydra.sweep.dir names: the launcher's own files
