@@ -16,7 +16,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm.config import DEFAULT_RESULTS, Job, PrivacyPolicy, convert, data_root
+from medhelm.config import (
+    DEFAULT_RESULTS,
+    BenchmarkChoice,
+    Job,
+    JuryChoice,
+    PrivacyPolicy,
+    convert,
+    data_root,
+)
 from medhelm.data.fetch import FileStatus, fetch, verify
 from medhelm.errors import Interrupted, MedhelmError, UsageError
 from medhelm.grading.jury.choice import packaged_jury
@@ -28,7 +36,7 @@ from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
 from medhelm.runs.oversize import OversizeRequests
-from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs, variants_note
+from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
 from medhelm.schema.data import Variant
@@ -74,30 +82,28 @@ def evaluate(
     any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
     """
     registry = _registry(plugins)
-    jobs = _jobs(
-        "evaluate",
-        registry,
-        models,
-        benchmarks,
-        split=split,
+    asked = Job(
+        model=_ANY,
+        benchmarks=(),
         data=data,
-        data_dir=data_dir,
-        results_dir=results_dir,
+        data_dir=None if data_dir is None else str(data_dir),
+        results_dir=str(results_dir),
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        variants=variants,
+        variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
         scoring=scoring,
-        jury=jury,
-        cast=cast,
-        protocol=protocol,
-        grader=grader,
+        jury=_jury(jury),
+        cast=msgspec.to_builtins(cast or {}),
+        protocol=dict(protocol or {}),
+        grader=dict(grader or {}),
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=privacy,
+        privacy=privacy or {},
         rename=rename,
         ask_again=tuple(ask_again),
     )
+    jobs = _jobs("evaluate", asked, registry, models, benchmarks, split)
     return _run(jobs, registry)
 
 
@@ -125,30 +131,27 @@ def estimate(
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
     registry = _registry(plugins)
-    jobs = _jobs(
-        "estimate",
-        registry,
-        models,
-        benchmarks,
-        split=split,
+    asked = Job(
+        model=_ANY,
+        benchmarks=(),
         data=data,
-        data_dir=data_dir,
-        results_dir=results_dir,
+        data_dir=None if data_dir is None else str(data_dir),
+        results_dir=str(results_dir),
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        variants=variants,
-        jury=jury,
-        cast=cast,
-        protocol=protocol,
-        grader=grader,
+        variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
+        jury=_jury(jury),
+        cast=msgspec.to_builtins(cast or {}),
+        protocol=dict(protocol or {}),
+        grader=dict(grader or {}),
     )
-    refused: list[MedhelmError] = []
+    jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
-    runs = plan_runs(jobs, registry, environ, refused=refused)
-    for refusal in refused:
+    planned = plan_runs(jobs, registry, environ, is_sending=False)
+    for refusal in planned.refused:
         warnings.warn(f"would be refused: {refusal}", stacklevel=2)
-    return estimate_runs(runs, Path(results_dir))
+    return estimate_runs(planned.runs, Path(results_dir))
 
 
 def validate(
@@ -245,36 +248,21 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
     return [name for b in several for name in _matching(b, known, "benchmark")]
 
 
+_ANY = ModelSpec(name="")
+
+
 def _jobs(
-    caller: str,
-    registry: Registry,
-    models: Any,
-    benchmarks: Any,
-    *,
-    split: str | None,
-    data_dir: str | Path | None,
-    results_dir: str | Path,
-    jury: str | JurySpec | None,
-    cast: Mapping[str, str | ModelSpec] | None,
-    protocol: Mapping[str, Any] | None,
-    grader: Mapping[str, Any] | None,
-    privacy: PrivacyPolicy | None = None,
-    **settings: Any,
+    caller: str, asked: Job, registry: Registry, models: Any, benchmarks: Any, split: str | None
 ) -> list[Job]:
     """Return one checked job for each model; raises MedhelmError for unknown names."""
     names = _benchmark_names(benchmarks, registry)
-    values = settings | {
-        "benchmarks": [{"name": name, "split": split} for name in names],
-        "data_dir": None if data_dir is None else str(data_dir),
-        "results_dir": str(results_dir),
-        "jury": _jury(jury),
-        "cast": msgspec.to_builtins(cast or {}),
-        "protocol": protocol or {},
-        "grader": grader or {},
-        "privacy": privacy or {},
-    }
+    choices = tuple(BenchmarkChoice(name=name, split=split) for name in names)
     jobs: list[Job] = [
-        convert({"model": msgspec.to_builtins(spec), **values}, Job, caller)
+        convert(
+            msgspec.to_builtins(msgspec.structs.replace(asked, model=spec, benchmarks=choices)),
+            Job,
+            caller,
+        )
         for model in _several(models, "models")
         for spec in _specs(model, registry)
     ]
@@ -283,24 +271,21 @@ def _jobs(
     return jobs
 
 
-def _jury(jury: str | JurySpec | None) -> dict[str, Any] | None:
+def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
     if jury is None:
         return None
-    values: dict[str, Any] = msgspec.to_builtins(
-        packaged_jury(jury) if isinstance(jury, str) else jury
-    )
-    return values
+    spec = packaged_jury(jury) if isinstance(jury, str) else jury
+    return JuryChoice(**{name: getattr(spec, name) for name in spec.__struct_fields__})
 
 
 def _run(jobs: Sequence[Job], registry: Registry) -> Results:
-    runs = plan_runs(jobs, registry, os.environ)
+    planned = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
-    ledger.check(paid_models(runs))
-    for note in (variants_note(jobs, runs), jury_note(jobs, runs, registry, os.environ)):
-        if note:
-            warnings.warn(note, stacklevel=3)
+    ledger.check(paid_models(planned.runs))
+    for note in planned.notes:
+        warnings.warn(note, stacklevel=3)
     progress = _Silent()
-    end = _in_own_loop(runs, ledger, progress)
+    end = _in_own_loop(planned.runs, ledger, progress)
     for line in progress.oversize.lines():
         warnings.warn(line, stacklevel=3)
     for ending in end.endings:
@@ -312,9 +297,8 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
         raise KeyboardInterrupt
     if end.stopped is not None:
         raise end.stopped
-    return load_gradings(
-        [run.path / "gradings" / run.grading_hash for run in runs], plugins=registry
-    )
+    gradings = [run.path / "gradings" / run.grading_hash for run in planned.runs]
+    return load_gradings(gradings, plugins=registry)
 
 
 def _several(values: Any, what: str) -> list[Any]:

@@ -87,7 +87,7 @@ def write_runs(folder: Path, models: int, cases: int, actions: int) -> None:
         )
         for n in range(models)
     ]
-    for n, run in enumerate(plan_runs(jobs, load_registry(), {})):
+    for n, run in enumerate(plan_runs(jobs, load_registry(), {}).runs):
         log = RunFolder(run.path)
         log.open()
         for instance in run.dataset.instances():

@@ -31,7 +31,6 @@ PLACES = {
     "leaderboard": "medhelm_leaderboard",
     "metrics": "medhelm_metrics",
     "conf": "medhelm/conf",
-    "hydra_plugins": "hydra_plugins",
 }
 """Folder of the tree -> folder of the wheel."""
 
@@ -164,10 +163,7 @@ def test_only_names_of_ours_are_at_top_level(wheel: Path) -> None:
         "medhelm_benchmarks",
         "medhelm_leaderboard",
         "medhelm_metrics",
-        "hydra_plugins",
     }
-    plugins = {PurePosixPath(n).parts[1] for n in names_in(wheel) if n.startswith("hydra_plugins/")}
-    assert plugins == {"medhelm_launcher"}, "the namespace itself belongs to Hydra"
 
 
 def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
@@ -236,9 +232,8 @@ def test_nothing_of_the_tree_or_of_this_environment_is_imported(
 ) -> None:
     code = (
         "import json, medhelm, medhelm.conf, medhelm_benchmarks, medhelm_metrics\n"
-        "import hydra_plugins.medhelm_launcher as launcher\n"
         "from importlib.metadata import entry_points\n"
-        "mods = [medhelm, medhelm.conf, medhelm_benchmarks, medhelm_metrics, launcher]\n"
+        "mods = [medhelm, medhelm.conf, medhelm_benchmarks, medhelm_metrics]\n"
         "points = entry_points(group='medhelm')\n"
         "print(json.dumps([[m.__file__ for m in mods], [p.name for p in points],\n"
         "    sorted({str(p.dist.locate_file('')) for p in points})]))"

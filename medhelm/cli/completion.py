@@ -31,7 +31,7 @@ def complete(argv: Sequence[str], known: KnownCommands | None = None) -> int:
             + ", ".join(_SHELLS)
         )
     if what != "query":
-        compose(["--shell-completion", *argv], load_registry(), lambda configs: None)
+        compose(["--shell-completion", *argv], load_registry())
         return 0
     line = os.environ.get("COMP_LINE", "")
     point = os.environ.get("COMP_POINT", "")

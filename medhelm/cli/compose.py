@@ -1,15 +1,20 @@
-"""Hydra: the command line -> the values of every job, or the jobs in other processes.
+"""The command line of `medhelm run` -> the values of every job, composed by Hydra.
 
-It reads the options, fills the config groups from the registry and lets Hydra compose the jobs.
+Config groups are filled from the registry, so that plugins appear by themselves. A sweep is taken
+apart here, and its jobs belong to one process. Launchers with processes of their own get the whole
+command line.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -17,122 +22,101 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.hydra_app import call_hydra, first_line, own_folders, unreadable
-from medhelm.cli.other_tools import explain_option
+from medhelm.cli.config_errors import first_line, meant_option, not_utf8, translate, unreadable
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
+from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
 from medhelm.plugins.registry import Registry
 from medhelm.schema.model import ModelSpec
 
-_LAUNCHER = "hydra/launcher="
-_OF_LAUNCHER = (_LAUNCHER, "hydra.launcher.")
-_OPTIONS = frozenset(
-    ("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run")
-    + ("--multirun", "--shell-completion", "--config-path", "--config-name", "--config-dir")
-    + ("--experimental-rerun", "--info")
-)
-"""The options of Hydra's parser."""
+_CONFIG = "medhelm.conf"
+_VERSION = "1.3"
+"""Of Hydra's behaviour."""
 _GROUPS = ("model", "benchmark", "suite", "jury", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
+_LAUNCHER, _OF_LAUNCHER = "hydra/launcher=", "hydra.launcher."
+_SEARCH_PATH = "hydra.searchpath="
+_SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
-def compose(
-    argv: Sequence[str], registry: Registry, run_all: Callable[[Sequence[Any]], None]
-) -> None:
-    """Let Hydra compose the jobs, then call `run_all` with all of them, in this process.
+def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
+    """Return the values of every job that a command line asks for.
 
-    With an option that only shows something (--cfg, --info), Hydra shows it and no more.
+    With an option that only shows something (--cfg, --info), Hydra shows it, and there is no job.
     """
-    _load_hydra()
-    from hydra_plugins.medhelm_launcher import collected_jobs
-
     asked = read_options(argv)
-    refuse_lists(own_folders(asked))
-    overrides = [] if asked.hydra_help else asked.overrides  # its help knows no config of medhelm
-    if other_launcher(overrides):
-        overrides = [o for o in overrides if not o.lstrip("+~").startswith(_OF_LAUNCHER)]
-    with collected_jobs() as configs:
-        call_hydra(asked, overrides, _fill_groups(asked, registry), _unused)
-    for config in configs:
-        unread = set(listed(config["plugins"])) - set(plugin_files(argv))
-        if unread:
+    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
+    names = fill_groups(asked, registry)
+    found: list[dict[str, Any]] = []
+    with _our_errors(asked, names):
+        if asked.shows:
+            _call_main(asked, [] if asked.hydra_help else ours, _unused)
+        else:
+            files = set().union(*(_options_below(f, "benchmark") for f in asked.folders))
+            found = _compose_all(asked, _jobs(ours, names), registry.benchmarks.keys() - files)
+    for values in found:
+        if unread := set(listed(values["plugins"])) - set(plugin_files(argv)):
             raise UsageError(
                 f"plugins={sorted(unread)} is in a config file, but plugins are read before "
                 "the configuration is: give plugins=[FILE] on the command line"
             )
-    if not asked.shows:
-        run_all(configs)
+    return found
+
+
+def launch(
+    argv: Sequence[str], registry: Registry, launcher: str, task: Callable[[Any], None]
+) -> None:
+    """Give each job to `task` in a process of its own; raises the first error that comes back.
+
+    `task` must be a function of a module, for the other processes import it.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    asked = read_options(argv)
+    names = fill_groups(asked, registry)
+    with _our_errors(asked, names):
+        overrides = [o if "glob(" not in o else _spelt_out(o, names) for o in asked.overrides]
+        try:
+            _call_main(asked, overrides, task)
+        except (MedhelmError, HydraException, OmegaConfBaseException, UserWarning):
+            raise
+        except Exception as e:  # a boundary: a scheduler has its own failures (no sbatch)
+            said = f"{type(e).__name__}: {first_line(e)}"
+            raise MedhelmError(f"hydra/launcher={launcher}: {said}") from None
 
 
 def with_own_models(registry: Registry, argv: Sequence[str]) -> Registry:
     """Return the registry with the models of the user's folders of configs, for judges and casts."""
     own = {
         name: spec
-        for folder in own_folders(read_options(argv))
+        for folder in read_options(argv).folders
         for name, spec in plain_models(folder / "model").items()
     }
     return replace(registry, models={**own, **registry.models}) if own else registry
 
 
-def launch(
-    argv: Sequence[str], registry: Registry, launcher: str, task: Callable[[Any], None]
-) -> list[tuple[str, str, int]]:
-    """Give each job to `task` in a process of its own; return (job, reason, exit code) of failures.
-
-    `task` must be a function of a module, for the other processes import it.
-    """
-    _load_hydra()
-    from hydra_plugins.medhelm_launcher import JobsFailed
-
-    asked = read_options(argv)
-    try:
-        call_hydra(asked, asked.overrides, _fill_groups(asked, registry), task)
-    except JobsFailed as e:
-        return [(_job_name(overrides), *_reason(error)) for overrides, error in e.failed]
-    except MedhelmError:
-        raise
-    except Exception as e:  # a boundary: a scheduler has its own failures (no sbatch, job killed)
-        raise MedhelmError(f"hydra/launcher={launcher}: {_reason(e)[0]}") from None
-    return []
-
-
-def _job_name(overrides: Sequence[str]) -> str:
-    return " ".join(o for o in overrides if o.startswith(("model=", "benchmark=", "suite=")))
-
-
-def _reason(e: BaseException) -> tuple[str, int]:
-    if isinstance(e, MedhelmError):
-        return str(e), e.exit_code
-    return f"{type(e).__name__}: {first_line(e)}", 1
-
-
-def plain(config: Any) -> dict[str, Any]:
+def job_values(config: Any) -> dict[str, Any]:
     """Return the values of what Hydra hands to a task."""
     from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
 
-    from hydra_plugins.medhelm_launcher import name_options
-
-    name_options(config, HydraConfig.get().runtime.choices)
-    values: Any = OmegaConf.to_container(config, resolve=True)
-    return dict(values)
+    return _values(_named(config, HydraConfig.get().runtime.choices))
 
 
 def other_launcher(argv: Sequence[str]) -> str:
-    """Return the launcher that hydra/launcher=NAME asks for; empty where it is ours."""
+    """Return the launcher that hydra/launcher=NAME asks for; empty where none is asked for."""
     names = [a.removeprefix(_LAUNCHER) for a in argv if a.startswith(_LAUNCHER)]
-    return names[-1] if names and names[-1] != "medhelm" else ""
+    return names[-1] if names and names[-1] != "basic" else ""
 
 
 def plugin_files(argv: Sequence[str]) -> list[str]:
     """Return the files of plugins=[...], which must be known before Hydra composes."""
     for argument in argv:
         if argument.startswith("plugins="):
-            listed = argument.partition("=")[2].strip().removeprefix("[").removesuffix("]")
-            return [p.strip().strip("'\"") for p in listed.split(",") if p.strip()]
+            return _items(argument.partition("=")[2])
     return []
 
 
@@ -143,49 +127,65 @@ def listed(plugins: Any) -> list[str]:
 
 def completions(words: Sequence[str], registry: Registry) -> list[str]:
     """Return how the last of the words behind `medhelm run` can go on, by Hydra."""
-    _load_hydra()
     asked = read_options([*words[:-1], "--shell-completion"])
-    names = _fill_groups(asked, registry)
-    before = os.environ.get("COMP_LINE")
-    said = io.StringIO()
+    names = fill_groups(asked, registry)
+    before, said = os.environ.get("COMP_LINE", ""), io.StringIO()
     os.environ["COMP_LINE"] = " ".join(["medhelm", *words])
     try:
-        with redirect_stdout(said):
-            call_hydra(asked, ["query=bash"], names, _unused)
+        with redirect_stdout(said), _our_errors(asked, names):
+            _call_main(asked, ["query=bash"], _unused)
     finally:
-        os.environ["COMP_LINE"] = before or ""
+        os.environ["COMP_LINE"] = before
     return said.getvalue().split()
 
 
 def _unused(config: Any) -> None:
-    """Stand for the task function, which the launcher of this process never calls."""
+    """Stand for the task where Hydra only shows something."""
 
 
-def _load_hydra() -> None:
-    from hydra.core.plugins import Plugins
+# Options --------------------------------------------------------------------------------------
 
-    Plugins.instance()  # its scan imports plugins anew: whoever imports ours first has old classes
-    from hydra_plugins.medhelm_launcher import register
 
-    register()
+_FLAG: dict[str, Any] = {"action": "store_true"}
+_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--cfg": ("-c", {"choices": ["job", "hydra", "all"]}),
+    "--info": ("-i", {"nargs": "?", "const": "all"}),
+    "--package": ("-p", {}),
+    "--config-path": ("-cp", {}),
+    "--config-name": ("-cn", {}),
+    "--config-dir": ("-cd", {}),
+    "--shell-completion": ("-sc", _FLAG),
+    "--multirun": ("-m", _FLAG),  # as is every run
+    "--run": ("-r", _FLAG),
+    "--hydra-help": ("--hydra-help", _FLAG),
+    "--resolve": ("--resolve", _FLAG),
+    "--experimental-rerun": ("--experimental-rerun", {}),
+}
+"""The options of Hydra's parser, which it does not offer to others."""
 
 
 def read_options(argv: Sequence[str]) -> argparse.Namespace:
-    """Return Hydra's options and the overrides, which may be in any order."""
-    from hydra._internal.utils import get_args_parser
+    """Return Hydra's options and the overrides, which may be in any order.
 
+    `shows`: nothing is run; `folders`: the user's folders of configs, named by --config-dir or
+    hydra.searchpath, which `searchpath` holds as Hydra takes them.
+    """
     said = io.StringIO()
+    parser = argparse.ArgumentParser("medhelm run", add_help=False)
+    parser.add_argument("overrides", nargs="*")
+    for name, (short, more) in _OPTIONS.items():
+        parser.add_argument(name, short, **more)
     try:
         with redirect_stderr(said):
-            asked = get_args_parser().parse_intermixed_args(argv)
-    except SystemExit as e:
-        if not e.code:
-            raise
+            asked = parser.parse_intermixed_args(argv)
+    except SystemExit:
         reason = said.getvalue().strip().rpartition("error: ")[2]
-        raise UsageError(f"{_meant(argv) or reason}; see `medhelm run --help`") from None
+        raise UsageError(
+            f"{meant_option(argv, _OPTIONS) or reason}; see `medhelm run --help`"
+        ) from None
     if asked.experimental_rerun:
         raise UsageError("--experimental-rerun is refused: it reads a pickle, which can run code")
-    showing = [n for n in ("cfg", "info", "hydra_help", "shell_completion") if getattr(asked, n)]
+    showing = [name for name in _SHOWING if getattr(asked, name)]
     if len(showing) > 1:
         raise UsageError(f"--{showing[0]} and --{showing[1]} exclude each other")
     if (asked.resolve or asked.package) and not asked.cfg:
@@ -194,22 +194,34 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     for override in asked.overrides:
         if override.startswith("="):
             raise UsageError(unreadable(override))
-    asked.overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
+        if override.startswith(_SEARCH_PATH) and not override.removeprefix(_SEARCH_PATH).startswith(
+            "["
+        ):
+            raise UsageError(f"{override} must be a list, write {_SEARCH_PATH}[FOLDER]")
+    overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
     if not asked.shell_completion:
-        asked.overrides = [as_meant(o) for o in asked.overrides]
-    _refuse_twice([] if asked.shell_completion else asked.overrides)
+        overrides = [as_meant(o) for o in overrides]
+        _refuse_twice(overrides)
+    asked.searchpath = [
+        p
+        for o in overrides
+        if o.startswith(_SEARCH_PATH)
+        for p in _items(o.removeprefix(_SEARCH_PATH))
+    ]
+    if asked.config_dir is not None:
+        if not Path(asked.config_dir).is_dir():
+            raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")
+        asked.searchpath.append(f"file://{Path(asked.config_dir).absolute()}")
+    places = [p.removeprefix("file://") for p in asked.searchpath if not p.startswith("pkg:")]
+    asked.folders = [Path(place) for place in places]
+    asked.overrides = [o for o in overrides if not o.startswith(_SEARCH_PATH)]
     return asked
 
 
-def _meant(argv: Sequence[str]) -> str:
-    """Return what to type for the first option that only other tools have; empty without one."""
-    for n, argument in enumerate(argv):
-        option, _, value = argument.partition("=")
-        if option.startswith("--") and option not in _OPTIONS:
-            behind = [] if value else [a for a in argv[n + 1 :][:1] if not a.startswith("-")]
-            if said := explain_option(option, "".join(behind) or value):
-                return said
-    return ""
+def _items(text: str) -> list[str]:
+    """Return the items of a list as it is typed, without quotes."""
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    return [item.strip().strip("'\"") for item in inner.split(",") if item.strip()]
 
 
 def _refuse_twice(overrides: Sequence[str]) -> None:
@@ -222,54 +234,61 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
         seen[key] = value
 
 
+# Config groups ----------------------------------------------------------------------------------
+
+
 def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
     """Return the names of every group: the registry's, the packaged and the user's own.
 
     Raises UsageError where a file of the user's would be hidden by a packaged one.
     """
-    folders = [Path(str(resources.files("medhelm.conf"))), *own_folders(asked)]
+    packaged_at = Path(str(resources.files(_CONFIG)))
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
-        packaged, *own = [_options_below(folder, group) for folder in folders]
+        packaged = _options_below(packaged_at, group)
         known = {"model": registry.models, "benchmark": registry.benchmarks}.get(group, {})
-        for folder, options in zip(folders[1:], own, strict=True):
+        own = {folder: _options_below(folder, group) for folder in asked.folders}
+        for folder, options in own.items():
             if group != "benchmark" and (hidden := options & (packaged | known.keys())):
                 raise UsageError(
                     f"{folder / group / min(hidden)}.yaml has the name of a {group} that is "
                     "there already; rename it"
                 )
-        names[group] = sorted(packaged.union(known, *own))
+        names[group] = sorted(packaged.union(known, *own.values()))
     return names
 
 
-def _fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
+def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
     """Put benchmarks and models into Hydra's config groups; returns the names by group."""
     from hydra.core.config_store import ConfigStore
 
+    refuse_lists(asked.folders)
+    for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
+        refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
     for group in ("model", "benchmark"):
         _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    own = {"name": None, "rename": False}
-    store.store(name="model_defaults", node=empty | own, provider="medhelm")
-    store.store(name="benchmark_defaults", node={"name": None, "split": None}, provider="medhelm")
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
-    store.store(name="jury_defaults", node=jury | {"name": None}, provider="medhelm")
-    store.store(name="suite_defaults", node={"name": None, "benchmarks": []}, provider="medhelm")
+    for kind, node in {
+        "model": empty | {"name": None, "rename": False},
+        "benchmark": {"name": None, "split": None},
+        "jury": jury | {"name": None},
+        "suite": {"name": None, "benchmarks": []},
+    }.items():
+        store.store(name=f"{kind}_defaults", node=node, provider="medhelm")
     names = group_names(asked, registry)
     # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
     # may say more of a benchmark than its name (the split).
-    files = {
-        group: set().union(*(_options_below(f, group) for f in own_folders(asked)))
-        for group in ("model", "benchmark")
-    }
-    for name in registry.benchmarks.keys() - files["benchmark"]:
+    files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
+    for name in registry.benchmarks.keys() - files:
         store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
     packaged = load_models()
     models = {n: spec for n, spec in registry.models.items() if n not in packaged}
-    for name in _asked_names(asked.overrides, "model"):
-        if name not in names["model"] and open_provider(name):
-            models[name] = find_model(name)
+    for override in (o for o in asked.overrides if o.startswith("model=") and "(" not in o):
+        for name in _items(override.partition("=")[2]):
+            if name not in names["model"] and open_provider(name):
+                models[name] = find_model(name)
     for name, spec in models.items():
         vendor, slash, short = name.rpartition("/")
         node = msgspec.to_builtins(spec)
@@ -286,14 +305,163 @@ def _forget(group: dict[str, Any]) -> None:
             del group[name]
 
 
-def _asked_names(overrides: Sequence[str], group: str) -> list[str]:
-    """Return the plain names that GROUP=a,b asks for."""
-    values = [a.partition("=")[2] for a in overrides if a.startswith(f"{group}=")]
-    return [v.strip().strip("'\"") for value in values for v in value.split(",") if "(" not in v]
-
-
 def _options_below(folder: Path, group: str) -> set[str]:
     return {
         path.relative_to(folder / group).with_suffix("").as_posix()
         for path in (folder / group).rglob("*.yaml")
     }
+
+
+# Jobs -------------------------------------------------------------------------------------------
+
+
+def _jobs(overrides: Sequence[str], names: Mapping[str, list[str]]) -> list[tuple[str, ...]]:
+    """Return the overrides of each job of a sweep: the product of all values."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    return list(itertools.product(*(_spread(one, names) for one in parsed)))
+
+
+def _spread(override: Any, names: Mapping[str, list[str]]) -> list[str]:
+    """Return an override once for each of its values."""
+    from hydra.core.override_parser.types import Glob
+
+    if not override.is_sweep_override():
+        return [override.input_line]
+    value = override.value()
+    if isinstance(value, Glob):
+        values: Iterable[str] = value.filter(names.get(override.key_or_group, []))
+        if not values:
+            raise UsageError(f"{override.input_line} matches no name of that group")
+    elif override.is_discrete_sweep():
+        values = override.sweep_string_iterator()
+    else:
+        raise UsageError(f"{override.input_line} names no values one by one; write a,b")
+    return [f"{override.get_key_element()}={value}" for value in values]
+
+
+def _spelt_out(override: str, names: Mapping[str, list[str]]) -> str:
+    """Return an override with the names that its glob(...) matches, some of which Hydra does not see."""
+    found = [line.partition("=") for (line,) in _jobs([override], names)]
+    return f"{found[0][0]}={','.join(value for _, _, value in found)}"
+
+
+def _compose_all(
+    asked: argparse.Namespace, jobs: Iterable[tuple[str, ...]], plain: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Return the values of every job. Jobs that differ in the benchmark's name share one composition.
+
+    It costs Hydra 0.2 s, and the option of a registered benchmark (`plain`) holds its name and nothing
+    else. An option from a file of the user's is composed job by job.
+    """
+    import hydra
+
+    is_plain = {f"benchmark={name}": name for name in plain}
+    composed: dict[tuple[str, ...], Any] = {}
+    found = []
+    with _initialized(asked):
+        for job in jobs:
+            name = next((is_plain[o] for o in job if o in is_plain), None)
+            shared = tuple(o for o in job if o not in is_plain)
+            if shared not in composed:
+                overrides = [*_search_path(asked), *job]
+                config = hydra.compose(asked.config_name or "config", overrides, True)
+                composed[shared] = _named(config, config.hydra.runtime.choices)
+            if name is not None:
+                composed[shared].benchmark.name = name
+            found.append(_values(composed[shared]))
+    return found
+
+
+def _initialized(asked: argparse.Namespace) -> Any:
+    """Return a context in which Hydra composes."""
+    from hydra import initialize_config_dir, initialize_config_module
+
+    place = asked.config_path or f"pkg://{_CONFIG}"
+    if place.startswith("pkg://"):
+        return initialize_config_module(place[6:], job_name="medhelm", version_base=_VERSION)
+    return initialize_config_dir(os.path.abspath(place), version_base=_VERSION)
+
+
+def _search_path(asked: argparse.Namespace) -> list[str]:
+    """Return the override that names the user's folders of configs."""
+    quoted = ("'" + place.replace("'", "\\'") + "'" for place in asked.searchpath)
+    return [f"{_SEARCH_PATH}[{','.join(quoted)}]"] * bool(asked.searchpath)
+
+
+def _named(config: Any, choices: Mapping[str, Any]) -> Any:
+    """Return a job's config. A model or benchmark whose file does not name it has its option's name."""
+    from omegaconf import OmegaConf, open_dict
+
+    with open_dict(config):
+        config.pop("hydra", None)
+    for group in _GROUPS[:-1]:
+        node = config.get(group)
+        if OmegaConf.is_dict(node) and node.get("name") is None and choices.get(group):
+            node.name = choices[group]
+    return config
+
+
+def _values(config: Any) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    values: Any = OmegaConf.to_container(config, resolve=True)
+    return dict(values)
+
+
+# Hydra's own main -------------------------------------------------------------------------------
+
+
+def _call_main(
+    asked: argparse.Namespace, overrides: Sequence[str], task: Callable[[Any], None]
+) -> None:
+    """Let Hydra's main show the config, its own help or completions, or start a launcher."""
+    import hydra
+
+    line = []
+    for name in ("cfg", "info", "package", "config_name"):
+        if getattr(asked, name) is not None:
+            line += [f"--{name.replace('_', '-')}", getattr(asked, name)]
+    for name in ("resolve", "hydra_help", "shell_completion"):
+        line += [f"--{name.replace('_', '-')}"] if getattr(asked, name) else []
+    line += [] if asked.shows else ["--multirun"]
+    if not (asked.hydra_help or asked.shell_completion):
+        line += _search_path(asked)
+    path = asked.config_path or f"pkg://{_CONFIG}"
+    path = path if path.startswith("pkg://") else os.path.abspath(path)
+    application = hydra.main(path, "config", _VERSION)
+    before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    # the name that completion is installed for has no subcommand
+    sys.argv = ["medhelm" if asked.shell_completion else "medhelm run", *line, *overrides]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits by itself
+    try:
+        application(task)()
+    finally:
+        sys.argv = before[0]
+        os.environ.pop("HYDRA_FULL_ERROR")
+        os.environ.update({"HYDRA_FULL_ERROR": before[1]} if before[1] is not None else {})
+
+
+@contextmanager
+def _our_errors(asked: argparse.Namespace, names: Mapping[str, list[str]]) -> Iterator[None]:
+    """Turn Hydra's errors into UsageErrors."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="provider=.*is not\\s+available")
+        try:
+            yield
+        except HydraException as e:
+            raise translate(e, names) from None
+        except YAMLError as e:
+            raise UsageError(f"a config file is not YAML: {' '.join(str(e).split())}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{not_utf8(asked.folders)}: a config file is UTF-8") from None
+        except (OmegaConfBaseException, UserWarning, ValueError) as e:
+            raise UsageError(first_line(e)) from None
+        except SystemExit as e:
+            if e.code not in (0, None):
+                raise

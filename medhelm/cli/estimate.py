@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.options import add_format, print_json, print_rows
-from medhelm.errors import MedhelmError
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
     RoleEstimate,
@@ -52,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
     own = with_own_models(registry, argv)
-    compose(argv, registry, lambda configs: _show(configs, own, args.format))
+    if configs := compose(argv, registry):
+        _show(configs, own, args.format)
     return 0
 
 
@@ -60,10 +60,9 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
     from medhelm.cli.jobs import to_job
 
     jobs = [to_job(config) for config in configs]
-    refused: list[MedhelmError] = []
     environ = without_keys(os.environ, jobs, registry)
-    runs = plan_runs(jobs, registry, environ, refused=refused)
-    estimates = estimate_runs(runs, Path(jobs[0].results_dir))
+    planned = plan_runs(jobs, registry, environ, is_sending=False)
+    estimates, refused = estimate_runs(planned.runs, Path(jobs[0].results_dir)), planned.refused
     totals = sum_up(estimates)
     if format == "json":
         refusals = [str(refusal) for refusal in refused]

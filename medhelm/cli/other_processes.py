@@ -15,11 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from medhelm.cli.compose import compose, launch, listed, plain, plugin_files, with_own_models
+from medhelm.cli.compose import (
+    compose,
+    job_values,
+    launch,
+    listed,
+    plugin_files,
+    with_own_models,
+)
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.config import Job
@@ -40,8 +47,13 @@ _PATHS = ("results_dir", "data_dir", "plugins")
 _ENDING_S = 12.0
 """Limits the wait for interrupted jobs, which give requests in flight ten seconds."""
 
-_Failed = tuple[str, str, int]
-"""A job or run, why it failed, and the exit code."""
+
+class JobFailure(NamedTuple):
+    """A job or run that has failed."""
+
+    job: str
+    reason: str
+    exit_code: int
 
 
 class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,21 +68,29 @@ class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def run_one(config: Any) -> None:
     """Run one job in a process of its own: what launchers other than ours call.
 
-    Its errors go back to the process that launched it, so they must survive pickling.
+    An error is left beside the sweep's note. One that the sweep would not see there goes back to the
+    process that launched the job, so it must survive pickling.
     """
     from medhelm.cli.sweep import run_alone
 
-    values = plain(config)
+    values = job_values(config)
+    job = to_job(values)
     try:
-        job = to_job(values)
         note = _read_note(Path(job.results_dir))
-        registry = open_registry(listed(values["plugins"]))
-        known = {**note.models, **registry.models}
-        run_alone(job, replace(registry, models=known), note.at_once)
     except MedhelmError as e:
         sent = MedhelmError(str(e))
         sent.exit_code = e.exit_code
         raise sent from None
+    try:
+        registry = open_registry(listed(values["plugins"]))
+        known = {**note.models, **registry.models}
+        run_alone(job, replace(registry, models=known), note.at_once)
+    except MedhelmError as e:
+        names = [f"benchmark={b.name}" for b in job.benchmarks]
+        name = " ".join([f"model={job.model.name}", *(names if len(names) == 1 else ())])
+        failed = JobFailure(name, str(e), e.exit_code)
+        own = f"{os.environ[_SWEEP]}.{secrets.token_hex(4)}.failed"
+        (Path(job.results_dir) / "jobs" / own).write_bytes(msgspec.json.encode(failed))
 
 
 def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
@@ -78,8 +98,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     from medhelm.cli.sweep import failed_error, make_results, refuse_swept, show_tables
     from medhelm.runs.estimation import without_keys
 
-    jobs: list[Job] = []
-    compose(argv, registry, lambda configs: jobs.extend(to_job(c) for c in configs))
+    jobs = [to_job(config) for config in compose(argv, registry)]
     if not jobs:  # --cfg and the like
         return
     packaged, registry = registry.models, with_own_models(registry, argv)
@@ -92,7 +111,7 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     refuse_swept(jobs)
     results = Path(os.path.abspath(jobs[0].results_dir))
     jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
-    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry))
+    runs = plan_runs(jobs, registry, without_keys(os.environ, jobs, registry)).runs
     at_once = _at_once(argv, jobs, runs, launcher)
     make_results(results)
     make_private(results / "jobs")  # what hydra.sweep.dir names: the launcher's own files
@@ -104,7 +123,8 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
     go_on = f"To go on where it stopped: {command(argv)}"
     try:
         with _noted(results, SweepNote(at_once, own)) as note:
-            failed = launch(_placed(argv, jobs[0], note), registry, launcher, run_one)
+            launch(_placed(argv, jobs[0], note), registry, launcher, run_one)
+            failed = _failures(results, note)
     except UsageError:  # nothing was started
         raise
     except (KeyboardInterrupt, MedhelmError) as e:
@@ -159,6 +179,15 @@ def _noted(results: Path, note: SweepNote) -> Iterator[str]:
         raise RecordError(f"cannot write {path}: {why(e)}") from None
     finally:
         path.unlink(missing_ok=True)
+
+
+def _failures(results: Path, note: str) -> list[JobFailure]:
+    """Return what the jobs of a sweep have left behind, in the order of their names."""
+    found = []
+    for path in (results / "jobs").glob(f"{note}.*.failed"):
+        found.append(msgspec.json.decode(path.read_bytes(), type=JobFailure))
+        path.unlink()
+    return sorted(found)
 
 
 def _read_note(results: Path) -> SweepNote:
@@ -244,10 +273,10 @@ def _grade(runs: Sequence[Run]) -> None:
             break
 
 
-def _lost(runs: Sequence[Run], failed: Sequence[_Failed]) -> list[_Failed]:
+def _lost(runs: Sequence[Run], failed: Sequence[JobFailure]) -> list[JobFailure]:
     """Return the runs without a summary although no error was reported of their job."""
     reported = [set(job.split()) for job, *_ in failed]
-    lost: list[_Failed] = []
+    lost: list[JobFailure] = []
     for run in runs:
         spec, path = run.spec, run.path / "gradings" / run.grading_hash / "summary.json"
         names: Mapping[str, str] = {"model": spec.model.name, "benchmark": spec.benchmark}
@@ -264,5 +293,7 @@ def _lost(runs: Sequence[Run], failed: Sequence[_Failed]) -> list[_Failed]:
                 f"its job ended without an error and left no {path}; results_dir must be a folder "
                 "that all workers share"
             )
-            lost.append((f"{spec.benchmark} x {spec.model.name}", reason, RecordError.exit_code))
+            lost.append(
+                JobFailure(f"{spec.benchmark} x {spec.model.name}", reason, RecordError.exit_code)
+            )
     return lost

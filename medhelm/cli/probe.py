@@ -82,9 +82,10 @@ def run(args: argparse.Namespace) -> int:
     from medhelm.cli.jobs import to_model
     from medhelm.cli.run import load_plugins
 
-    found: list[Any] = []
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    compose(argv, load_plugins(args.arguments), found.extend)
+    found = compose(argv, load_plugins(args.arguments))
+    if not found:  # --cfg and the like
+        return 0
     result = asyncio.run(probe(to_model(found[0])))
     if args.format == "json":
         print_json("probe", msgspec.to_builtins(result))

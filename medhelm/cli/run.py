@@ -50,7 +50,8 @@ def run(argv: list[str]) -> int:
         run_elsewhere(argv, registry, launcher)
     else:
         own = with_own_models(registry, argv)
-        compose(argv, registry, lambda configs: execute(configs, own, argv))
+        if configs := compose(argv, registry):
+            execute(configs, own, argv)
         if is_demo:
             from medhelm.cli.leaderboard import show_demo
 

@@ -24,8 +24,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
-from medhelm.runs.casting import unplayed_note
-from medhelm.runs.planning import Run, jury_note, paid_models, plan_runs, variants_note
+from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import read_record
@@ -171,16 +170,12 @@ def _run(
     jobs: Sequence[Job], registry: Registry, at_once: Mapping[str, int] | None = None
 ) -> Asked:
     refuse_swept(jobs)
-    runs = plan_runs(jobs, registry, os.environ)
-    ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
-    if note := unplayed_note(jobs, registry):
-        print(note, file=sys.stderr)
-    if note := variants_note(jobs, runs):
-        print(note, file=sys.stderr)
-    if note := jury_note(jobs, runs, registry, os.environ):
+    planned = plan_runs(jobs, registry, os.environ)
+    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
+    for note in planned.notes:
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
-    return ask_runs(runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
+    return ask_runs(planned.runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
 
 
 def capped_ledger(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -92,17 +93,12 @@ def refuse_rule(
     )
 
 
-def unplayed_note(jobs: Iterable[Job], registry: Registry) -> str:
-    """Return which rules of a sweep are left out of benchmarks that they cannot play; empty: none."""
-    left: dict[str, list[str]] = {}
-    for job in jobs:
-        for choice in job.benchmarks:
-            protocol = registry.protocol(registry.benchmark(choice.name).protocol)
-            if not can_play(job.model, protocol, protocol.roles[0]):
-                left.setdefault(choice.name, []).append(job.model.name)
+def unplayed_note(unplayed: Iterable[tuple[ModelSpec, Benchmark]]) -> str:
+    """Return that these rules are left out of benchmarks that they cannot play; empty: none."""
+    left = Counter(benchmark.name for _, benchmark in unplayed)
     if not left:
         return ""
-    shown = [f"{name} ({len(models)})" for name, models in left.items()]
+    shown = [f"{name} ({n})" for name, n in left.items()]
     more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
     return f"Rules are left out of benchmarks that they cannot play: {', '.join(shown[:3])}{more}."
 

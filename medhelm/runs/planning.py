@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from medhelm.runs.casting import (
     named_by_strategy,
     refuse_rule,
     refuse_unused,
+    unplayed_note,
 )
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
@@ -94,66 +94,158 @@ class Run:
         return grading_hash(self.grading)
 
 
+@dataclass(frozen=True)
+class PlannedSweep:
+    """The runs of a command's jobs, each once, in the order asked for."""
+
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...]
+    """What differs from what was asked for, a line each."""
+    refused: tuple[MedhelmError, ...] = ()
+    """Refusals of runs that are planned all the same, as nothing is sent."""
+
+
 def plan_runs(
     jobs: Iterable[Job],
     registry: Registry,
     environ: Mapping[str, str],
     *,
-    refused: list[MedhelmError] | None = None,
-) -> tuple[Run, ...]:
-    """Return the runs of all jobs, each once, in the order asked for.
+    is_sending: bool = True,
+) -> PlannedSweep:
+    """Return the runs of all jobs.
 
-    Raises UsageError, DataError, ModelError or PrivacyRefused before any request. With a list
-    `refused`, which is for those who send nothing, what privacy refuses, or is stored under
-    another name, is planned all the same and the refusals are put there.
+    Raises UsageError, DataError, ModelError or PrivacyRefused before any request. For those who send
+    nothing, what privacy refuses, or is stored under another name, is planned all the same.
     """
-    datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
-    forms: dict[tuple[int, Variant, int], Dataset | None] = {}
-    jobs = list(jobs)
-    without: dict[str, DataError] = {}
-    withheld: dict[str, PrivacyRefused] = {}
-    unplayed: list[tuple[ModelSpec, Benchmark]] = []
-    runs: dict[tuple[str, str], Run] = {}
-    for job in jobs:
-        refuse_unused(job, registry)
-        check_model(job.model, environ)
-        for choice in job.benchmarks:
-            benchmark = registry.benchmark(choice.name)
-            protocol = registry.protocol(benchmark.protocol)
-            if not can_play(job.model, protocol, protocol.roles[0]):
-                unplayed.append((job.model, benchmark))
+    return _Planner(registry, environ, is_sending=is_sending).plan(list(jobs))
+
+
+class _Planner:
+    """Makes runs of jobs: what several of them share, and all that is to be refused or noted."""
+
+    def __init__(self, registry: Registry, environ: Mapping[str, str], *, is_sending: bool) -> None:
+        self._registry, self._environ, self._is_sending = registry, environ, is_sending
+        self._datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
+        self._forms: dict[tuple[int, Variant, int], Dataset | None] = {}
+        self._without: dict[str, DataError] = {}
+        self._withheld: dict[str, PrivacyRefused] = {}
+        self._unplayed: list[tuple[ModelSpec, Benchmark]] = []
+        self._refused: list[MedhelmError] = []
+        self._runs: dict[tuple[str, str], Run] = {}
+
+    def plan(self, jobs: Sequence[Job]) -> PlannedSweep:
+        """Return the runs of all jobs with what is to be said of them."""
+        for job in jobs:
+            refuse_unused(job, self._registry)
+            check_model(job.model, self._environ)
+            for choice in job.benchmarks:
+                self._add(job, choice)
+        if self._withheld:
+            raise _all_withheld(self._withheld, self._registry)
+        if self._without:
+            raise _all_without(self._without, self._registry)
+        runs = tuple(self._runs.values())
+        _refuse_idle(self._unplayed, runs, self._registry)
+        _refuse_no_form(jobs, runs)
+        notes = (
+            unplayed_note(self._unplayed),
+            _variants_note(jobs, runs),
+            _jury_note(jobs, runs, self._registry, self._environ),
+        )
+        runs = tuple(self._under_one_name(runs))
+        return PlannedSweep(runs, tuple(filter(None, notes)), tuple(self._refused))
+
+    def _add(self, job: Job, choice: BenchmarkChoice) -> None:
+        """Add the runs of a job on a benchmark, or why there are none."""
+        benchmark = self._registry.benchmark(choice.name)
+        protocol = self._registry.protocol(benchmark.protocol)
+        if not can_play(job.model, protocol, protocol.roles[0]):
+            self._unplayed.append((job.model, benchmark))
+            return
+        try:
+            self._check_privacy(job, benchmark, job.model)
+            dataset = self._dataset(job, benchmark, choice.split if job.data == "full" else None)
+        except PrivacyRefused as e:  # all that are withheld are named at once
+            self._withheld.setdefault(benchmark.name, e)
+            return
+        except DataError as e:  # as are all that lack their data
+            self._without.setdefault(benchmark.name, e)
+            return
+        cast = choose_cast(job, benchmark, self._registry)
+        for role, model in cast.items():
+            check_model(model, self._environ)
+            self._check_privacy(job, benchmark, model, role=role)
+        run = _run(job, benchmark, dataset, self._registry, cast, self._jury(job, benchmark))
+        for form in (run, *self._in_other_forms(run, job)):
+            name = (form.spec.benchmark, form.request_hash)
+            _refuse_other(self._runs.setdefault(name, form), form)
+
+    def _dataset(self, job: Job, benchmark: Benchmark, split: str | None) -> Dataset:
+        root = data_root(job.data_dir, self._environ)
+        key = (benchmark.name, job.data, split, root)
+        if key not in self._datasets:
+            self._datasets[key] = open_dataset(benchmark, job.data, split=split, root=root)
+        return self._datasets[key]
+
+    def _check_privacy(self, job: Job, benchmark: Benchmark, model: ModelSpec, **part: str) -> None:
+        """Refuse a model that may not see a benchmark's data. `part`: its role or jury."""
+        data_class, where = benchmark.data_class, model.endpoint_class
+        try:
+            privacy.check(benchmark.name, data_class, model.name, where, job.privacy, **part)
+        except PrivacyRefused as e:
+            if self._is_sending:
+                raise
+            self._refused.append(e)
+
+    def _jury(self, job: Job, benchmark: Benchmark) -> JurySpec | None:
+        """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
+        known = (self._registry.metrics.get((name, "fixed")) for name in benchmark.metrics)
+        if JURY not in benchmark.metrics and not graders_of(m for m in known if m is not None):
+            return None
+        is_sample = job.data == "sample"
+        jury = choose_jury(
+            job.jury,
+            self._registry.models,
+            self._environ,
+            is_sample=is_sample,
+            default=benchmark.jury,
+        )
+        for judge in jury.judges:
+            self._check_privacy(job, benchmark, judge, jury=jury.name)
+        return jury
+
+    def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
+        """Yield a run in each form that is asked for and that its benchmark has."""
+        for how in chosen_variants(job.variants) if can_vary(run.benchmark) else ():
+            key = (id(run.dataset), how, job.seed)
+            if key not in self._forms:
+                self._forms[key] = vary(run.dataset, how, job.seed)
+            if (dataset := self._forms[key]) is None:
                 continue
-            try:
-                _check_privacy(job, benchmark, job.model, refused)
-            except PrivacyRefused as e:  # as are all that lack their data
-                withheld.setdefault(benchmark.name, e)
-                continue
-            root = data_root(job.data_dir, environ)
-            key = (choice.name, job.data, choice.split, root)
-            try:
-                if key not in datasets:
-                    datasets[key] = open_dataset(
-                        benchmark, job.data, split=_split(job, choice), root=root
-                    )
-            except DataError as e:  # all that lack their data are named at once
-                without.setdefault(benchmark.name, e)
-                continue
-            cast = choose_cast(job, benchmark, registry)
-            for role, model in cast.items():
-                check_model(model, environ)
-                _check_privacy(job, benchmark, model, refused, role=role)
-            jury = _jury(job, benchmark, registry, environ, refused)
-            run = _run(job, benchmark, datasets[key], registry, cast, jury)
-            for form in (run, *_in_other_forms(run, job, forms)):
-                name = (form.spec.benchmark, form.request_hash)
-                _refuse_other(runs.setdefault(name, form), form)
-    if withheld:
-        raise _all_withheld(withheld, registry)
-    if without:
-        raise _all_without(without, registry)
-    _refuse_idle(unplayed, runs.values(), registry)
-    _refuse_no_form(jobs, runs.values())
-    return tuple(_under_one_name(runs.values(), refused))
+            benchmark = with_labels(run.benchmark, how)
+            sha256 = prompt_sha256(benchmark, run.spec.model.system_prompt)
+            spec = msgspec.structs.replace(run.spec, variant=how, prompt_sha256=sha256)
+            path = run_path(Path(job.results_dir), spec)
+            yield replace(run, benchmark=benchmark, dataset=dataset, spec=spec, path=path)
+
+    def _under_one_name(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """Yield the runs; those stored under other names of their models are to be renamed.
+
+        Raises UsageError where the user does not say that these are the same models.
+        """
+        others: list[str] = []
+        for run in runs:
+            names = other_names(run.path, run.spec, run.grading)
+            if names and not run.is_same_model:
+                others.append(_stored_otherwise(run, names))
+            elif names and self._is_sending:
+                to = renamed_path(run.path, run.spec.model.name)
+                run = replace(run, path=to, found=run.path)  # noqa: PLW2901
+            yield run
+        if others and self._is_sending:
+            more = f" (and so of {len(others) - 1} more runs)" if len(others) > 1 else ""
+            raise UsageError(f"{others[0]}{more}")
+        self._refused += map(UsageError, others)
 
 
 def _refuse_idle(
@@ -170,27 +262,6 @@ def _refuse_idle(
             raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
 
 
-def _under_one_name(runs: Iterable[Run], refused: list[MedhelmError] | None) -> Iterator[Run]:
-    """Yield the runs; those stored under other names of their models are to be renamed.
-
-    Raises UsageError where the user does not say that these are the same models.
-    """
-    others: list[str] = []
-    for run in runs:
-        names = other_names(run.path, run.spec, run.grading)
-        if names and not run.is_same_model:
-            others.append(_stored_otherwise(run, names))
-        elif names and refused is None:
-            to = renamed_path(run.path, run.spec.model.name)
-            run = replace(run, path=to, found=run.path)  # noqa: PLW2901
-        yield run
-    if refused is not None:
-        refused += map(UsageError, others)
-    elif others:
-        more = f" (and so of {len(others) - 1} more runs)" if len(others) > 1 else ""
-        raise UsageError(f"{others[0]}{more}")
-
-
 def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
     said = ", ".join(f"{now!r} is stored there as {then!r}" for then, now in names.items())
     return (
@@ -199,25 +270,6 @@ def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
         "model.rename=true (in Python rename=True) changes the stored name; if it is another one, "
         f"give it another model.model (now {run.spec.model.model!r})"
     )
-
-
-def _in_other_forms(
-    run: Run, job: Job, forms: dict[tuple[int, Variant, int], Dataset | None]
-) -> Iterator[Run]:
-    """Yield a run in each form that is asked for and that its benchmark has."""
-    if not can_vary(run.benchmark):
-        return
-    for how in chosen_variants(job.variants):
-        key = (id(run.dataset), how, job.seed)
-        if key not in forms:
-            forms[key] = vary(run.dataset, how, job.seed)
-        if (dataset := forms[key]) is None:
-            continue
-        benchmark = with_labels(run.benchmark, how)
-        sha256 = prompt_sha256(benchmark, run.spec.model.system_prompt)
-        spec = msgspec.structs.replace(run.spec, variant=how, prompt_sha256=sha256)
-        path = run_path(Path(job.results_dir), spec)
-        yield replace(run, benchmark=benchmark, dataset=dataset, spec=spec, path=path)
 
 
 def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
@@ -231,7 +283,7 @@ def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
     )
 
 
-def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
+def _variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
     """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
     asked = {v for job in jobs for v in chosen_variants(job.variants)}
     found: dict[str, set[str]] = {}
@@ -278,7 +330,7 @@ def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataEr
     )
 
 
-def jury_note(
+def _jury_note(
     jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
 ) -> str:
     """Return why the offline jury replaces the default one, where some of its keys are there."""
@@ -324,54 +376,6 @@ def _refuse_other(first: Run, second: Run) -> None:
             f"{where} is asked for twice with the same requests but other settings "
             "(max_instances or price); run one after the other, answers are reused"
         )
-
-
-def _split(job: Job, choice: BenchmarkChoice) -> str | None:
-    return choice.split if job.data == "full" else None
-
-
-@contextmanager
-def _noting(refused: list[MedhelmError] | None) -> Iterator[None]:
-    """Put a refusal into the list, where there is one, instead of raising it."""
-    try:
-        yield
-    except PrivacyRefused as e:
-        if refused is None:
-            raise
-        refused.append(e)
-
-
-def _check_privacy(
-    job: Job,
-    benchmark: Benchmark,
-    model: ModelSpec,
-    refused: list[MedhelmError] | None,
-    **part: str,
-) -> None:
-    """Refuse a model that may not see a benchmark's data. `part`: its role or jury."""
-    data_class, where = benchmark.data_class, model.endpoint_class
-    with _noting(refused):
-        privacy.check(benchmark.name, data_class, model.name, where, job.privacy, **part)
-
-
-def _jury(
-    job: Job,
-    benchmark: Benchmark,
-    registry: Registry,
-    environ: Mapping[str, str],
-    refused: list[MedhelmError] | None,
-) -> JurySpec | None:
-    """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
-    known = (registry.metrics.get((name, "fixed")) for name in benchmark.metrics)
-    if JURY not in benchmark.metrics and not graders_of(m for m in known if m is not None):
-        return None
-    is_sample = job.data == "sample"
-    jury = choose_jury(
-        job.jury, registry.models, environ, is_sample=is_sample, default=benchmark.jury
-    )
-    for judge in jury.judges:
-        _check_privacy(job, benchmark, judge, refused, jury=jury.name)
-    return jury
 
 
 def _run(

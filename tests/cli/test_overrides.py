@@ -25,11 +25,9 @@ def registry() -> Registry:
 
 
 def jobs_of(registry: Registry, *argv: str, base: tuple[str, ...] = BASE) -> list[Job]:
-    found: list[Job] = []
     keys = {a.partition("=")[0].lstrip("+") for a in argv}
     given = [*(b for b in base if b.partition("=")[0] not in keys), *argv]
-    compose(given, registry, lambda configs: found.extend(map(to_job, configs)))
-    return found
+    return [to_job(config) for config in compose(given, registry)]
 
 
 def cells(jobs: list[Job]) -> list[tuple[str, str]]:

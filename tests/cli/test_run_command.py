@@ -156,7 +156,7 @@ def test_a_results_dir_that_is_no_folder_is_named_once(
         ("--experimental-rerun=x.pickle", "reads a pickle"),
         ("--exp=x.pickle", "reads a pickle"),
         ("--resolve", "go with --cfg only"),
-        ("seed=interval(0,3)", "INTERVAL"),
+        ("seed=interval(0,3)", "no values one by one"),
     ],
 )
 def test_more_mistakes(

@@ -78,7 +78,7 @@ def plan(root: Path, model: ModelSpec = MODEL, benchmark: Benchmark = BENCH, **m
         metrics={("same", "fixed"): Same()},
         models={},
     )
-    (run,) = plan_runs([job], registry, without_keys({}, [job], registry))
+    (run,) = plan_runs([job], registry, without_keys({}, [job], registry)).runs
     return run
 
 

@@ -84,7 +84,7 @@ def job(root: Path, model: ModelSpec = RANDOM, **changes: Any) -> Job:
 
 
 def plan(*jobs: Job, benchmark: Benchmark = BASE, environ: Mapping[str, str] | None = None) -> Run:
-    (run,) = plan_runs(jobs, registry(benchmark), environ or {})
+    (run,) = plan_runs(jobs, registry(benchmark), environ or {}).runs
     return run
 
 
@@ -174,9 +174,9 @@ def test_wrong_values_of_a_job_are_refused_with_key_and_type(
 
 def test_a_run_that_two_jobs_ask_for_is_planned_once(root: Path) -> None:
     twice = (BenchmarkChoice(name="bench"), BenchmarkChoice(name="bench"))
-    runs = plan_runs([job(root, benchmarks=twice), job(root)], registry(), {})
+    runs = plan_runs([job(root, benchmarks=twice), job(root)], registry(), {}).runs
     assert len(runs) == 1
-    other = plan_runs([job(root), job(root, seed=1)], registry(), {})
+    other = plan_runs([job(root), job(root, seed=1)], registry(), {}).runs
     assert len({run.path for run in other}) == 2
 
 

@@ -696,7 +696,7 @@ def estimate(results: Path, *judges: ModelSpec | str, **more: Any) -> RunEstimat
         results_dir=str(results),
         jury=JuryChoice(name="three", judges=judges, quorum=1, **more) if judges else None,
     )
-    runs = plan_runs([job], registry, without_keys({}, [job], registry))
+    runs = plan_runs([job], registry, without_keys({}, [job], registry)).runs
     (found,) = estimate_runs(runs, results)
     return found
 
@@ -776,7 +776,7 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
         results_dir=str(tmp_path),
         jury=JuryChoice(name="two", judges=(first, second), quorum=1, repairs=2),
     )
-    (run,) = plan_runs([job], registry, without_keys({}, [job], registry))
+    (run,) = plan_runs([job], registry, without_keys({}, [job], registry)).runs
     (found,) = estimate_runs([run], tmp_path)
     old, new = found.judges
     assert found.to_ask == 0 and old.calls == 0 and new.calls == 12

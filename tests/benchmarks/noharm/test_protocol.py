@@ -49,7 +49,7 @@ def all_right(prompt: str) -> str:
 
 def planned(model: ModelSpec = MODEL, benchmark: str = "noharm", **more: Any) -> Run:
     job = Job(model=model, benchmarks=(BenchmarkChoice(name=benchmark),), data="sample", **more)
-    (run,) = plan_runs([job], load_registry(), {})
+    (run,) = plan_runs([job], load_registry(), {}).runs
     return run
 
 
