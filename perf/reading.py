@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import inspect
 import json
 import os
 import pkgutil
@@ -208,29 +209,31 @@ def print_figures(found: dict[str, Figures]) -> None:
         print(f"| {group} | {size} | {cells} | {1000 * figures.seconds / size:.2f} |")
 
 
-class Rules:
-    """The patterns of the readers, each of which can be switched off."""
+_NEVER = re.compile(r"(?!)")
 
-    _NEVER = re.compile(r"(?!)")
-    _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
+
+class Rules:
+    """The patterns and small functions of the readers, each of which can be switched off."""
 
     def __init__(self) -> None:
-        """Find the patterns of `medhelm.extract` and the modules that hold each."""
-        self.names: dict[str, re.Pattern[str]] = {}
+        """Find the rules of `medhelm.extract` and the modules that hold each."""
+        self.rules: dict[str, tuple[Any, Any]] = {}
         self._holders: dict[int, list[tuple[ModuleType, str]]] = defaultdict(list)
-        package = medhelm.extract
-        found = pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+        package = medhelm.extract.__name__
+        found = pkgutil.walk_packages(medhelm.extract.__path__, package + ".")
         self._modules = [import_module(module.name) for module in found]
         for module in self._modules:
             for name, value in vars(module).items():
-                if hasattr(value, "finditer") and hasattr(value, "pattern"):
-                    if not self._holders[id(value)]:
-                        self.names[f"{module.__name__.removeprefix(package.__name__ + '.')}.{name}"] = value
-                    self._holders[id(value)].append((module, name))
+                off = _NEVER if hasattr(value, "finditer") else _without(value, package)
+                if off is None:
+                    continue
+                if not self._holders[id(value)]:
+                    self.rules[f"{module.__name__.removeprefix(package + '.')}.{name}"] = value, off
+                self._holders[id(value)].append((module, name))
 
     def put(self, name: str, value: Any) -> None:
-        """Put something in the place of a pattern, and forget what was read with it."""
-        for module, attribute in self._holders[id(self.names[name])]:
+        """Put something in the place of a rule, and forget what was read with it."""
+        for module, attribute in self._holders[id(self.rules[name][0])]:
             setattr(module, attribute, value)
         self.forget()
 
@@ -242,62 +245,83 @@ class Rules:
                     value.cache_clear()
 
     def off(self, name: str) -> None:
-        """Let a pattern match nothing."""
-        self.put(name, self._NEVER)
+        """Let a pattern match nothing, and a function find nothing."""
+        self.put(name, self.rules[name][1])
 
     def on(self, name: str) -> None:
-        """Let a pattern match as it is."""
-        self.put(name, self.names[name])
+        """Let a rule do what it does."""
+        self.put(name, self.rules[name][0])
+
+
+def _without(value: Any, package: str) -> Callable[..., Any] | None:
+    """Return a function that finds nothing, in the place of one; None where that has no meaning."""
+    if not inspect.isfunction(value) or not value.__module__.startswith(package):
+        return None
+    given = [name for name in value.__annotations__.values() if isinstance(name, str)]
+    result = value.__annotations__.get("return", "")
+    if result == "bool":
+        return lambda *_, **__: False
+    if result.endswith("| None"):
+        return lambda *_, **__: None
+    if given and result == given[0] and result.startswith(("str", "Reading", "list", "set", "Value")):
+        return lambda first, *_, **__: first
+    return (lambda *_, **__: "") if result == "str" else None
 
 
 class _Watch:
-    """Stands for a pattern and notes when it matches."""
+    """Stands for a rule and notes when it finds something."""
 
-    def __init__(self, pattern: re.Pattern[str], note: Callable[[], None]) -> None:
-        self._real, self._note = pattern, note
-        self.pattern, self.flags = pattern.pattern, pattern.flags
+    def __init__(self, rule: Any, off: Any, note: Callable[[], None]) -> None:
+        self._rule, self._off, self._note = rule, off, note
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        result = self._rule(*args, **options)
+        if result != self._off(*args, **options):
+            self._note()
+        return result
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._real, name)
+        method = getattr(self._rule, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **options: Any) -> Any:
-            if name == "finditer":
-                found = list(method(*args, **options))
-                if found:
-                    self._note()
-                return iter(found)
             result = method(*args, **options)
+            result = list(result) if name == "finditer" else result
             is_same = result in (None, []) or (name == "split" and len(result) == 1)
             if not (is_same or (name == "sub" and result == args[1])):
                 self._note()
-            return result
+            return iter(result) if name == "finditer" else result
 
         return call
 
 
-def print_rules(replies: Sequence[Reply]) -> None:
-    """Print what every pattern decides, alone and with those before it that went."""
+def print_rules(replies: Sequence[Reply], only: str) -> None:
+    """Print what every rule decides, alone, and together those that decide too few."""
     rules = Rules()
+    names = [name for name in rules.rules if only in name]
     matched: dict[str, set[int]] = defaultdict(set)
     now = [0]
-    for name, pattern in rules.names.items():
-        rules.put(name, _Watch(pattern, lambda name=name: matched[name].add(now[0])))
+    for name in names:
+        watch = _Watch(*rules.rules[name], lambda name=name: matched[name].add(now[0]))
+        rules.put(name, watch)
     for now[0], reply in enumerate(replies):
         rules.forget()
         read(reply.row)
-    for name in rules.names:
+    for name in names:
         rules.on(name)
     before = [judged(r.row, read(r.row)) for r in replies]
-    gone: set[str] = set()
+    gone: list[str] = []
     touched: set[int] = set()
-    for name in rules.names:
+    for name in names:
         rules.off(name)
-        alone, together = _changes(replies, sorted(matched[name]), before), None
-        if alone.total() < FEW:
-            gone.add(name)
-            touched |= matched[name]
-        print(f"{name}: matches {len(matched[name])}, decides {alone.total()} {dict(alone)}", flush=True)
+        alone = _changes(replies, sorted(matched[name]), before)
+        line = f"{name}: finds something in {len(matched[name])}, decides {alone.total()} {dict(alone)}"
         rules.on(name)
+        if alone.total() < FEW:
+            gone.append(name)
+            touched |= matched[name]
+        print(line, flush=True)
     for name in gone:
         rules.off(name)
     together = _changes(replies, sorted(touched), before)
@@ -307,7 +331,10 @@ def print_rules(replies: Sequence[Reply]) -> None:
 def _changes(replies: Sequence[Reply], places: Sequence[int], before: list[str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for place in places:
-        verdict = judged(replies[place].row, read(replies[place].row))
+        try:
+            verdict = judged(replies[place].row, read(replies[place].row))
+        except Exception as error:  # what is switched off was needed
+            verdict = type(error).__name__
         if verdict != before[place]:
             kind = replies[place].group.rpartition(": ")[2]
             found[f"{kind}: {before[place]} -> {verdict}"] += 1
@@ -321,12 +348,12 @@ def main() -> None:
     parser.add_argument("--set", default="", help="only sets whose names hold this")
     parser.add_argument("--every", type=int, default=1, help="every Nth reply of each set")
     parser.add_argument("--wrong", action="store_true", help="print what is read wrongly")
-    parser.add_argument("--rules", action="store_true")
+    parser.add_argument("--rules", nargs="?", const="", help="of what module or name")
     args = parser.parse_args()
     replies = [r for r in (*written(), *real(Path(args.data))) if args.set in r.group]
     replies = replies[:: args.every]
-    if args.rules:
-        print_rules(replies)
+    if args.rules is not None:
+        print_rules(replies, args.rules)
     else:
         print_figures(measure(replies, args.wrong))
 

@@ -168,8 +168,6 @@ RETRACTION = late(
 )
 """Words by which a completion takes back what it has said."""
 
-IN_PART = late(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
-"""The beginning of a clause in which only something speaks for a letter, not the whole."""
 CONTRAST = late(
     r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
     re.IGNORECASE,
@@ -182,9 +180,6 @@ UNSETTLED = late(
     re.IGNORECASE,
 )
 """Words with which a sentence takes back that one option is left."""
-
-NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
-"""Option texts that occur in any prose. Their mention says nothing."""
 
 CROSS = late("[\u2717\u2718\u274c\u2716]")
 
