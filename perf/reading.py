@@ -224,7 +224,8 @@ class Rules:
         self._modules = [import_module(module.name) for module in found]
         for module in self._modules:
             for name, value in vars(module).items():
-                off = _NEVER if hasattr(value, "finditer") else _without(value, package)
+                is_pattern = hasattr(value, "finditer") and not inspect.ismodule(value)
+                off = _NEVER if is_pattern else _without(value, package)
                 if off is None:
                     continue
                 if not self._holders[id(value)]:
@@ -263,7 +264,11 @@ def _without(value: Any, package: str) -> Callable[..., Any] | None:
         return lambda *_, **__: False
     if result.endswith("| None"):
         return lambda *_, **__: None
-    if given and result == given[0] and result.startswith(("str", "Reading", "list", "set", "Value")):
+    if (
+        given
+        and result == given[0]
+        and result.startswith(("str", "Reading", "list", "set", "Value"))
+    ):
         return lambda first, *_, **__: first
     return (lambda *_, **__: "") if result == "str" else None
 

@@ -23,9 +23,10 @@ from medhelm.extract.polarity import (
     HEDGE,
     NOT_CHOSEN,
     OF_ANOTHER,
-    RETRACTION,
+    OTHER_ANSWER,
     THIS_IS_WRONG,
     UNTIL_PROVEN,
+    taken_back,
 )
 from medhelm.extract.reading import Reading
 from medhelm.extract.relabelled import with_letters
@@ -44,6 +45,10 @@ _IN_BRACKETS = late(
     r"\s{0,2}\((?:[Oo]ption\s|[Cc]hoice\s)?[A-Z]\)\W*$"
 )
 """A few words, or what it is, and the letter in brackets."""
+_IS_OPTION = late(
+    r"(?:\b(?:is|are)|\bit['\u2019]s)\s(?:(?:an?|the)\s)?\s?\|\s?[\s.!]*$", re.IGNORECASE
+)
+"""A sentence that ends by saying that something is the option."""
 _ASIDE_END = late(r",\s(?:while|whereas|unlike)\b")
 _BUT = late(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
 """A withdrawal of a mere mention. A statement outlives it."""
@@ -133,7 +138,7 @@ def _why_not(options: Options, own: str, letters: set[str], is_cut: bool) -> str
     if len(known) > 1:
         named = f"{', '.join(known[:-1])} and {known[-1]}"
         return f"{'two' if len(known) == 2 else 'several'} options are stated: {named}"
-    if UNCLEAR in letters and RETRACTION.search(own[-_TAIL:]):
+    if UNCLEAR in letters and taken_back(own[-_TAIL:], 0):
         return "an answer is stated and taken back"
     prose = without_lists(options, own)
     if len(prose) < len(own):
@@ -170,8 +175,8 @@ def _marked(options: Options, own: str, marks: Sequence[Mark]) -> set[str]:
     letters |= {options.whole(match[1]) for match in _TEXT_KEY.finditer(own)} - {""}
     before = [s for s in statements(options, own[: marks[0].start][-SHORT:]) if s.is_strong]
     letters |= {s.letter for s in sorted(before, key=lambda s: s.start)[-1:]} - {UNCLEAR}
-    if back := _taken_back(rest, 1):
-        letters |= {UNCLEAR, *(s.letter for s in statements(options, rest[back.start() :]))}
+    if back := taken_back(rest[:_TAIL]):
+        letters |= {UNCLEAR, *(s.letter for s in statements(options, rest[back[0] :]))}
     after = (s for s in statements(options, rest) if s.is_strong and s.start > 0)
     return letters | {s.letter for s in after} - {UNCLEAR}
 
@@ -192,11 +197,6 @@ def _read_mark(options: Options, own: str, mark: Mark) -> str:
     return UNCLEAR if begins_list(options, own, mark.start) else options.read(mark.value)
 
 
-def _taken_back(text: str, start: int) -> re.Match[str] | None:
-    """Return where a completion takes back what it said, in its last characters from `start`."""
-    return RETRACTION.search(text, max(start, len(text) - _TAIL))
-
-
 def _stated(options: Options, text: str) -> set[str]:
     """Return the options that `text` states without marking one as final."""
     if len(text) > _HEAD + _TAIL:
@@ -205,9 +205,9 @@ def _stated(options: Options, text: str) -> set[str]:
     if CUT in text and _TURNS.search(text) and not any(s.is_strong for s in found):
         return set()
     letters = _settle(found)
-    if letters and (back := _taken_back(text, 1)):  # a "no" that leads may be an option
-        before = _settle(statements(options, text[: back.start()]))
-        after = _settle(statements(options, text[back.end() :]))
+    if letters and (back := taken_back(text)):  # a "no" that leads may be an option
+        before = _settle(statements(options, text[: back[0]]))
+        after = _settle(statements(options, text[back[1] :]))
         if before and before != after:
             letters |= before | after | {UNCLEAR}
     if not letters and len(text) <= SHORT and CUT not in text and not HEDGE.search(text):
@@ -267,5 +267,7 @@ def _chooses(rest: str, is_edge: bool) -> bool:
         return False
     if is_edge and _IN_BRACKETS.search(plain):
         return True
+    if is_edge and (is_ := _IS_OPTION.search(plain)):
+        return not OTHER_ANSWER.search(plain[: is_.start() + 1])
     around = re.findall(r"[^\W\d_]+", _MENTION.sub(" ", rest).lower())
     return bool(CHOSEN.search(rest)) or {*around} <= FILLERS

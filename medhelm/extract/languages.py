@@ -60,6 +60,8 @@ _ETHIOPIC_LETTER = late(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")
 
 def with_latin_letters(text: str) -> str:
     """Return a text in which a letter that numbers options in another script is the Latin one."""
+    if text.isascii():
+        return text
     return _ETHIOPIC_LETTER.sub(lambda match: _ETHIOPIC[match[0]], text)
 
 
@@ -71,24 +73,50 @@ _TELLING = {
     name: frozenset((*spoken.answer, *spoken.choose, *spoken.option, *spoken.right))
     for name, spoken in LANGUAGES.items()
 }
+_ENGLISH = frozenset(("option", "correct", "final", "finale", "item", "proposition", "son", "bon"))
+"""Telling words of other languages that are English ones as well, and tell nothing."""
 _BY_WORD: dict[str, set[str]] = {}
 """The languages by a whole word with which a telling one begins, in alphabets with spaces."""
 _BY_PART: dict[str, set[str]] = {}
 """The same by a telling word of a script without spaces."""
 for _name, _words in _TELLING.items():
-    for _word in _words:
+    for _word in _words - _ENGLISH:
         _of = _BY_PART if _UNSPACED.search(_word) else _BY_WORD
         _of.setdefault(_word if _of is _BY_PART else _FIRST.findall(_word)[0], set()).add(_name)
+
+
+@lru_cache(maxsize=8)
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(_FIRST.findall(text.lower()))
 
 
 @lru_cache(maxsize=4)
 def languages_of(text: str) -> tuple[str, ...]:
     """Return the languages of which a text holds a word that can state an answer."""
-    lower = text.lower()
-    found = {name for word in _BY_WORD.keys() & {*_FIRST.findall(lower)} for name in _BY_WORD[word]}
+    found = {name for word in _BY_WORD.keys() & _words_in(text) for name in _BY_WORD[word]}
     if not text.isascii():
+        lower = text.lower()
         found |= {name for part, names in _BY_PART.items() if part in lower for name in names}
     return tuple(name for name in LANGUAGES if name in found)
+
+
+@cache
+def _all_words(kind: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
+    """Return the first parts of the words of one kind, those without spaces around, and a pattern."""
+    found = {word for language in LANGUAGES.values() for word in getattr(language, kind)}
+    parts = frozenset(word for word in found if _UNSPACED.search(word))
+    firsts = frozenset(_FIRST.findall(word)[0] for word in found - parts)
+    return firsts, parts, late(any_of(found), re.IGNORECASE)
+
+
+def find_word(kind: str, text: str) -> re.Match[str] | None:
+    """Return the first place of a word of one kind, in any language but English."""
+    firsts, parts, pattern = _all_words(kind)
+    is_there = not firsts.isdisjoint(_words_in(text))
+    if not is_there and not text.isascii():
+        lower = text.lower()
+        is_there = any(part in lower for part in parts)
+    return pattern.search(text) if is_there else None
 
 
 def words(kind: str) -> str:

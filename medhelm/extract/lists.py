@@ -26,7 +26,7 @@ _OPENER = late(r"(?:(?:\b[Oo]ption |\b[Cc]hoice )?\b[A-Za-z0-9][\W_]{1,6}|[\"'(\
 _ITEM_END = late(r"[.;!?](?=\s|$)")
 SHARE = late(r"\d\s?%|[:=(]\s?(?:0?\.\d|\d{1,3}\s?(?:[,;)/}]|$))")
 """A probability behind a letter."""
-_SET_OFF = late(r"(?<!\w)[\"(\[]?[A-Z]\"?\s?[.)\]:=(\u2013\u2014-]")
+_SET_OFF = late(r"[A-Z](?<!\w[A-Z])\"?\s?[.)\]:=(\u2013\u2014-]")
 """A letter that is set off as those of a list are."""
 _TICK = late("[\u2705\u2713\u2714\u2611]")
 _TRUE_OR_FALSE = late(

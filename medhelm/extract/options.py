@@ -23,6 +23,8 @@ _LINE = 1000
 """Characters that are read where a value begins."""
 _REACH = 300
 """Characters after the words of a statement in which its value is."""
+_FEW = 12
+"""Characters of a sentence that may be a letter in lower case and its marks."""
 _LONG = 6
 """Letters that two words have to begin with to be alike."""
 _MANY = 50
@@ -104,7 +106,7 @@ _NAMED_AS_WELL = late(
     r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike|is))\s\W{0,3}$"
 )
 """Matches the text before a letter that is not the next of a list."""
-_STANDALONE = late(r"(?<![\w'\u2019-])[A-Z](?![\w'\u2019])|(?<![\w'\u2019-])\(?[a-j]\)?[.!]?\s*$")
+_STANDALONE = late(r"[A-Z](?<![\w'\u2019-][A-Z])(?![\w'\u2019])")
 _QUESTION = late(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
 
 _CONCLUDES = late(
@@ -166,7 +168,7 @@ class Options:
 
     def may_name(self, sentence: str) -> bool:
         """Return whether a sentence can name an option, by a letter or a word of its text."""
-        if _STANDALONE.search(sentence):
+        if len(sentence) < _FEW or _STANDALONE.search(sentence):
             return True
         lower = sentence.casefold()
         return any(first in lower for first in self._firsts)
@@ -244,7 +246,9 @@ class Options:
 
     def whole(self, line: str) -> str:
         """Return the option whose text is all of `line`."""
-        key = tokens(line[: self._line])
+        if len(line) > self._line:
+            return ""
+        key = tokens(line)
         return next((letter for own, letter in self._texts if own == key), "")
 
     def texts_in(self, sentence: str) -> set[str]:

@@ -36,7 +36,7 @@ SHORT = 400
 _MANY = 400
 """Sentences of a text that are read, the last ones."""
 SENTENCE_END = late(
-    r"\n|;|[!?]\s|(?<!(?<!['\u2019])\b[A-Za-z])\.\s|(?<=[a-z,] [A-Z])\.\s(?=[A-Z])|[\u3002\uff61\u0964\u1362]"
+    r"[\n;\u3002\uff61\u0964\u1362]|[!?]\s|\.(?:(?<!(?<!['\u2019])\b[A-Za-z]\.)\s|(?<=[a-z,] [A-Z]\.)\s(?=[A-Z]))"
 )
 _CLAUSE_END = late(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
 
@@ -232,7 +232,7 @@ def statements(options: Options, text: str) -> list[Statement]:
         if frame.several == "last":
             stated = [replace(stated[-1], is_strong=stated[-1].letter != UNCLEAR)]
         found += _in_one_way(stated) if frame.several == "none" else stated
-    return found + list(_in_other_languages(options, plain))
+    return found + list(_in_other_languages(options, plain, languages_of(text)))
 
 
 def _set_in_bold(options: Options, text: str) -> Iterator[Statement]:
@@ -240,7 +240,11 @@ def _set_in_bold(options: Options, text: str) -> Iterator[Statement]:
     stated = []
     for match in _BOLD.finditer(text):
         before = SENTENCE_END.split(text[max(0, match.start() - 200) : match.start()])[-1]
-        if before.strip() and options.is_own(match[1]) and not NOT_CHOSEN.search(options.blanked(before)):
+        if (
+            before.strip()
+            and options.is_own(match[1])
+            and not NOT_CHOSEN.search(options.blanked(before))
+        ):
             stated.append(Statement(options.letter_at(match[1]), match.start(), True))
     return _in_one_way(stated)
 
@@ -308,7 +312,9 @@ def _left(place: _Place) -> str:
     """Return the one option that is left, unless the sentence leaves more open."""
     if UNSETTLED.search(place.before) or UNSETTLED.search(place.options.blanked(place.behind)):
         return ""
-    return "" if DENIED.search(place.options.blanked(place.behind)) else place.options.read(place.line)
+    return (
+        "" if DENIED.search(place.options.blanked(place.behind)) else place.options.read(place.line)
+    )
 
 
 def _subject(place: _Place) -> str:
@@ -333,7 +339,9 @@ def _last(place: _Place) -> str:
     """Return the letter at the end of a reply whose last sentence names no other one."""
     letter = _letter(place)
     is_end = not place.text[place.start + len(place.sentence) :].strip() and CUT not in place.text
-    others = {m[0].strip("() .") for m in _STANDALONE.finditer(place.before)} & place.options.own.keys()
+    others = {
+        m[0].strip("() .") for m in _STANDALONE.finditer(place.before)
+    } & place.options.own.keys()
     before = place.options.blanked(place.before)
     is_denied = NOT_CHOSEN.search(before) is not None
     return letter if is_end and not others and not is_denied else ""
@@ -361,28 +369,52 @@ _CHOICES = ("choos", "select", "pick", "opt", "go", "vote", "say", "think", "bel
 _CHOICES += ("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label")
 _CHOICES += ("classify", "grade", "put")
 _RIGHT = ("correct", "answer", "true", "right")
-_THUS = ("\u2192", "=>", "->", "final:", "therefore", "thus", "hence", "so", "conclusion", "it", "this")
+_THUS = (
+    "\u2192",
+    "=>",
+    "->",
+    "final:",
+    "therefore",
+    "thus",
+    "hence",
+    "so",
+    "conclusion",
+    "it",
+    "this",
+)
 _THUS += ("that", "mean", "actually", "elimination")
 _FRAMES = (
     _Frame(_ANSWER_IS, _ANSWERS, _answer),
     _Frame(_CHOOSE, _CHOICES, _choice),
     _Frame(_IS_CORRECT, _RIGHT, _subject, several="none"),
     _Frame(_THEREFORE, _THUS, _letter),
-    _Frame(_CONCLUDED, ("so", "thus", "therefore", "hence", "ly", "overall", "in ", *_ANSWERS), _concluded),
+    _Frame(
+        _CONCLUDED,
+        ("so", "thus", "therefore", "hence", "ly", "overall", "in ", *_ANSWERS),
+        _concluded,
+    ),
     _Frame(_IS_IT, (" it is", " one"), _letter),
-    _Frame(_HEADED, ("line", "pick", "conclusion", "false", "incorrect", "untrue", "wrong"), _headed),
+    _Frame(
+        _HEADED, ("line", "pick", "conclusion", "false", "incorrect", "untrue", "wrong"), _headed
+    ),
     _Frame(_IS_THUS, ("therefore", "thus", "hence", "then"), _headed),
     _Frame(_LAST, ("",), _last),
     _Frame(_LEAVES, ("leav", "left", "narrow"), _left, several="last"),
-    _Frame(_MOST_IS, ("most", "best", "final", "working", "leading", *_RIGHT), _best, is_strong=False),
-    _Frame(_IS_BEST, ("most", "prefer", "better", "best"), _subject, is_strong=False, several="none"),
+    _Frame(
+        _MOST_IS, ("most", "best", "final", "working", "leading", *_RIGHT), _best, is_strong=False
+    ),
+    _Frame(
+        _IS_BEST, ("most", "prefer", "better", "best"), _subject, is_strong=False, several="none"
+    ),
 )
 _WHOLE = _Frame(SENTENCE_END, (), _letter, several="none")
 """A sentence that is an option's text and nothing else."""
 
 
-def _in_other_languages(options: Options, plain: str) -> Iterator[Statement]:
-    for language in languages_of(plain):
+def _in_other_languages(
+    options: Options, plain: str, languages: Sequence[str]
+) -> Iterator[Statement]:
+    for language in languages:
         right: list[Statement] = []
         for start, sentence in _sentences(plain):
             if not options.may_name(sentence) or sentence.rstrip(CLOSERS + " \n").endswith("?"):
@@ -421,7 +453,9 @@ def _lines(options: Options, plain: str) -> Iterator[Statement]:
     for match in lettered:
         if CUT in plain[match.start() : match.end() + _NEAR_CUT]:
             continue  # it may begin a list
-        if OF_OTHERS.search(plain[: match.start()].rstrip().rpartition("\n")[2]) or CROSS.search(plain, match.start(), match.start(1)):
+        if OF_OTHERS.search(plain[: match.start()].rstrip().rpartition("\n")[2]) or CROSS.search(
+            plain, match.start(), match.start(1)
+        ):
             continue
         is_first = match.start() <= at < match.end()
         if options.is_own(match[1]) or (is_first and not WRONG.match(match[1])):
@@ -446,7 +480,8 @@ def _first_line(options: Options, lines: Sequence[str]) -> str:
     letter = options.read(line)
     if not letter or len({begun for line in lines[:50] if (begun := options.text_at(line)[0])}) > 1:
         return ""
-    if LETTER.match(without_lead(line)) or options.whole(line):
+    is_telling = any(letter == own for _, own in options.telling)
+    if LETTER.match(without_lead(line)) or not is_telling or options.whole(line):
         return letter
     blanked = options.blanked(line.strip())
     first = _NOT_OTHER.sub("", SENTENCE_END.split(blanked)[0])
