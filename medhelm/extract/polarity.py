@@ -5,28 +5,22 @@ from __future__ import annotations
 import re
 
 from medhelm.extract.languages import find_word
-from medhelm.extract.late import late
+from medhelm.extract.late import Lower, late
 
 
-class Phrases:
-    """English words and phrases, written in lower case, with words of other languages beside them.
-
-    A text is looked at in lower case: `re.IGNORECASE` tries a long list word by word at every place.
-    """
+class Phrases(Lower):
+    """English words and phrases, with words of other languages beside them."""
 
     def __init__(self, pattern: str, kinds: tuple[str, ...] = ()) -> None:
-        self.pattern, self._kinds = pattern, kinds
-        self._compiled = late(pattern)
+        super().__init__(pattern)
+        self._kinds = kinds
 
-    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+    def search(self, text: str, *span: int) -> re.Match[str] | None:
         """Return the first match, or that of another language's word."""
-        if found := self._compiled.search(text.lower(), start):
+        if found := super().search(text, *span):
             return found
-        return next((m for kind in self._kinds if (m := find_word(kind, text[start:]))), None)
-
-    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
-        """Return the match that begins at a place."""
-        return self._compiled.match(text.lower(), start)
+        rest = text[span[0] :] if span else text
+        return next((m for kind in self._kinds if (m := find_word(kind, rest))), None)
 
 
 _DENIALS = (

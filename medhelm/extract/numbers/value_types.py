@@ -19,7 +19,7 @@ class Value(Generic[T]):
     value: T | None
     """None where it cannot be read."""
     reason: str = ""
-    """Gives the reason why it cannot be read."""
+    """Why it cannot be read."""
     is_operand: bool = False
     """True if it is part of a calculation."""
     unit: str = ""
@@ -52,14 +52,10 @@ class Kind(Generic[T]):
     """True if a score is asked for."""
     is_sum: Callable[[list[T], T], bool] = lambda values, total: False
     """Return whether values add up to a total."""
-    leads_to: Callable[[T, list[T], T], bool] = lambda value, parts, result: False
-    """Return whether a value and a factor, or further parts of a sum, give a result."""
     of_maximum: Callable[[str, Value[T]], Value[T]] = lambda text, value: value
     """Return a value as the points of a score where it is written with their maximum."""
     is_asked: Callable[[str], bool | None] = lambda name: None
     """Return whether a name is that of what was asked for; None where it says nothing."""
-    is_asked_by: Callable[[str], bool] = lambda name: False
-    """Return whether a text ends with the name of what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +81,6 @@ class Statement(Generic[T]):
     """True if a later sentence takes it up again."""
     is_rounded: bool = False
     """True if it is rounded to a whole number on purpose."""
-    is_worked_on: bool = False
-    """True if a later calculation takes it up."""
     is_opening: bool = False
     """True if it is in the first sentence that has a value."""
     is_supposed: bool = False
