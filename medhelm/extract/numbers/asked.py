@@ -24,7 +24,6 @@ _UNIT_COMES = late(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.
 _CLOSES = late(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
 _ROUTE = r"(?:(?:oral|iv|po|im|intravenous|intramuscular|parenteral|daily)\s){0,2}"
-_POINTS = late(r"\bpoints?\b", re.IGNORECASE)
 _TIMED = late(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
 _TIMES_BEHIND = late(r"\s(hourly|daily)\b", re.IGNORECASE)
 _DOSED = late(rf"\d\s?(?:mg|mcg|g)\s(?:of\s)?{_ROUTE}$", re.IGNORECASE)
@@ -120,10 +119,9 @@ class Asked:
     """Matches other names of a risk that is asked for in percent."""
 
     def shares(self, text: str) -> Iterator[Asked]:
-        """Yield what is asked for as a percentage, where a risk is that is also counted in points."""
+        """Yield what is asked for as a percentage, where a risk may be that is also counted in points."""
         own = self.glossary.quantities.get(self.quantity)
-        is_risk = own is not None and own.share and "%" in text
-        if own is not None and is_risk and not _POINTS.search(text):
+        if own is not None and own.share and "%" in text:
             share = late(rf"\b(?:{own.share})\b", re.IGNORECASE)
             yield replace(self, units=frozenset("%"), share=share)
 

@@ -78,6 +78,10 @@ _SPAN = late(r"(?<=\d)\s?[~\u301c\uff5e]\s?(?=\d)")
 """The sign between the ends of a range."""
 _ROUND_CALL = late(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
 _PROMPT = late(r"^>>>[ \t]?", re.MULTILINE)
+_DAY = late(
+    r"(?<![\d.])(\d{1,2})\.(?=\s(?:Jan|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]{0,6}\.?\s\d{4})"
+)
+"""A day before a German month. Its point ends no sentence."""
 _DECIMAL_COMMA = late(
     r"(?<![\d.,])(?:0,\d+|\d{1,4},\d{1,2}(?=\s?(?:%|mmHg\b|m?Osm|m?Eq\b|MME\b|I?U/|ms(?:ec)?\b|"
     r"[kcmd\u00b5n]?(?:g|[lL]|m|mol)(?![A-Za-z]))))(?![\d,])"
@@ -117,7 +121,7 @@ def plain(text: str) -> str:
 
     Of `*` only operators are left. A power is written with `^`, a fraction with `/`.
     """
-    text = text.replace("{,}", ",")
+    text = _DAY.sub(r"\1", text).replace("{,}", ",")
     if "\\," in text or not text.isascii():
         text = _GROUPED.sub(",", text)
     if not text.isascii():

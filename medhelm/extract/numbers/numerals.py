@@ -274,7 +274,8 @@ def _part(digits: str) -> float | None:
 
 def _of_maximum(text: str, value: Value[Number]) -> Value[Number]:
     """Return the points of a fraction (4/9) that is one in a reply about a score."""
-    part = None if value.is_operand else _part(text[value.start : value.end])
+    is_ratio = "ratio" in text[: value.start].lower()
+    part = None if value.is_operand or is_ratio else _part(text[value.start : value.end])
     return value if part is None else replace(value, value=Number(part), reason="")
 
 

@@ -16,6 +16,8 @@ _POINTS = (("point",), ("points",))
 _ENDS = ": at "
 """Part of the reason of a bound that says what is known of a result (at least, at most)."""
 _LIMITS = ("only a bound", "a range")
+_STEPS = ("multipl", "divid", "subtract", "add")
+"""The beginnings of verbs of a step on the way (`for the index we multiply ...`)."""
 _GIVEN = frozenset(("actual", "measured", "reported", "recorded", "rate"))
 
 
@@ -53,11 +55,18 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     results = _best_named(_without_parts(results, kind), kind)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
-    if results[-1].is_supposed and len(results) > 1 and not results[-2].is_supposed:
-        results.pop()
+    if results[-1].is_supposed and len(results) > 1:
+        beside = results[-2]
+        is_aside = beside.is_computed or beside.is_asked or beside.at[0] == results[-1].at[0]
+        results = results[: -1 if is_aside and not beside.is_supposed else None]
     last = results[-1]
     if last.value is None:
         return Reading(None, last.reason or f"no single {kind.noun} is stated")
+    for s in results:
+        if s.value is None and s.at[0] == last.at[0] and s.reason.startswith("two results"):
+            return Reading(None, s.reason)
+    if _is_of_an_item(last, kind):
+        return Reading(None, "points of several findings, and no total")
     value, is_confirmed = _confirmed(last.value, last, results[:-1], kind)
     if (other := _rival(value, last, results, is_confirmed, kind)) is not None:
         return Reading(None, differ(other, value, kind))
@@ -69,8 +78,15 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     return Reading(value)
 
 
-def _agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
+def agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
+    """Return whether a statement is of a value, or of a rounding of it."""
     return s.value is not None and kind.merge(s.value, value) is not None
+
+
+def _is_of_an_item(s: Statement[T], kind: Kind[T]) -> bool:
+    """Return whether points are those of one finding, by all that a text says of them."""
+    is_told = s.is_asked or s.level > 1 or s.is_computed or GENERAL_NAMES & {*s.key}
+    return kind.is_score and bool(s.key) and not is_told
 
 
 def _unless_otherwise(
@@ -82,7 +98,7 @@ def _unless_otherwise(
     if value is None or not any(s.is_computed or (s.level == 2 and s.key) for s in after):
         return reading
     other = settle(after, kind).value
-    if other is None or any(_agrees(s, value, kind) for s in after):
+    if other is None or any(agrees(s, value, kind) for s in after):
         return reading
     return Reading(None, differ(value, other, kind))
 
@@ -104,7 +120,10 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     """
     items = [s for s in results if s.key in _POINTS]
     stated = [s for s in results if len(items) < 2 or s not in items]
-    stated = [s for s in stated if not s.reason.startswith(_LIMITS) or _ENDS in s.reason] or stated
+    limits = _LIMITS if kind.is_known else _LIMITS[:1]
+    stated = [s for s in stated if not s.reason.startswith(limits) or _ENDS in s.reason] or stated
+    steps = [s for s in stated if any(word.startswith(_STEPS) for word in s.key) and not s.fits]
+    stated = [s for s in stated if s not in steps] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
     strong = [s for s in strong if not s.is_running] or strong[-1:]
     if not strong:
@@ -113,7 +132,7 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     if named and len({kind.same(s.value) for s in named if s.value is not None}) == 1:
         value = named[-1].value
         others = [s for s in stated if s.is_computed and s.at <= named[-1].at]
-        if value is not None and any(_agrees(s, value, kind) for s in others):
+        if value is not None and any(agrees(s, value, kind) for s in others):
             return [replace(s, is_final=True) for s in named]
     last = max(s.at for s in strong)
     kept = [
@@ -180,7 +199,7 @@ def _is_other(opening: Statement[T], last: Statement[T], is_confirmed: bool) -> 
 
 def _may_be_result(s: Statement[T], last: Statement[T], value: T, kind: Kind[T]) -> bool:
     """Return whether something that is stated later may be the result that a text leads to."""
-    if s.at <= last.at or s.value is None or s.is_supposed or _agrees(s, value, kind):
+    if s.at <= last.at or s.value is None or s.is_supposed or agrees(s, value, kind):
         return False
     if s.is_secondary:
         return s.level == 2 and s.at[0] > last.at[0]

@@ -45,6 +45,7 @@ from medhelm.extract.numbers.words import (
     OF_EACH,
     OTHER,
     OWN_SCORE,
+    PARALLEL,
     PART_NAME,
     PARTICIPLES,
     PARTS,
@@ -149,9 +150,11 @@ def _of_sentence(
             if text[start:end].strip(" ,;"):
                 subject = text[start:end]
             continue
-        found = _of_clause(text, start, end, inside)
+        found = _of_clause(text, start, end, inside, kind)
         if found is None or found.value.is_other or _is_put_in(text, opening, found):
             continue
+        if opening in ("which", "that") and found.value.unit != first.unit != "":
+            continue  # the same in another unit
         value, verb, name, is_computed = found
         is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)
         if is_count or PART_NAME.search(name.partition(":")[0]):
@@ -311,7 +314,9 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _of_clause(text: str, start: int, end: int, values: list[Value[T]]) -> _Found | None:
+def _of_clause(
+    text: str, start: int, end: int, values: list[Value[T]], kind: Kind[T]
+) -> _Found | None:
     """Return the value that a clause states, with its name; the result of a chain is the last member."""
     equals = [match.start() for match in EQUALS.finditer(text, start, end)]
     borders = [start, *equals, end]
@@ -331,7 +336,10 @@ def _of_clause(text: str, start: int, end: int, values: list[Value[T]]) -> _Foun
         return None
     is_computed = any(v.is_operand for part in filled[:-1] for v in part)
     is_computed |= BETWEEN_WORDS.search(text[start:border]) is not None
-    if len(filled) > 1 and parts[0] is filled[-2] and not is_computed and len(parts[0]) == 1:
+    before = filled[-2] if len(filled) > 1 else []
+    if len(before) == 1 and not before[0].is_operand and parts[0] is not before:
+        value = _same_amount(before[0], value, kind)
+    elif len(filled) > 1 and parts[0] is filled[-2] and not is_computed and len(parts[0]) == 1:
         is_conversion = value.unit and parts[0][0].unit
         return None if is_conversion else _Found(value, "=", text[start : equals[0]], False)
     return _Found(value, "=", text[start : equals[0]], is_computed)
@@ -362,6 +370,16 @@ def _related(text: str, start: int, value: Value[T]) -> _Found | None:
     return _Found(value, "", text[start : value.start], False) if is_named else None
 
 
+def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
+    """Return the result of a chain whose last two members are both values."""
+    if before.value is None or value.value is None:
+        return value
+    merged = kind.merge(before.value, value.value)
+    if merged is None:
+        return replace(value, value=None, reason=differ(before.value, value.value, kind))
+    return value if _is_whole("\u2248", value, kind) else replace(value, value=merged)
+
+
 def _is_whole(before: str, value: Value[T], kind: Kind[T]) -> bool:
     """Return whether a score is rounded to whole points; one digit may be part of a ratio."""
     shown = "" if value.value is None or not kind.is_score else kind.show(value.value)
@@ -374,7 +392,8 @@ def _alternatives(text: str, value: Value[T], values: list[Value[T]], kind: Kind
     if following is None or value.value is None:
         return Reading(value.value, value.reason)
     between = text[value.end : following.start]
-    if len(between) > 40 or BESIDE.fullmatch(between) is None:
+    is_beside = len(between) <= 40 and BESIDE.fullmatch(between) is not None
+    if not is_beside and not (len(between) < 120 and PARALLEL.fullmatch(between)):
         return Reading(value.value, value.reason)
     if following.value is None:
         return Reading(None, following.reason)

@@ -18,7 +18,7 @@ from medhelm.extract.numbers.calendar_values import DATE, DURATION
 from medhelm.extract.numbers.item_points import gives_points_one_by_one
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
-from medhelm.extract.numbers.settling import agreed, settle
+from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
 from medhelm.extract.reading import Reading
@@ -52,6 +52,17 @@ _STEP_LEFT = Lower(
     r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b[^=\u2248\u2192\n]{0,100}$"
 )
 """A step at the end of a text that is not carried out."""
+_WORKS_ON = Lower(
+    r"\b(?:factor|times|multipl\w+|of (?:that|this|it)|(?:sex|gender|sodium|age|female|weight)[- ](?:adjust|correct)\w*|with (?:the )?(?:sodium|na\b)"
+    r"|plus|minus)\b"
+)
+"""Words behind a value by which a text works it on, to another one."""
+_UNSURE = Lower(
+    r"\b(?:(?:not|un)\s?able to (?:give|state|name) (?:one|a single)|can(?:'t|not) be (?:more exact|pinned|determined exactly)|can't be more exact"
+    r"|depends on (?:whether|which|how)|depending on these|index is meant|might be anything|before relying on (?:either|any)|is ambiguous"
+    r"|not (?:say|specify) which|typical values)\b"
+)
+"""Words by which a text says that it knows no single result."""
 _NOT_GIVEN = Lower(
     r"\b(?:total|score|sum|index|gcs|result|value)\b[^.\n]{0,30}\b(?:should|can|could|must)(?:\s?not|n't)\sbe\s(?:reported|calculated|computed"
     r"|determined|given|assigned|stated|derived)\b"
@@ -126,16 +137,34 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
         visible += "\n"
     if asked is None:
         return _read(visible, kind, is_cut)
-    for share in asked.shares(visible):
-        if (reading := _read(visible, share.narrow(kind), is_cut)).value is not None:
-            return reading
+    shares = [_read(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
+    if any(share.value is None for share in shares):
+        return shares[0]
     narrowed = asked.narrow(kind)
     reading = _read(visible, narrowed, is_cut)
-    if reading.value is not None and narrowed.is_score:
-        shown = kind.show(reading.value)
+    values = [r.value for r in (*shares, reading) if r.value is not None]
+    if len(values) == 2 and kind.merge(*values) is None:
+        return Reading(None, differ(*values, kind))
+    if not values:
+        return reading
+    value, region = values[0], plain(visible)
+    if narrowed.is_score:
+        shown = kind.show(value)
         if shown.isdigit() and gives_points_one_by_one(visible, int(shown), asked):
             return Reading(None, "points of several findings, and no total")
-    return reading
+    own = [s for s in find_statements(region, narrowed) if agrees(s, value, kind)]
+    if any(s.is_asked or s.level == 3 for s in own) or all_marks(visible):
+        return Reading(value)
+    named = find_statements(region, asked.by_name(kind))
+    for s in named:
+        if s.is_asked and s.level and s.value is not None and not agrees(s, value, kind):
+            return Reading(None, differ(s.value, value, kind))
+    is_bare = not any(s.fits or s.level > 1 for s in own)
+    if is_bare and any(s.fits and not s.is_secondary for s in find_statements(region, narrowed)):
+        return Reading(
+            None, f"no {kind.noun} in the unit that is asked for is stated as the answer"
+        )
+    return Reading(value)
 
 
 def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
@@ -165,6 +194,10 @@ def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             return Reading(None, f"the answer was cut in the middle of a {kind.noun}")
         return _unless_taken_back(_read_plain(region, kind, is_cut=is_cut), region, kind)
     reading = agreed(marked, kind)
+    if reading.value is not None and (
+        named := _named_before(visible, marks[0], reading.value, kind)
+    ):
+        return Reading(None, differ(named, reading.value, kind))
     if reading.value is None or is_cut:
         return _unless_taken_back(reading, region, kind)
     other = settle(find_statements(region, kind)[1:], kind).value
@@ -173,6 +206,18 @@ def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
         if all(kind.merge(reading.value, value) is None for value in [other, *mentioned]):
             return Reading(None, differ(reading.value, other, kind))
     return _unless_taken_back(reading, region, kind)
+
+
+def _named_before(visible: str, mark: Mark, value: T, kind: Kind[T]) -> T | None:
+    """Return what a text calls by the asked name where nothing before a mark leads to the marked value."""
+    before = plain(visible[: mark.start])
+    stated = [
+        s for s in find_statements(before, kind) if s.is_asked and s.level and s.value is not None
+    ]
+    stated = [s for s in stated if not (s.is_secondary or s.is_supposed or s.is_running)]
+    if not stated or any(kind.merge(v, value) is not None for v in values_of(before, kind)):
+        return None
+    return stated[-1].value
 
 
 def _marked(visible: str, mark: Mark) -> str:
@@ -241,15 +286,17 @@ def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading
     value = reading.value
     if value is None:
         return reading
-    if _STEP_LEFT.search(text[-300:]):
+    if _STEP_LEFT.search(text[-300:]) or _is_worked_on(value, text, kind):
         return Reading(None, "a step is announced whose result is not stated")
+    if _UNSURE.search(text):
+        return Reading(None, f"no single {kind.noun} is stated")
     if _NOT_GIVEN.search(text):
         return Reading(None, "the text says that no result is to be given")
     backs = [match.end() for match in _RETRACTED.finditer(text)]
     if not backs:
         return reading
     after = values_of(text[backs[-1] :], kind)
-    is_kept = not after or any(kind.merge(value, v) is not None for v in after)
+    is_kept = any(kind.merge(value, v) is not None for v in after)
     earlier = find_statements(text[: backs[-1]], kind)
     later = find_statements(text[backs[-1] :], kind)
     before = settle(earlier, kind).value
@@ -259,6 +306,19 @@ def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading
     if is_kept and (not is_new or (is_named and not was_concluded)):
         return reading
     return Reading(None, "a result is stated and then taken back")
+
+
+def _is_worked_on(value: T, text: str, kind: Kind[T]) -> bool:
+    """Return whether a text goes on from the last mention of a value to another one by a step."""
+    for line in reversed(text[-_LONGEST:].split("\n")):
+        own = [v for v in kind.find(line[-_LINE:]) if v.value is not None]
+        places = [v.end for v in own if kind.merge(v.value, value) is not None]
+        if places:
+            rest = line[-_LINE:][places[-1] :] + text[text.rfind(line) + len(line) :][:100]
+            step = _WORKS_ON.search(rest[:100])
+            after = [v for v in kind.find(rest[:160]) if v.value is not None and not v.is_operand]
+            return bool(step and after and after[-1].start > step.start())
+    return False
 
 
 def values_of(text: str, kind: Kind[T]) -> list[T]:

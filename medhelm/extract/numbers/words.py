@@ -217,3 +217,8 @@ GENERAL_NAMES = frozenset(
 WORD = late(r"[^\W_][\w-]{0,30}")
 FORMULA = late(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")
 """Matches a sign that names belong to a formula and are not that of its result."""
+PARALLEL = Lower(
+    r"\s{0,2}[\w%/^.]{0,12}\s?(?:\([^()\n]{2,60}\)|(?:when|with|using|by|for|before|after|if|at)\s[^.,;\n]{1,80}?,?)"
+    r"\s?(?:/|\b(?:and|or|but|versus|vs)\b\.?)\s?(?:about\s)?"
+)
+"""Matches the text between two results of which each has its condition."""
