@@ -306,10 +306,31 @@ def _is_sum(values: list[Number], total: Number) -> bool:
     return math.isclose(sum(number.value for number in values), total.value, rel_tol=1e-9)
 
 
+def _leads_to(value: Number, parts: list[Number], result: Number) -> bool:
+    """Return whether a value times one of the parts, or plus one or all of them, is a result."""
+    if value.value == result.value or not parts:
+        return False
+    half = _half_digit(value), _half_digit(result)
+    for part in parts:
+        factor = part.value / 100 if part.unit == "%" else part.value
+        is_factor = 0 < factor < 3 and factor != 1 and part.decimals > 0 or part.unit == "%"
+        if is_factor and abs(value.value * factor - result.value) <= half[0] * factor + half[1]:
+            return True
+    sums = [*(p.value for p in parts if p.value), sum(p.value for p in parts)]
+    return any(abs(value.value + part - result.value) <= half[1] for part in sums)
+
+
+def _half_digit(number: Number) -> float:
+    """Return half of what the last digit of a number counts."""
+    half: float = 0.5 * 10.0**-number.decimals
+    return half * (1 + 1e-9)
+
+
 NUMBER: Kind[Number] = Kind(
     noun="number",
     has_unit=True,
     is_sum=_is_sum,
+    leads_to=_leads_to,
     of_maximum=_of_maximum,
     find=_find,
     merge=merge,

@@ -48,16 +48,18 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
         opening = next((s for s in found if s.is_opening and s.level == 2 and not s.key), None)
         if opening is not None and opening.value is not None:
             return Reading(opening.value)
-        return Reading(None, "the answer was cut before a result is stated")
+        return _named_before_cut(found, kind)
     results = [s for s in found if s.level >= 1 and not s.is_secondary]
     results = results or [s for s in found if s.fits and not (s.is_secondary or s.is_supposed)]
     results = results or [s for s in found if s.level >= 1]
-    results = _best_named(_without_parts(results, kind), kind)
+    results = _without_parts(_without_subtotals(results, kind), kind)
+    results = _best_named(results, kind)
     if not results:
         return Reading(None, f"no single {kind.noun} is stated")
     if results[-1].is_supposed and len(results) > 1:
         beside = results[-2]
-        is_aside = beside.is_computed or beside.is_asked or beside.at[0] == results[-1].at[0]
+        is_near = beside.is_named and beside.at[0] == results[-1].at[0]
+        is_aside = beside.is_computed or beside.is_asked or is_near
         results = results[: -1 if is_aside and not beside.is_supposed else None]
     last = results[-1]
     if last.value is None:
@@ -83,6 +85,19 @@ def agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
     return s.value is not None and kind.merge(s.value, value) is not None
 
 
+def _named_before_cut(found: list[Statement[T]], kind: Kind[T]) -> Reading[T]:
+    """Return what a cut text has called by the asked name and worked out, if nothing behind differs."""
+    named = [s for s in found if s.is_asked and s.level and not (s.is_secondary or s.is_running)]
+    value = agreed([(s.value, s.reason) for s in named], kind).value
+    is_led_to = len(named) > 1 or any(s.level >= 2 or s.is_computed for s in named)
+    if value is None or not is_led_to or any(s.is_supposed for s in named):
+        return Reading(None, "the answer was cut before a result is stated")
+    behind = [s for s in found if s.at > named[0].at and s.level and not s.is_secondary]
+    if not all(agrees(s, value, kind) for s in behind):
+        return Reading(None, "the answer was cut before a result is stated")
+    return Reading(value)
+
+
 def _is_of_an_item(s: Statement[T], kind: Kind[T]) -> bool:
     """Return whether points are those of one finding, by all that a text says of them."""
     is_told = s.is_asked or s.level > 1 or s.is_computed or GENERAL_NAMES & {*s.key}
@@ -101,6 +116,19 @@ def _unless_otherwise(
     if other is None or any(agrees(s, value, kind) for s in after):
         return reading
     return Reading(None, differ(value, other, kind))
+
+
+def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+    """Return the results without those of a count that goes on, where the last one is its end."""
+    counts = [s for s in results if s.is_running and s.value is not None]
+    if (
+        len(counts) < 3
+        or counts[-1].value is None
+        or not agrees(results[-1], counts[-1].value, kind)
+    ):
+        return results
+    earlier = [s.value for s in counts if not agrees(s, counts[-1].value, kind)]
+    return [s for s in results if not any(v is not None and agrees(s, v, kind) for v in earlier)]
 
 
 def _without_parts(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
@@ -122,8 +150,7 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
     stated = [s for s in results if len(items) < 2 or s not in items]
     limits = _LIMITS if kind.is_known else _LIMITS[:1]
     stated = [s for s in stated if not s.reason.startswith(limits) or _ENDS in s.reason] or stated
-    steps = [s for s in stated if any(word.startswith(_STEPS) for word in s.key) and not s.fits]
-    stated = [s for s in stated if s not in steps] or stated
+    stated = [s for s in stated if not (_is_step(s) and s is not stated[-1])] or stated
     strong = [s for s in stated if (s.is_asked or s.fits) and not s.is_supposed]
     strong = [s for s in strong if not s.is_running] or strong[-1:]
     if not strong:
@@ -143,6 +170,10 @@ def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]
         or (GENERAL_NAMES & {*s.key} and not (s.is_supposed or s.is_used))
     ]
     return [s for s in kept if s.value is not None] or kept
+
+
+def _is_step(s: Statement[T]) -> bool:
+    return s.is_used and not s.fits and any(word.startswith(_STEPS) for word in s.key)
 
 
 def _confirmed(
@@ -170,6 +201,8 @@ def _rival(
         is_same = bool(s.key) and s.key == last.key
         is_total = bool(s.key) and {*s.key} <= GENERAL_NAMES and s.level >= 2 and not s.is_used
         if is_total and last.is_asked:
+            return s.value
+        if s.is_asked and last.is_asked and not last.is_computed and last.level < 2:
             return s.value
         if s.is_opening and (is_same or not (s.is_used or _is_other(s, last, is_confirmed))):
             return s.value
@@ -204,6 +237,6 @@ def _may_be_result(s: Statement[T], last: Statement[T], value: T, kind: Kind[T])
     if s.is_secondary:
         return s.level == 2 and s.at[0] > last.at[0]
     if s.fits and not last.is_final:
-        return kind.show(value) != f"-{kind.show(s.value)}"  # a deficit as `6 L`
+        return not kind.show(value).startswith("-") or kind.show(s.value).startswith("-")
     is_on_the_way = last.is_computed and last.level == 1 and not last.is_asked
     return is_on_the_way and s.level == 0 and bool(s.key) and not _GIVEN & {*s.key}

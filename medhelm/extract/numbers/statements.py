@@ -199,9 +199,10 @@ def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
 
 
 def _is_put_in(text: str, opening: str, found: _Found) -> bool:
-    """Return whether a value is put into a formula, or denied."""
+    """Return whether a value is put into a formula, denied, or a patient's age."""
     is_given = found.verb in WEAK and (opening in PARTICIPLES or DENIED.search(found.name))
-    return bool(is_given or PUT_IN.match(text, found.value.end))
+    is_age = found.verb in ("she's", "he's") and not POINTS.match(text, found.value.end)
+    return bool(is_given or is_age or PUT_IN.match(text, found.value.end))
 
 
 def _is_item(text: str, value: Value[T], kind: Kind[T]) -> bool:

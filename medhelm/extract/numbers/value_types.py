@@ -52,6 +52,8 @@ class Kind(Generic[T]):
     """True if a score is asked for."""
     is_sum: Callable[[list[T], T], bool] = lambda values, total: False
     """Return whether values add up to a total."""
+    leads_to: Callable[[T, list[T], T], bool] = lambda value, parts, result: False
+    """Return whether a value and a factor, or further parts of a sum, give a result."""
     of_maximum: Callable[[str, Value[T]], Value[T]] = lambda text, value: value
     """Return a value as the points of a score where it is written with their maximum."""
     is_asked: Callable[[str], bool | None] = lambda name: None

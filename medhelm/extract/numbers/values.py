@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from itertools import islice
 from typing import TypeVar
 
 from medhelm.extract.late import Lower, late
@@ -29,6 +30,8 @@ T = TypeVar("T")
 _LONGEST = 2_000
 """Characters of a text of which the only value counts although nothing states it."""
 _LINE = 1_500
+_SHORT = 200
+"""Characters of a text whose only value may answer without a statement."""
 _REFUSED = Lower(
     r"\b(?:cannot|can't|could not|unable|not possible|impossible|insufficient|not enough|missing|"
     r"not (?:provided|given|available|stated|mentioned)|unknown|need more|more information|"
@@ -53,10 +56,14 @@ _STEP_LEFT = Lower(
 )
 """A step at the end of a text that is not carried out."""
 _WORKS_ON = Lower(
-    r"\b(?:factor|times|multipl\w+|of (?:that|this|it)|(?:sex|gender|sodium|age|female|weight)[- ](?:adjust|correct)\w*|with (?:the )?(?:sodium|na\b)"
-    r"|plus|minus)\b"
+    r"\b(?:factor|times|multipl\w+|adjust\w*|correct\w*|plus|add\w*|of (?:that|this|it))\b|[\u00d7x*+]\s?\d"
 )
-"""Words behind a value by which a text works it on, to another one."""
+"""Words behind a value by which a text works it on; the arithmetic has to hold."""
+_ADJUSTED = Lower(
+    r"\b(?:(?:sex|gender|sodium|female)[- ](?:adjust|correct)\w*|with (?:the )?(?:sodium|na)\b|before (?:the )?(?:\w+ )?(?:factor|correction|adjustment))"
+)
+"""Words that set a value apart from another one as that before or after a correction."""
+_SUPPOSED = Lower(r"\b(?:would|were|if|should|could|had)\b")
 _UNSURE = Lower(
     r"\b(?:(?:not|un)\s?able to (?:give|state|name) (?:one|a single)|can(?:'t|not) be (?:more exact|pinned|determined exactly)|can't be more exact"
     r"|depends on (?:whether|which|how)|depending on these|index is meant|might be anything|before relying on (?:either|any)|is ambiguous"
@@ -164,6 +171,23 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
         return Reading(
             None, f"no {kind.noun} in the unit that is asked for is stated as the answer"
         )
+    if not own and len(region) > _SHORT:
+        return Reading(None, f"no {kind.noun} by the name that was asked for is stated")
+    return _unless_followed(value, max((s.at[0] for s in own), default=-1), region, narrowed)
+
+
+def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
+    """Return a value without the asked name, unless a later mention with its name or unit differs."""
+    for sentence, _ in islice(split_sentences(text), at + 1, None):
+        for v in kind.find(sentence):
+            is_meant = v.fits or not kind.has_unit
+            is_meant = is_meant or kind.is_asked(sentence[max(0, v.start - 60) : v.start]) is True
+            if v.value is None or v.is_operand or not is_meant:
+                continue
+            merged = kind.merge(v.value, value)
+            if merged is None:
+                return Reading(None, differ(value, v.value, kind))
+            value = merged
     return Reading(value)
 
 
@@ -192,7 +216,7 @@ def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             region, cut = _without_cut_value(region, kind)
         if cut and not region.strip():
             return Reading(None, f"the answer was cut in the middle of a {kind.noun}")
-        return _unless_taken_back(_read_plain(region, kind, is_cut=is_cut), region, kind)
+        return _unless_taken_back(_read_plain(region, kind, is_cut=is_cut), region, kind, is_cut)
     reading = agreed(marked, kind)
     if reading.value is not None and (
         named := _named_before(visible, marks[0], reading.value, kind)
@@ -281,12 +305,14 @@ def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
     return reading
 
 
-def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
+def _unless_taken_back(
+    reading: Reading[T], text: str, kind: Kind[T], is_cut: bool = False
+) -> Reading[T]:
     """Return the reading, unless the text takes it back, or says that there is more to do."""
     value = reading.value
     if value is None:
         return reading
-    if _STEP_LEFT.search(text[-300:]) or _is_worked_on(value, text, kind):
+    if _STEP_LEFT.search(text[-300:]) or _is_worked_on(value, text, kind, is_cut):
         return Reading(None, "a step is announced whose result is not stated")
     if _UNSURE.search(text):
         return Reading(None, f"no single {kind.noun} is stated")
@@ -308,16 +334,27 @@ def _unless_taken_back(reading: Reading[T], text: str, kind: Kind[T]) -> Reading
     return Reading(None, "a result is stated and then taken back")
 
 
-def _is_worked_on(value: T, text: str, kind: Kind[T]) -> bool:
+def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
     """Return whether a text goes on from the last mention of a value to another one by a step."""
     for line in reversed(text[-_LONGEST:].split("\n")):
         own = [v for v in kind.find(line[-_LINE:]) if v.value is not None]
         places = [v.end for v in own if kind.merge(v.value, value) is not None]
         if places:
-            rest = line[-_LINE:][places[-1] :] + text[text.rfind(line) + len(line) :][:100]
-            step = _WORKS_ON.search(rest[:100])
-            after = [v for v in kind.find(rest[:160]) if v.value is not None and not v.is_operand]
-            return bool(step and after and after[-1].start > step.start())
+            rest = (line[-_LINE:][places[-1] :] + text[text.rfind(line) + len(line) :])[:160]
+            after = [v for v in kind.find(rest) if v.value is not None and not v.is_operand]
+            if not after or _SUPPOSED.search(rest):
+                return is_cut and _WORKS_ON.search(rest) is not None
+            if _ADJUSTED.search(rest[: after[-1].start]):
+                return True
+            parts = [
+                v.value
+                for v in kind.find(rest)
+                if v.value is not None and v.start < after[-1].start
+            ]
+            is_step = _WORKS_ON.search(rest[: after[-1].end]) is not None
+            return is_step and any(
+                kind.leads_to(value, parts, v.value) for v in after if v.value is not None
+            )
     return False
 
 
