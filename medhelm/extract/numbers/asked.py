@@ -181,10 +181,12 @@ class Asked:
                     is_own = unit not in ("", "point")
                     fits = is_own and not value.is_operand
                     is_alone = fits and _CLOSES.match(text, end) is not None
-                    found.append(replace(value, fits=fits, is_alone=is_alone))
+                    found.append(replace(value, fits=fits, is_alone=is_alone) if fits else value)
             return found
 
-        return replace(self.by_name(kind), find=find, is_score=units == {"point"})
+        return replace(
+            self.by_name(kind), find=find, find_any=kind.find, is_score=units == {"point"}
+        )
 
 
 def _in_percent(text: str, values: list[Value[T]], kind: Kind[T]) -> list[Value[T]]:

@@ -202,7 +202,13 @@ def _rival(
         is_total = bool(s.key) and {*s.key} <= GENERAL_NAMES and s.level >= 2 and not s.is_used
         if is_total and last.is_asked:
             return s.value
-        if s.is_asked and last.is_asked and not last.is_computed and last.level < 2:
+        if (
+            s.is_asked
+            and s.is_opening
+            and last.is_asked
+            and not last.is_computed
+            and last.level < 2
+        ):
             return s.value
         if s.is_opening and (is_same or not (s.is_used or _is_other(s, last, is_confirmed))):
             return s.value

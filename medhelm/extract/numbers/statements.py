@@ -137,7 +137,8 @@ def _of_sentence(
     first = values[0]
     if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
         at = (index, first.start)
-        yield Statement(first.value, first.reason, at, 2, is_named=True, fits=first.fits)
+        key = _words(text[: first.start])
+        yield Statement(first.value, first.reason, at, 2, key=key, is_named=True, fits=first.fits)
         return
     subject = ""
     for start, end in _clauses(text):
@@ -153,7 +154,8 @@ def _of_sentence(
         found = _of_clause(text, start, end, inside, kind)
         if found is None or found.value.is_other or _is_put_in(text, opening, found):
             continue
-        if opening in ("which", "that") and found.value.unit != first.unit != "":
+        is_same = opening in ("which", "that") and not found.value.fits
+        if is_same and found.value.unit != first.unit != "":
             continue  # the same in another unit
         value, verb, name, is_computed = found
         is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)

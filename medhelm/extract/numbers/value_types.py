@@ -45,6 +45,8 @@ class Kind(Generic[T]):
     show: Callable[[T], str]
     cut: re.Pattern[str]
     """Matches the end of a cut text that may not be whole."""
+    find_any: Callable[[str], list[Value[T]]] | None = None
+    """Return the values in any unit, where `find` leaves out those that cannot answer."""
     has_unit: bool = False
     is_known: bool = False
     """True if it is known what is asked for."""

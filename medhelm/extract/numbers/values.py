@@ -22,6 +22,7 @@ from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
+from medhelm.extract.numbers.words import GENERAL_NAMES, INTERPRETS, OTHER, SECONDARY
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
@@ -30,7 +31,9 @@ T = TypeVar("T")
 _LONGEST = 2_000
 """Characters of a text of which the only value counts although nothing states it."""
 _LINE = 1_500
-_SHORT = 200
+_NEAR = 160
+"""Characters behind a value in which it may be worked on."""
+_SHORT = 150
 """Characters of a text whose only value may answer without a statement."""
 _REFUSED = Lower(
     r"\b(?:cannot|can't|could not|unable|not possible|impossible|insufficient|not enough|missing|"
@@ -63,6 +66,9 @@ _ADJUSTED = Lower(
     r"\b(?:(?:sex|gender|sodium|female)[- ](?:adjust|correct)\w*|with (?:the )?(?:sodium|na)\b|before (?:the )?(?:\w+ )?(?:factor|correction|adjustment))"
 )
 """Words that set a value apart from another one as that before or after a correction."""
+_BEFORE_STEP = Lower(
+    r"[^.,;\n]{0,16}\bbefore (?:the )?(?:\w+ )?(?:factor|correction|adjustment|term)\b"
+)
 _SUPPOSED = Lower(r"\b(?:would|were|if|should|could|had)\b")
 _UNSURE = Lower(
     r"\b(?:(?:not|un)\s?able to (?:give|state|name) (?:one|a single)|can(?:'t|not) be (?:more exact|pinned|determined exactly)|can't be more exact"
@@ -162,24 +168,30 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     own = [s for s in find_statements(region, narrowed) if agrees(s, value, kind)]
     if any(s.is_asked or s.level == 3 for s in own) or all_marks(visible):
         return Reading(value)
-    named = find_statements(region, asked.by_name(kind))
-    for s in named:
-        if s.is_asked and s.level and s.value is not None and not agrees(s, value, kind):
+    for s in find_statements(region, asked.by_name(kind)):
+        is_named = s.is_asked and s.level and not (s.is_running or s.is_secondary or s.is_supposed)
+        if is_named and s.value is not None and not agrees(s, value, kind):
             return Reading(None, differ(s.value, value, kind))
     is_bare = not any(s.fits or s.level > 1 for s in own)
-    if is_bare and any(s.fits and not s.is_secondary for s in find_statements(region, narrowed)):
+    if is_bare and any(s.fits for s in find_statements(region, narrowed)):
         return Reading(
             None, f"no {kind.noun} in the unit that is asked for is stated as the answer"
         )
     if not own and len(region) > _SHORT:
         return Reading(None, f"no {kind.noun} by the name that was asked for is stated")
+    if (
+        any(s.level > 1 and (s.fits or GENERAL_NAMES & {*s.key}) and s.is_named for s in own)
+        and not narrowed.is_score
+    ):
+        return Reading(value)
     return _unless_followed(value, max((s.at[0] for s in own), default=-1), region, narrowed)
 
 
 def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
     """Return a value without the asked name, unless a later mention with its name or unit differs."""
     for sentence, _ in islice(split_sentences(text), at + 1, None):
-        for v in kind.find(sentence):
+        is_beside = any(p.search(sentence) for p in (OTHER, INTERPRETS, SECONDARY, _SUPPOSED))
+        for v in () if is_beside else kind.find(sentence):
             is_meant = v.fits or not kind.has_unit
             is_meant = is_meant or kind.is_asked(sentence[max(0, v.start - 60) : v.start]) is True
             if v.value is None or v.is_operand or not is_meant:
@@ -335,27 +347,33 @@ def _unless_taken_back(
 
 
 def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
-    """Return whether a text goes on from the last mention of a value to another one by a step."""
+    """Return whether a text goes on from a value to another one by a step, in its last line with it."""
+    end = len(text)
     for line in reversed(text[-_LONGEST:].split("\n")):
+        start, end = end - len(line), end - len(line) - 1
         own = [v for v in kind.find(line[-_LINE:]) if v.value is not None]
         places = [v.end for v in own if kind.merge(v.value, value) is not None]
         if places:
-            rest = (line[-_LINE:][places[-1] :] + text[text.rfind(line) + len(line) :])[:160]
-            after = [v for v in kind.find(rest) if v.value is not None and not v.is_operand]
-            if not after or _SUPPOSED.search(rest):
-                return is_cut and _WORKS_ON.search(rest) is not None
-            if _ADJUSTED.search(rest[: after[-1].start]):
-                return True
-            parts = [
-                v.value
-                for v in kind.find(rest)
-                if v.value is not None and v.start < after[-1].start
-            ]
-            is_step = _WORKS_ON.search(rest[: after[-1].end]) is not None
-            return is_step and any(
-                kind.leads_to(value, parts, v.value) for v in after if v.value is not None
-            )
+            at = start + max(0, len(line) - _LINE)
+            rests = [text[at + place : at + place + _NEAR] for place in {places[0], places[-1]}]
+            return any(_leads_on(value, rest, kind, is_cut) for rest in rests)
     return False
+
+
+def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
+    """Return whether the text behind a value comes to another one, by arithmetic that holds."""
+    if _BEFORE_STEP.match(rest):
+        return True
+    after = [v for v in kind.find(rest) if v.value is not None and not v.is_operand]
+    if not after or _SUPPOSED.search(rest):
+        return is_cut and _WORKS_ON.search(rest) is not None
+    last = after[-1]
+    if _ADJUSTED.search(rest[: last.start]):
+        return True
+    values = (kind.find_any or kind.find)(rest)
+    parts = [v.value for v in values if v.value is not None and v.start < last.start]
+    is_step = _WORKS_ON.search(rest[: last.end]) is not None
+    return is_step and any(kind.leads_to(value, parts, v.value) for v in after if v.value)
 
 
 def values_of(text: str, kind: Kind[T]) -> list[T]:
