@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
+from string import ascii_uppercase
 
 import msgspec
 import yaml
@@ -59,26 +60,63 @@ _ETHIOPIC_LETTER = late(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")
 
 def with_latin_letters(text: str) -> str:
     """Return a text in which a letter that numbers options in another script is the Latin one."""
+    if text.isascii():
+        return text
     return _ETHIOPIC_LETTER.sub(lambda match: _ETHIOPIC[match[0]], text)
 
 
 _UNSPACED = late("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts without spaces around words, or with endings joined to them."""
-
+_FIRST = late(r"[^\W\d_]+[^\W_]*")
 
 _TELLING = {
     name: frozenset((*spoken.answer, *spoken.choose, *spoken.option, *spoken.right))
     for name, spoken in LANGUAGES.items()
 }
-_TOLD = tuple(frozenset().union(*_TELLING.values()))
+_ENGLISH = frozenset(("option", "correct", "final", "finale", "item", "proposition", "son", "bon"))
+"""Telling words of other languages that are English ones as well, and tell nothing."""
+_BY_WORD: dict[str, set[str]] = {}
+"""The languages by a whole word with which a telling one begins, in alphabets with spaces."""
+_BY_PART: dict[str, set[str]] = {}
+"""The same by a telling word of a script without spaces."""
+for _name, _words in _TELLING.items():
+    for _word in _words - _ENGLISH:
+        _of = _BY_PART if _UNSPACED.search(_word) else _BY_WORD
+        _of.setdefault(_word if _of is _BY_PART else _FIRST.findall(_word)[0], set()).add(_name)
+
+
+@lru_cache(maxsize=8)
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(_FIRST.findall(text.lower()))
 
 
 @lru_cache(maxsize=4)
 def languages_of(text: str) -> tuple[str, ...]:
     """Return the languages of which a text holds a word that can state an answer."""
-    lower = text.lower()
-    found = [word for word in _TOLD if word in lower]
-    return tuple(name for name, telling in _TELLING.items() if not telling.isdisjoint(found))
+    found = {name for word in _BY_WORD.keys() & _words_in(text) for name in _BY_WORD[word]}
+    if not text.isascii():
+        lower = text.lower()
+        found |= {name for part, names in _BY_PART.items() if part in lower for name in names}
+    return tuple(name for name in LANGUAGES if name in found)
+
+
+@cache
+def _all_words(kind: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
+    """Return the first parts of the words of one kind, those without spaces around, and a pattern."""
+    found = {word for language in LANGUAGES.values() for word in getattr(language, kind)}
+    parts = frozenset(word for word in found if _UNSPACED.search(word))
+    firsts = frozenset(_FIRST.findall(word)[0] for word in found - parts)
+    return firsts, parts, late(any_of(found), re.IGNORECASE)
+
+
+def find_word(kind: str, text: str) -> re.Match[str] | None:
+    """Return the first place of a word of one kind, in any language but English."""
+    firsts, parts, pattern = _all_words(kind)
+    is_there = not firsts.isdisjoint(_words_in(text))
+    if not is_there and not text.isascii():
+        lower = text.lower()
+        is_there = any(part in lower for part in parts)
+    return pattern.search(text) if is_there else None
 
 
 def words(kind: str) -> str:
@@ -100,3 +138,70 @@ def _pattern(word: str) -> str:
     before = r"(?<!\w)" if word[0].isalpha() else ""
     after = r"(?!\w|['\u2019]\w)" if word[-1].isalpha() else ""
     return before + escaped + after
+
+
+_NEVER = r"(?!)"
+_SO = r"(?:quindi|dunque|pertanto|donc|por\stanto|por\slo\stanto|entonces|portanto|ent\u00e3o|also|somit|daher|dus|wi\u0119c|\u043f\u043e\u044d\u0442\u043e\u043c\u0443)(?!\w)"
+"""Words for `so` behind a verb."""
+
+
+@cache
+def answer_is(language: str) -> re.Pattern[str]:
+    """Return the pattern of `the answer is` and `I choose` in one language."""
+    spoken = LANGUAGES[language]
+    sides = any_of({*spoken.right, *spoken.article, *spoken.option, *spoken.answer})
+    names = any_of(
+        {*spoken.answer}
+        | {f"{o} {r}" for o in spoken.option for r in spoken.right}
+        | {f"{r} {o}" for o in spoken.option for r in spoken.right}
+    )
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    right = any_of(spoken.right) if spoken.right else _NEVER
+    choose = rf"{any_of(spoken.choose)}(?:[ \t]{_SO})?" if spoken.choose else _NEVER
+    return late(
+        rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}(?:\s(?:\u00e0|a\s?la|\u00e0\sla|alla|auf\sdie)\s(?:pergunta|pregunta|question|domanda|frage))?[ \t]{{0,3}}"
+        rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"
+        rf"|(?=[^\w\n]{{0,4}}[A-Z][^\w\n]{{0,4}}\s?{tail})|(?=[ \t]\(?(?-i:[A-Z])\)?[.!]{{0,1}}\s{{0,9}}$))"
+        rf"|{right}[ \t]{{0,3}}{is_}[ \t]{{0,3}}:?|{choose})[ \t*_`:]{{0,9}}",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def is_right(language: str) -> re.Pattern[str]:
+    """Return the pattern of what says in one language that the option before it is right."""
+    spoken = LANGUAGES[language]
+    answer, right = any_of(spoken.answer), any_of(spoken.right) if spoken.right else _NEVER
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    article = any_of(spoken.article) if spoken.article else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    articles = {word.upper() for word in spoken.article if len(word) == 1}
+    letters = "".join(letter for letter in ascii_uppercase if letter not in articles)
+    return late(
+        rf"(?:{is_}[ \t]{{0,3}})(?:{article}[ \t]{{0,3}})?"
+        rf"(?:{right}[ \t]{{0,3}}{answer}|{answer}[ \t]{{0,3}}{right}|{right}|{answer})"
+        rf"|{right}[ \t]{{0,3}}{tail}|(?<=(?-i:[{letters}])|\))[ \t]?{right}(?!\s[a-z])",
+        re.IGNORECASE,
+    )
+
+
+_YES = ("ja", "oui", "s\u00ed", "s\u00ec", "sim", "tak", "affirmative", "yes")
+_NO = ("nein", "non", "nee", "n\u00e3o", "nie", "negative", "no")
+_SIGNS = " \t\n\"'*_#>-("
+_SAID = late(
+    rf"(?P<lead>^\W{{0,6}}|\banswer\s(?:must|is|should|would)\s(?:therefore\s|then\s)?(?:be\s)?|:\s(?=(?i:affirmative|negative)\.(?:\s[A-Z]|\s*$))"
+    r"|(?:(?<=[.!?]\s)|^)(?:so|thus|hence|therefore|overall),?\s)"
+    rf"(?:(?P<yes>{'|'.join(_YES)})|(?:{'|'.join(_NO)}))(?=[,.;:!]|\s*$)",
+    re.IGNORECASE,
+)
+
+
+def with_english_yes(text: str) -> str:
+    """Return a text in which a yes or no that leads it, or is the answer, is the English one."""
+    return _SAID.sub(lambda match: _english(match), text)
+
+
+def _english(match: re.Match[str]) -> str:
+    lead = match["lead"] if not match["lead"].strip(_SIGNS) else " answer is "
+    return lead + ("yes" if match["yes"] else "no")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
@@ -25,3 +26,31 @@ class _Late:
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Return a pattern that is compiled by its first use; an error in it is found only then."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
+
+
+class Lower:
+    """A pattern written in lower case that is looked for in a text whatever its case.
+
+    `re.IGNORECASE` tries a long list of words one by one at every place, and takes several times as long.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        """Take the pattern, which is compiled by its first use."""
+        self.pattern = pattern
+        self._compiled = late(pattern)
+
+    def search(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the first match; its groups are in lower case, as in all of these."""
+        return self._compiled.search(text.lower(), *span)
+
+    def match(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the match that begins at a place."""
+        return self._compiled.match(text.lower(), *span)
+
+    def fullmatch(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the match that is all of a text."""
+        return self._compiled.fullmatch(text.lower(), *span)
+
+    def finditer(self, text: str, *span: int) -> Iterator[re.Match[str]]:
+        """Return all matches."""
+        return self._compiled.finditer(text.lower(), *span)

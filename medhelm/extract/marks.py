@@ -70,6 +70,8 @@ _LINE = late(
     r")[ \t*_`]{0,16}",
     re.IGNORECASE | re.MULTILINE,
 )
+_HEADS = ("ans", "choice", "option", "label", "verdict", "selection", "pick", "rating")
+"""The words of such lines, one of which has to be there."""
 _OTHER_LINE = late(
     rf"^[ \t>*_#`|\u3010-]{{0,16}}(?:{_SIDE}[ \t]{{0,3}}){{0,3}}"
     rf"(?:{words('answer')}|{words('option')}[ \t]{{0,3}}{words('right')})"
@@ -127,12 +129,13 @@ def visible_text(text: str) -> str:
     Thoughts are also the text before a closing mark without an opening one, and the text
     after an opening mark that is never closed. The marks of many makers are known.
     """
-    text = without_invisible(text)
-    text = _LINE_END.sub("\n", text)
+    text = _LINE_END.sub("\n", without_invisible(text))
     for start, end in _THINKING_FIRST:
         if begun := start.match(text):
             ended = end.search(text, begun.end())
             text = text[ended.end() :] if ended else ""
+    if not ("<" in text or "[" in text or "\u25c1" in text):
+        return text.strip()
     kept: list[str] = []
     at, is_hidden = 0, False
     for mark in _THINKING.finditer(text):
@@ -154,7 +157,9 @@ def own_text(text: str) -> str:
     template. The text there is left out, and so is what is struck through. A question in the
     first line, or behind a colon, is the one that was asked.
     """
-    visible = _STRUCK.sub("", visible_text(text))
+    visible = visible_text(text)
+    if "~~" in visible or "</" in visible:
+        visible = _STRUCK.sub("", visible)
     at = 0
     while token := _TEMPLATE.match(visible, at):
         at = token.end()
@@ -201,9 +206,16 @@ def all_marks(text: str) -> tuple[Mark, ...]:
     the last `_MOST` are returned. A mark of a completion that was cut may itself be cut where it
     ends with the text.
     """
-    found = [*_all(_LINE, text, _line_end), *_all(_PHRASE, text, _line_end)]
-    found += [*_all(_KEY, text, _value_end), *_all(_TAG, text, _tag_end)]
-    found += _all(_BOX, text, _brace_end)
+    lower = text.lower()
+    found = _all(_LINE, text, _line_end) if any(word in lower for word in _HEADS) else []
+    if "final" in lower or "ultimate" in lower:
+        found += _all(_PHRASE, text, _line_end)
+    if ":" in text and ('"' in text or "'" in text):
+        found += _all(_KEY, text, _value_end)
+    if "<" in text:
+        found += _all(_TAG, text, _tag_end)
+    if "boxed" in text:
+        found += _all(_BOX, text, _brace_end)
     if "[[" in text:
         found += _all(_DOUBLE, text, lambda text, at: (at, text.find("]]", at)))
     if languages_of(text):

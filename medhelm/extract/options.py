@@ -1,31 +1,37 @@
-"""Find the options of a question in a text: by letter, by text, or as a mere list."""
+"""Find the options of a question in a text: by letter, or by their texts."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
+from os.path import commonprefix
 
 from medhelm.extract.languages import LANGUAGES, any_of, words
 from medhelm.extract.late import late
 from medhelm.extract.marks import TOKEN, fold, tokens, unify, without_invisible
-from medhelm.extract.polarity import DISMISSED, DISOWNED, NO_EVIDENCE, NOT_CHOSEN
+from medhelm.extract.polarity import DISMISSED, DISOWNED
 
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
 CUT = "\ue000"
 """Marks the end of a reply that was cut: nothing that touches it is complete."""
+CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|\u300d\u3011"
 _LINE = 1000
 """Characters that are read where a value begins."""
 _REACH = 300
 """Characters after the words of a statement in which its value is."""
+_FEW = 12
+"""Characters of a sentence that may be a letter in lower case and its marks."""
+_LONG = 6
+"""Letters that two words have to begin with to be alike."""
 _MANY = 50
 """Lettered lines of a text, beyond which none is an answer."""
+_NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
+"""Option texts that occur in any prose. Their mention says nothing."""
 
-CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|\u300d\u3011"
 _NOT_LATIN = r"(?=[^\x00-\u024f\u2000-\u2bff\ue000])"
 _ARTICLES = any_of({a for spoken in LANGUAGES.values() for a in spoken.article if len(a) > 1})
 _LEAD = late(
@@ -37,6 +43,7 @@ _LEAD = late(
     r"){1,16}",
     re.IGNORECASE,
 )
+"""Words and signs before an option."""
 _REASON = (
     rf"(?:(?:because|since|as|due|given|based|which|rather|over|instead)\b|{words('because')})"
 )
@@ -51,45 +58,33 @@ _AFTER_LETTER = late(
     r"|\.(?=$|[\s\"'\u201d\u2019)*\]}$|])(?!\s*(?-i:[a-z]))",
     re.IGNORECASE,
 )
-_IN_SCRIPT = late(rf"\s?{_NOT_LATIN}")
+_IN_SCRIPT = late(rf"\s?{_NOT_LATIN}[^\n,;\u3002\uff61\u0964\u1362]{{0,300}}")
 _NEGATED = late(f"{words('negation')}|{words('others')}")
-_SCRIPT_END = late(r"[\n,;\u3002\uff61\u0964\u1362]")
 LETTER = late(r"[A-Za-z](?![A-Za-z0-9_'\u2019\u00aa-\u024f])")
 _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
-_MARK = late(r"\s{0,3}[.:,;(=\u2013\u2014-]")
-_PHRASE = late(r"\W{0,4}([^.,;:()\n]{4,120})")
-_WHICH = late(
-    r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}"
+_MARK = late(
+    r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}|\s{0,3}[.:,;(=\u2013\u2014-]"
 )
-_SENTENCE = late(r"[^.;!?\n]{0,300}")
+"""What sets a letter off from the text that says which option it is."""
 _SECOND = late(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|[\u3001\u548c\u53ca\uc640]|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294"
     r"|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder|lub|veya|atau|\u0438\u043b\u0438)\b|[-\u2013])"
     r"\.?\s{0,3}(?:(?:and|or|but|then|also|maybe|perhaps|possibly|option|choice)\s){0,3}[(\[*\"']{0,3}"
     r"([A-Za-z])(?![\w'\u2019-])(?!\s+(?!(?:and|or)\b)[a-z])"
 )
+"""A second letter beside the first (`A or B`)."""
 _BRACKET = late(r"[)\]]?\s{0,3}\([^()\n]{2,200}\)(?=\s)")
 _BARE = late(r"[^\W\d_]\.?")
 _CLOSED = late(r"\.?[)\]}\"'\u201d\u2019%]{1,4}(?=\s)")
-_FEW_MORE = late(r"(?:\s(?!(?:and|or|with|without|plus|is|are|in|of)\b)[a-z][a-z-]+){1,2}")
-_NUMBERED = late(r"\W{0,6}(\d)\s?[.)-]?\s?\((?=([A-Z])\))")
-"""An option's number before its letter."""
-_STATED = late(r"\b(?:is|choose|select|pick)\s\W{0,3}$")
-_NAMED_AS_WELL = late(
-    r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike))\s$"
-)
-"""Matches the text before a letter that ends a sentence, and is not the next of a list."""
 _OTHER_TEXT = late(
-    r"\s{0,3}(?:[,;/&|>]|\b(?:or|and|but)\b)\s{0,3}"
-    r"(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
+    r"\s{0,3}(?:[,;/&|>]|\b(?:or|and|but)\b)\s{0,3}(?:(?:or|and|but|then|perhaps|possibly|probably)\s)?",
     re.IGNORECASE,
 )
+"""The text between an option and another one."""
 _OTHER_LETTER = late(
-    r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?([A-Z])[)\]]"
-    r"|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s([A-Z])(?=[.!]?\s{0,3}(?:$|\n)))"
+    r"\s{0,3}(?:[(\[](?:[Oo]ption |[Cc]hoice )?|[,:]\s(?:[Oo]ption|[Cc]hoice|[Ll]etter)\s)([A-Z])(?:[)\]]|(?=[.!]?\s*$))"
 )
 _IN_BRACKETS = late(r"[(\[]?([A-Z])[)\]]")
-"""A letter in brackets, or before one."""
 _LETTERED = late(
     r"^[^\w\n]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Ll]etter)[ \t]{1,9})?"
     r"([A-Z](?=[^\w\s'\u2019]|[ \t]{0,9}$|[ \t]{1,3}[-\u2013\u2014(=|:])[^\n]{0,1000})",
@@ -107,14 +102,18 @@ MARKERS = tuple(
     )
 )
 """Match the forms in which the letters of a list on one line are set off."""
+_NAMED_AS_WELL = late(
+    r"(?:\b[A-Z],?\s(?:and|or|nor)|\b(?:against|than|over|excludes?|[Nn]ot|out|unlike|is))\s\W{0,3}$"
+)
+"""Matches the text before a letter that is not the next of a list."""
+_STANDALONE = late(r"[A-Z](?<![\w'\u2019-][A-Z])(?![\w'\u2019])")
 _QUESTION = late(r"\?[*_ \t]{0,9}\n\s{0,9}(?:[-*]\s{1,3})?\(?[Aa][.):]\s{0,3}([^\n]{1,300})")
+
 _CONCLUDES = late(
     r"\n\W*(?:so|thus|therefore|hence|overall|in\s(?:conclusion|summary))\b[^\n]{1,200}$",
     re.IGNORECASE,
 )
-"""A last line that draws a conclusion."""
-_NEAR = 0.85
-"""The least likeness of two texts of which one may be the other misspelt."""
+"""A last line that draws a conclusion: a question before it is one on the way."""
 
 
 @lru_cache(maxsize=1024)
@@ -141,36 +140,24 @@ def _is_dismissed(text: str, end: int = 0) -> bool:
     return bool(DISMISSED.match(text, end) or DISOWNED.match(text, end))
 
 
-def _is_token(match: re.Match[str], token: str) -> bool:
-    return fold(match[0]) == token
-
-
-def _tells(key: tuple[str, ...]) -> bool:
-    """Return whether the mention of an option's text in prose says that it is meant."""
-    return sum(map(len, key)) >= 4 and " ".join(key) not in NO_EVIDENCE
-
-
 class Options:
     """The options of one question; readings are a letter, "" (nothing) or "?" (unclear)."""
 
     def __init__(self, choices: tuple[str, ...]) -> None:
         self.letters = string.ascii_uppercase[: len(choices)]
-        texts: dict[tuple[str, ...], str] = {}
-        for letter, choice in zip(self.letters, choices, strict=False):
-            key = tokens(choice)
-            texts[key] = UNCLEAR if key in texts else letter
-        texts.pop((), None)
-        exact: dict[str, str] = {}
-        for letter, choice in zip(self.letters, choices, strict=False):
-            exact[_squeeze(choice)] = UNCLEAR if _squeeze(choice) in exact else letter
-        self._exact = {text: letter for text, letter in exact.items() if letter != UNCLEAR}
+        lettered = list(zip(self.letters, choices, strict=False))
+        self.own = {letter: tokens(choice) for letter, choice in lettered}
+        self._exact = _unique((_squeeze(choice), letter) for letter, choice in lettered)
+        texts = _unique((key, letter) for letter, key in self.own.items() if key)
+        self._texts = sorted(texts.items(), key=lambda item: -len(item[0]))
         longest = max(map(len, choices), default=0) + 50
         self._line, self.reach = max(_LINE, longest), max(_REACH, longest)
-        self._texts = sorted(texts.items(), key=lambda item: -len(item[0]))
-        self.own = {letter: tokens(c) for letter, c in zip(self.letters, choices, strict=False)}
         self.telling = [
-            (f" {' '.join(key)} ", letter) for key, letter in self._texts if _tells(key)
+            (f" {' '.join(key)} ", letter)
+            for key, letter in self._texts
+            if sum(map(len, key)) >= 4 and " ".join(key) not in _NO_EVIDENCE
         ]
+        self._firsts = tuple({key[0] for key, _ in self._texts})
         spelt = {" ".join(unify(choice).split()) for choice in choices} - {""}
         self.texts = sorted((t for t in spelt if not _BARE.fullmatch(t)), key=len, reverse=True)
         patterns = [
@@ -179,10 +166,17 @@ class Options:
         self._spelt = late(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
         self._place = {tokens(choice): i for i, choice in enumerate(choices)}
 
+    def may_name(self, sentence: str) -> bool:
+        """Return whether a sentence can name an option, by a letter or a word of its text."""
+        if len(sentence) < _FEW or _STANDALONE.search(sentence):
+            return True
+        lower = sentence.casefold()
+        return any(first in lower for first in self._firsts)
+
     def exact(self, text: str) -> str:
         """Return the option whose text, signs included, is all of `text`."""
         key = _squeeze(text) if len(text) <= self._line else ""
-        return "" if key.upper() in self.own else self._exact.get(key, "")
+        return "" if key.upper() in self.own else self._exact.get(key, "").strip(UNCLEAR)
 
     def read(self, value: str) -> str:
         """Return the option that `value` begins with, as a letter or as its whole text."""
@@ -199,11 +193,6 @@ class Options:
             value = rest
         if by_text and length > 1:
             return "" if _is_dismissed(value, end) else by_text
-        numbered = _NUMBERED.match(rest)
-        if numbered and numbered[2] in self.own:
-            rest = rest[numbered.end() :]
-            if self.letters.index(numbered[2]) != int(numbered[1]) - 1:
-                return UNCLEAR
         by_letter = self.letter_at(rest)
         if by_letter or not by_text:
             return by_letter
@@ -235,25 +224,13 @@ class Options:
             text, _, end = self.text_at(after)
             if text == letter:
                 return "" if _is_dismissed(after, end) else letter
-            if text:
+            if text or self._begins_other(after, letter) or self._is_cut_text(after):
                 return UNCLEAR
-            named = self._text_behind(after, letter)
-            if named and self._names_another(after, named, letter):
-                return UNCLEAR
-            if named and _is_dismissed(after, named):
+            if self._is_dismissed_behind(after, letter):
                 return ""
-            if not named and (
-                self._goes_on_with_another(after, letter) or self._is_near_another(after, letter)
-            ):
-                return UNCLEAR
-        if which := _WHICH.match(after):
-            text, _, end = self.text_at(after[which.end() :])
-            if text:
-                is_dismissed = _is_dismissed(after, which.end() + end)
-                return UNCLEAR if text != letter else "" if is_dismissed else letter
         if _is_dismissed(after):
             return ""
-        if _IN_SCRIPT.match(after) and _NEGATED.search(_SCRIPT_END.split(after[:_REACH])[0]):
+        if (script := _IN_SCRIPT.match(after)) and _NEGATED.search(script[0]):
             return ""
         stands = _AFTER_LETTER.match(after) or (is_closed and after[:1].isspace())
         return self.known(letter) if stands else ""
@@ -269,21 +246,18 @@ class Options:
 
     def whole(self, line: str) -> str:
         """Return the option whose text is all of `line`."""
-        key = tokens(line[: self._line])
-        return next((letter for own, letter in self._texts if own == key), "")
-
-    def head(self, phrase: str) -> str:
-        """Return the option that a phrase begins with and adds a word or two to, as its only one."""
-        found = self._spelt.match(phrase) if self.texts else None
-        if found is None or not _FEW_MORE.fullmatch(phrase, found.end()):
+        if len(line) > self._line:
             return ""
-        letter = self.whole(found[0])
-        return letter if self.texts_in(phrase) == {letter} else ""
+        key = tokens(line)
+        return next((letter for own, letter in self._texts if own == key), "")
 
     def texts_in(self, sentence: str) -> set[str]:
         """Return the options whose texts are in a sentence, the longest where they overlap."""
+        found: set[str] = set()
+        lower = sentence.casefold()
+        if not any(first in lower for first in self._firsts):
+            return found
         spelt = f" {' '.join(tokens(sentence))} "
-        found = set()
         for text, letter in self.telling:
             if text in spelt:
                 found.add(letter)
@@ -303,11 +277,8 @@ class Options:
         return self._place.get(tokens(text), 0)
 
     def before_next_question(self, text: str) -> str:
-        """Return `text` up to a question that it adds itself: one with a list of other options.
-
-        A question on the way is followed by a conclusion, and the text is weighed as a whole.
-        """
-        if _CONCLUDES.search(text):
+        """Return `text` up to a question that it adds itself: one with a list of other options."""
+        if "?" not in text or _CONCLUDES.search(text):
             return text
         for match in islice(_QUESTION.finditer(text), _MANY):
             own = self.own.get("A", ())
@@ -330,13 +301,10 @@ class Options:
         line = rest[: self._line].split("\n", 1)[0]
         for markers in MARKERS:
             if first := markers.match(line):
-                for second in islice(markers.finditer(line, max(own_end, first.end())), _MANY):
-                    before = line[max(0, second.start() - 40) : second.start()]
-                    if _STATED.search(before):
-                        return False
-                    if not _NAMED_AS_WELL.search(before):
-                        return second[1] in self.own and second[1] != first[1]
-                return False
+                second = markers.search(line, max(own_end, first.end()))
+                if second is None or second[1] == first[1] or second[1] not in self.own:
+                    return False
+                return not _NAMED_AS_WELL.search(line, max(0, second.start() - 40), second.start())
         return False
 
     def own_end(self, lettered: str) -> int | None:
@@ -349,65 +317,59 @@ class Options:
         end = self._matches(lettered[1:], own)
         return None if end is None else end + 1
 
-    def _text_behind(self, after: str, letter: str) -> int | None:
-        """Return where the text of a letter's option ends, whatever follows it."""
-        own = self.own.get(letter, ())
-        found = list(islice(TOKEN.finditer(after[: self._line]), len(own)))
-        is_own = bool(own) and len(found) == len(own) and all(map(_is_token, found, own))
-        return found[-1].end() if is_own else None
-
-    def _goes_on_with_another(self, after: str, letter: str) -> bool:
-        """Return whether the text of another option follows a letter, with more words behind it.
-
-        In a sentence of its own it may be denied.
-        """
+    def _behind(self, after: str) -> tuple[int, set[str]]:
+        """Return where the option's text that follows a letter ends, and whose it is."""
         mark = _MARK.match(after)
         at = mark.end() if mark else 0
-        found = self._spelt.match(after, at + len(after[at:]) - len(after[at:].lstrip()))
-        if not self.texts or found is None or self.whole(found[0]) in ("", letter):
-            return False
-        if self.whole(found[0]) not in self.texts_in(found[0]):
-            return False
-        sentence = _SENTENCE.match(after, found.end())
-        return not (mark and mark[0].strip() == ".") or not (
-            sentence and NOT_CHOSEN.search(sentence[0])
-        )
+        at += len(after[at:]) - len(after[at:].lstrip())
+        found = self._spelt.match(after, at) if self.texts else None
+        return (found.end(), self.texts_in(found[0])) if found else (at, set())
 
-    def _is_near_another(self, after: str, letter: str) -> bool:
-        """Return whether what follows a letter is more like another option's text than its own."""
-        which = _WHICH.match(after)
-        phrase = _PHRASE.match(after, which.end() if which else 0)
-        said = tokens(phrase[1]) if phrase else ()
-        if {*said} <= {*self.own.get(letter, ())}:
+    def _begins_other(self, after: str, letter: str) -> bool:
+        """Return whether the text of another option follows a letter, alone or beside its own."""
+        end, named = self._behind(after)
+        if named:
+            return named != {letter} or self._names_another(after, end, letter)
+        word = TOKEN.match(after, end)
+        return word is not None and self._is_like_other(fold(word[0]), letter)
+
+    def _is_dismissed_behind(self, after: str, letter: str) -> bool:
+        end, named = self._behind(after)
+        return named == {letter} and _is_dismissed(after, end)
+
+    def _is_cut_text(self, after: str) -> bool:
+        """Return whether a reply was cut within an option's text, so that a list may begin here."""
+        head = " ".join(after.partition(CUT)[0].split()).casefold().lstrip(" .:,)(-*")
+        return CUT in after and any(text.casefold().startswith(head) for text in self.texts)
+
+    def _is_like_other(self, word: str, letter: str) -> bool:
+        """Return whether a word begins more like the text of another option than like its own."""
+        if len(word) <= _LONG:
             return False
-
-        def likeness(text: str) -> float:
-            begun = " ".join(said[: len(text.split())])
-            return SequenceMatcher(None, begun, text.strip()).ratio()
-
-        near = [(likeness(text), other) for text, other in self.telling]
-        likest, other = max(near, default=(0.0, letter))
-        return likest >= _NEAR and other not in (letter, UNCLEAR)
+        alike = {of: len(commonprefix([word, key[0]])) for of, key in self.own.items() if key}
+        return max(alike.values()) > max(_LONG, alike.get(letter, 0))
 
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
         found = list(islice(TOKEN.finditer(text[: self._line]), len(own) + 1))
-        has_article = _ARTICLE.match(text[found[0].start() :]) if found else None
+        has_article = _ARTICLE.match(text, found[0].start()) if found else None
         for skip in (0, 1) if has_article else (0,):
             spelt = found[skip : skip + len(own)]
             if own and len(spelt) == len(own) and all(map(_is_token, spelt, own)):
                 end = spelt[-1].end()
-                return end if _AFTER_TEXT.match(text[end:]) else None
+                return end if _AFTER_TEXT.match(text, end) else None
         return None
 
     def text_at(self, text: str) -> tuple[str, int, int]:
         """Return the option whose text `text` begins with, its count of words, and its end."""
+        head = [fold(match[0]) for match in islice(TOKEN.finditer(text[: self._line]), 2)]
         for own, letter in self._texts:
+            if own[0] not in head:
+                continue
             end = self._matches(text, own)
             if end is not None:
                 other = _OTHER_LETTER.match(text, end)
-                named = other and (other[1] or other[2])
-                is_other = named in self.own and named != letter
+                is_other = other is not None and other[1] in self.own and other[1] != letter
                 behind = other.end() if other and not is_other else end
                 is_other = is_other or self._names_another(text, behind, letter)
                 return (UNCLEAR if is_other else letter), len(own), end
@@ -424,3 +386,15 @@ class Options:
         return any(
             other != letter and self._matches(rest, own) is not None for own, other in self._texts
         )
+
+
+def _is_token(match: re.Match[str], token: str) -> bool:
+    return fold(match[0]) == token
+
+
+def _unique(pairs):  # type: ignore[no-untyped-def]
+    """Return what each text stands for, UNCLEAR where it is that of two options."""
+    found = {}
+    for text, letter in pairs:
+        found[text] = UNCLEAR if text in found else letter
+    return found

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import re
 
-from medhelm.extract.languages import words
-from medhelm.extract.late import late
+from medhelm.extract.languages import find_word
+from medhelm.extract.late import Lower, late
+
+
+class Phrases(Lower):
+    """English words and phrases, with words of other languages beside them."""
+
+    def __init__(self, pattern: str, kinds: tuple[str, ...] = ()) -> None:
+        super().__init__(pattern)
+        self._kinds = kinds
+
+    def search(self, text: str, *span: int) -> re.Match[str] | None:
+        """Return the first match, or that of another language's word."""
+        if found := super().search(text, *span):
+            return found
+        rest = text[span[0] :] if span else text
+        return next((m for kind in self._kinds if (m := find_word(kind, rest))), None)
+
 
 _DENIALS = (
     r"not|no|never|neither|nor|without|cannot|incorrect|inaccurate|wrong|false|unlikely|improbable"
@@ -36,16 +52,16 @@ _DOUBTS = (
     r"|impossible|depends|sorry|hesita\w+|tough|hard\s+to|difficult\s+to|some\s+\w+\s+(?:say|think|argue)"
 )
 
-DOUBT = late(
+DOUBT = Phrases(
     rf"\b(?:not|no|never|neither|nor|without|incorrect|wrong|false|unlikely|less|least|rather|except"
     r"|exclude[sd]?|eliminate[sd]?|rul(?:e[sd]?|ing)\s+out|(?:could|might|may|can)\s+be|possibl[ey]"
     r"|perhaps|either|if|whether|versus|vs|instead|doubt\w*|cannot|unsure|tempt\w+|avoid\w*)\b"
-    rf"|n['\u2019]t\b|{words('negation')}",
-    re.IGNORECASE,
+    rf"|n['\u2019]t\b",
+    ("negation",),
 )
 """Words of a clause that states no option."""
 
-DENIED = late(rf"\b(?:{_DENIALS}|{_HISTORY})\b|n['\u2019]t\b|{words('negation')}", re.IGNORECASE)
+DENIED = Phrases(rf"\b(?:{_DENIALS}|{_HISTORY})\b|n['\u2019]t\b", ("negation",))
 """Words of a sentence whose mention of an option is a denial, or an account of the past."""
 
 UNTIL_PROVEN = late(
@@ -55,22 +71,19 @@ UNTIL_PROVEN = late(
 )
 """Words that only seem to doubt, or to speak of the past."""
 
-NOT_CHOSEN = late(
-    rf"\b(?:{_DENIALS}|{_HISTORY}|{_COMPARISONS}|{_DOUBTS})\b|n['\u2019]t\b|\?"
-    rf"|{words('negation')}",
-    re.IGNORECASE,
+NOT_CHOSEN = Phrases(
+    rf"\b(?:{_DENIALS}|{_HISTORY}|{_COMPARISONS}|{_DOUBTS})\b|n['\u2019]t\b|\?", ("negation",)
 )
 """Words of a sentence whose mention of an option is not a choice."""
 
-CHOSEN = late(
+CHOSEN = Phrases(
     r"\b(?:likely|probabl[ey]|diagnos[ei]s|diagnosed|diagnostic|consistent|suggest(?:s|ing|ive)?"
     r"|indicat(?:es?|ed|ing)|points?\s+to(?:wards?)?|suspect|due|caused?|causes|explains?|accounts?"
     r"|should|recommend(?:s|ed)?|give|add|administer|start|begin|initiate|order|perform|obtain|prescribe"
     r"|next\s+step|needs?|requires?|best|appropriate|correct|right|treatment|therapy|first-line"
     r"|first\s+line|of\s+choice|has|have|fits?|match(?:es)?|corresponds|classic|characteristic|typical|must|supports?"
-    r"|confirms?|go\s+with|answer|choose|pick|select|hallmark|represents?|reflects?|proceed|injured|injury|damaged|affected|involved|responsible|lesion|suppli(?:es|ed)|innervate[sd]|leads?\s+to|results?\s+in)\b"
-    rf"|{words('right')}|{words('answer')}|{words('choose')}",
-    re.IGNORECASE,
+    r"|confirms?|go\s+with|answer|choose|pick|select|hallmark|represents?|reflects?|proceed|injured|injury|damaged|affected|involved|responsible|lesion|suppli(?:es|ed)|innervate[sd]|leads?\s+to|results?\s+in)\b",
+    ("right", "answer", "choose"),
 )
 """Words of a sentence whose mention of an option is a choice, where it holds none of the others."""
 
@@ -86,10 +99,9 @@ FILLERS = frozenset(
 )
 """Words that may be around an option in a sentence that does nothing but name it."""
 
-HEDGE = late(
+HEDGE = Phrases(
     r"\b(?:cannot|can['\u2019]t|can\s+not|unable|unsure|uncertain|not\s+(?:sure|certain|enough)|unclear"
-    r"|impossible|insufficient|depends|sorry|difficult\s+to)\b",
-    re.IGNORECASE,
+    r"|impossible|insufficient|depends|sorry|difficult\s+to)\b"
 )
 """Words of a short reply that does not want to choose."""
 
@@ -112,7 +124,7 @@ _THIS_IS_WRONG = (
     r"\s(?:is|was|would\sbe|seems)\s(?:\w+ly\s)?"
     r"(?:incorrect|wrong|false|not\s(?:correct|right|the)|contra-?indicated|inappropriate)"
 )
-THIS_IS_WRONG = late(_THIS_IS_WRONG, re.IGNORECASE)
+THIS_IS_WRONG = Phrases(_THIS_IS_WRONG)
 """Matches a statement that an option named before is wrong."""
 DISOWNED = late(
     r"[.,;:\s\u2013\u2014-]{1,4}(?:(?:no|wrong|incorrect|false|not\s(?:correct|right|true))"
@@ -121,14 +133,13 @@ DISOWNED = late(
 )
 """Matches a sentence of its own behind an option that calls it wrong."""
 
-WRONG = late(
+WRONG = Phrases(
     r"^(?:(?!\b(?:because|since|as|others?|rest|unlike|so|not)\b)[^.\n]){0,200}?"
-    r"\b(?:wrong|incorrect|contra-?indicated|inappropriate|false)\b",
-    re.IGNORECASE,
+    r"\b(?:wrong|incorrect|contra-?indicated|inappropriate|false)\b"
 )
 """Matches the rest of a line behind its letter that calls the option wrong."""
 
-ASIDE = late(
+ASIDE = Phrases(
     r"\b(?:if|unless|whether|were|had\s(?:she|he|it|they|the|this)|in\scase|suppose|doubt\w*|unsure"
     r"|not\s+(?:\w+\s+)?(?:sure|certain|convinced|believe|think|agree|clear|say|claim|mean|the\s+case)"
     r"|(?:don|doesn|wouldn|can|isn)['\u2019]?t|cannot|unlikely|wonder\w*|tempt\w+|mistak\w+|myth|never"
@@ -141,73 +152,101 @@ ASIDE = late(
     r"\s(?:\w+\s)?(?:said|says|suggest(?:s|ed)|claim(?:s|ed)?|told|argue[sd]|insist(?:s|ed)|thought|thinks|believe[sd])"
     r"|(?:can|could|may|might)\sbe\s(?:argued|said|claimed)|(?:has|have)\sbeen\s(?:argued|suggested|claimed|said)"
     r"|on\sthe\sone\shand|for\sexample|e\.g|in\sthe\s(?:form|format)|format"
-    r"|i\swas\s(?:just\s)?(?:going|about|inclined|tempted|planning|ready)|i\swas(?=\s$)|i\s(?:almost|nearly))\b",
-    re.IGNORECASE,
+    r"|i\swas\s(?:just\s)?(?:going|about|inclined|tempted|planning|ready)|i\swas(?=\s$)|i\s(?:almost|nearly))\b"
 )
 """Words before a statement that make it conditional, doubted, or someone else's."""
 
-OTHER_ANSWER = late(
+OTHER_ANSWER = Phrases(
     r"\b(?:wrong|incorrect|false|inaccurate|worst|not|no|never|other|alternative|tempting|distract\w+"
     r"|usual|initial|first|original|previous|earlier|second|next|runner-?up|least\s\w+|less\s\w+|their|his"
     r"|her|student\W?s|possible|plausible|potential|attractive|popular|obvious|close\w*|also|only\sother"
     r"|every|each|any|which|what|whose|last|bad|poor|unlikely|common|example|sample|backup|fallback|dummy|second-best|next-best|\w+['\u2019]s"
-    r"|(?:half|part|rest|portion|beginning|end|section|sentence|bit)\s+of\s+the)\s+(?:\w+\s+)?$",
-    re.IGNORECASE,
+    r"|(?:half|part|rest|portion|beginning|end|section|sentence|bit)\s+of\s+the)\s+(?:\w+\s+)?$"
 )
 """Words right before `answer is` that name another answer than the one given."""
 
-RETRACTION = late(
+_RETRACTION = late(
     r"(?:^|[.!?,;\n\u2014-])[\s*>_(-]{0,9}(?:(?:hmm+|oh|no|but|actually|sorry|ok|okay|well)[,.\s!-]{1,3}){0,2}"
-    r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2013\u2014-]|no\b|actually|that)|hold on|I was wrong|I made an? (?:mistake|error)"
-    r"|my mistake|scratch that|(?:correction|edit|erratum)\s?[:,]|(?:I )?(?:take|taking) (?:it|that) back|I meant\b"
-    r"|I stand corrected|I (?:have )?changed? my mind|I misread|strike that|no,? (?:it|that)['\u2019]?s"
+    r"(?:(?:hmm+|er+m?|uh)[,.\s]{1,3}no\b|wait\s?(?:[,.!\u2026\u2013\u2014-]|no\b|actually|that)|hold on|i was wrong|i made an? (?:mistake|error)"
+    r"|my mistake|scratch that|(?:correction|edit|erratum)\s?[:,]|(?:i )?(?:take|taking) (?:it|that) back|i meant\b"
+    r"|i stand corrected|i (?:have )?changed? my mind|i misread|strike that|no,? (?:it|that)['\u2019]?s"
     r"|sorry,|on (?:second thoughts?|reflection)|let me (?:re-?(?:check|think|consider|evaluat|assess|examin|do|visit|read|calculat|analy[sz])\w*|correct)|(?:actually|rather),? (?:it|no)\b"
-    r"|that(?:['\u2019]s| is) (?:wrong|incorrect|not right))"
-    rf"|[.!?,;\n\u2014\u3002][ \n]{{0,3}}{words('retraction')}",
-    re.IGNORECASE,
+    r"|that(?:['\u2019]s| is) (?:wrong|incorrect|not right))",
 )
 """Words by which a completion takes back what it has said."""
+_BACK = (
+    *(
+        "wait",
+        "hmm",
+        "er no",
+        "uh no",
+        "hold on",
+        "wrong",
+        "mistake",
+        "scratch that",
+        "correct",
+        "edit",
+    ),
+    *(
+        "erratum",
+        "back",
+        "meant",
+        "my mind",
+        "misread",
+        "strike that",
+        "no it",
+        "no, it",
+        "no that",
+    ),
+    *("no, that", "sorry,", "on second", "on reflection", "let me", "actually", "rather", "right"),
+)
+"""Parts of them, one of which has to be there."""
+_STOPS = ".!?,;\n\u2014\u3002"
 
-IN_PART = late(r"\W*(?:one|an?|some|another|part|few|certain|weak(?:ly)?)\b", re.IGNORECASE)
-"""The beginning of a clause in which only something speaks for a letter, not the whole."""
+
+def taken_back(text: str, start: int = 1) -> tuple[int, int] | None:
+    """Return where a text takes back what it said, from `start` on."""
+    lower = text.lower()
+    if any(word in lower for word in _BACK) and (found := _RETRACTION.search(lower, start)):
+        return found.span()
+    found = find_word("retraction", text)
+    is_led = found is not None and text[max(0, found.start() - 4) : found.start()].rstrip(" \n")[
+        -1:
+    ] in (*_STOPS, "")
+    return found.span() if found and is_led and found.start() >= start else None
+
+
 CONTRAST = late(
     r"\b(?:but|however|yet)\b|,\s(?=it['\u2019]?s\b|it\sis\b|rather\b)|^\W*(?:while|although|though|whereas|despite)\b[^,]{0,150},",
     re.IGNORECASE,
 )
-CONCEDED = late(r"\b(?:although|though|even\sif|despite)\b[^,]*$", re.IGNORECASE)
+CONCEDED = Phrases(r"\b(?:although|though|even\sif|despite)\b[^,]*$")
 """The beginning of a clause that grants something against what the sentence states."""
-UNSETTLED = late(
+UNSETTLED = Phrases(
     r"\b(?:or|but|however|yet|although|though|except|not|less|unless|questions?|room|doubt|nothing|none|nobody|little|hardly)\b|n['\u2019]t\b"
-    r"|^\W*(?:[a-z]|\|)\W{0,4}(?:out|aside|alone|behind|for)\b",
-    re.IGNORECASE,
+    r"|^\W*(?:[a-z]|\|)\W{0,4}(?:out|aside|alone|behind|for)\b"
 )
 """Words with which a sentence takes back that one option is left."""
 
-NO_EVIDENCE = frozenset({"true", "false", "none", "both", "maybe", "other", "unknown", "normal"})
-"""Option texts that occur in any prose. Their mention says nothing."""
-
 CROSS = late("[\u2717\u2718\u274c\u2716]")
 
-UNDONE = late(
+UNDONE = Phrases(
     r"\b(?:at\sfirst\s(?:glance|sight|look)|on\sthe\ssurface|superficially)\b"
-    r"|\bor\sso\s(?:I|it|we|they)\b|^[\"'\u2019\u201d]\s+is\swhat\b|^\s(?:for|in|among)\s[^.,;\n]{1,40},\s(?:but\s)?not\b"
+    r"|\bor\sso\s(?:i|it|we|they)\b|^[\"'\u2019\u201d]\s+is\swhat\b|^\s(?:for|in|among)\s[^.,;\n]{1,40},\s(?:but\s)?not\b"
     r"|[,\u2013\u2014-]\s?(?:but|and|yet|though|although)\s(?:(?:it|this|that|which)(?:['\u2019]s|\sis|\swas)\s(?:actually\s|only\s|really\s)?)?"
     r"(?:an?\s(?:trap|trick|distractor|decoy|mistake|myth|misconception)|(?:wrong|incorrect|false|mistaken|outdated)\b(?!\sto\b)"
     r"|not\s(?:here|in\s(?:this|his|her)|for\s(?:this|him|her))\b)"
     r"|^\s?(?:that\s|which\s)?(?:most|many|some)\s(?:\w+\s){0,2}(?:pick|choose|select|give|fall\sfor|tick)\b"
-    r"|\b(?:but|though|although|yet|however),?\s(?:actually\s)?(?:it|this|that)(?:\s(?:is|was)\s(?:not\b|wrong|incorrect)|\sisn['\u2019]t)",
-    re.IGNORECASE,
+    r"|\b(?:but|though|although|yet|however),?\s(?:actually\s)?(?:it|this|that)(?:\s(?:is|was)\s(?:not\b|wrong|incorrect)|\sisn['\u2019]t)"
 )
 """Words behind a statement that undo it."""
 
-ELSEWHERE = late(
-    r"\s(?:answer\s|option\s|choice\s)?(?:in|for|with|when|among)\s(?!(?:this|these|that|the|our|him|her|it|them|me|most|all|such)\b)",
-    re.IGNORECASE,
+ELSEWHERE = Phrases(
+    r"\s(?:answer\s|option\s|choice\s)?(?:in|for|with|when|among)\s(?!(?:this|these|that|the|our|him|her|it|them|me|most|all|such)\b)"
 )
 """The case for which an option would be right, behind the words that say so."""
 
-OF_ANOTHER = late(
-    r"\b(?:and|or)\s{1,3}\|\s{1,3}(?:are|were|have|all|both)\b|\|\s{0,3}(?:levels?|troughs?|concentrations?|dos(?:es?|ages?|ing)|monitoring|clearance)\b",
-    re.IGNORECASE,
+OF_ANOTHER = Phrases(
+    r"\b(?:and|or)\s{1,3}\|\s{1,3}(?:are|were|have|all|both)\b|\|\s{0,3}(?:levels?|troughs?|concentrations?|dos(?:es?|ages?|ing)|monitoring|clearance)\b"
 )
 """An option's text that only begins the name of something else, or is one of several subjects."""

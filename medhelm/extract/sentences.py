@@ -72,23 +72,6 @@ _STATED = late(
     r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
 )
 """A finished statement whose working follows."""
-_APPOSITION = late(
-    r"^(\W*(?:(?:so|thus|therefore|hence),?\s)?(?:the|her|his|this)\s[^,=\d]{3,60}),\s(?:being|which is|that is|defined as|calculated as|taken as)"
-    r"\s[^,=]{3,120},(?=\s(?:is|are|was|equals|comes)\b)",
-    re.IGNORECASE,
-)
-"""The words that explain a quantity, between its name and its value (`The gap, being x less 12, is 13`)."""
-_RUNNING_LIST = late(
-    r"(\b(?:running|cumulative)\s(?:total|sum|count)s?\s?[:=]\s?)(?:-?\d[\d.]{0,8},\s(?:then\s)?){2,30}(?=-?\d)",
-    re.IGNORECASE,
-)
-"""A sum that goes on, up to its end."""
-_THEN_WORKING = late(
-    r"((?:=|\b(?:is|equals|works\sout\s(?:at|to)|comes\s(?:out\s)?(?:at|to)|amounts\sto))\s(?:about\s|approximately\s|roughly\s)?"
-    r"[-\u2212]?\d[\d.,]*\s?[\w/^%\u00b2]{0,16}(?:\s\([^()\n]{1,30}\))?):\s(?=[A-Za-z][a-z]+\s)",
-    re.IGNORECASE,
-)
-"""The same within a line: the result, a colon, and how it comes about."""
 _BREAK = late(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'\u2192])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
@@ -114,7 +97,7 @@ def split_sentences(text: str) -> Iterator[tuple[str, bool]]:
             if not (colon and not rest.strip()) and not _RESUMES.match(line):
                 continue
             is_left_out = False
-        first, *others = _BREAK.split(_THEN_WORKING.sub(r"\1; ", line))
+        first, *others = _BREAK.split(line)
         has_value = any(c.isdigit() for c in first) or len(first) < 40
         parts = [first, *(p for p in others if not (has_value and _REMARK.fullmatch(p)))]
         for part in parts:
@@ -125,7 +108,9 @@ def _lines(text: str) -> Iterator[str]:
     """Yield the lines without bullets and numbers; one that is not finished takes in the next."""
     held = ""
     for raw in text.split("\n"):
-        line = _COLUMN.sub(": ", raw.strip())
+        line = raw.strip()
+        if "   " in line:
+            line = _COLUMN.sub(": ", line)
         is_item = False
         if line.startswith("|") or line.count("|") > 1:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -170,7 +155,6 @@ def _joint(cell: str) -> str:
 
 def _without_asides(sentence: str) -> str:
     """Return a sentence without brackets that add a remark; those of a calculation stay."""
-    sentence = _RUNNING_LIST.sub(r"\1", _APPOSITION.sub(r"\1 ", sentence))
     if "(" not in sentence and "[" not in sentence:
         return sentence
     sentence = _PERCENT_ASIDE.sub(r", i.e. \1 %", sentence)

@@ -7,14 +7,14 @@ quantity's name or worked out by another method, is not the answer, wherever it 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
-from medhelm.extract.numbers.units import PUT_IN, RATES, SAME, has_unit, unit_at
+from medhelm.extract.numbers.units import RATES, SAME, unit_at
 from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
@@ -24,13 +24,10 @@ _UNIT_COMES = late(r"\b(?:in(?:\sterms\sof)?|terms\sof|as\san?|of)\s(?=\S)", re.
 _CLOSES = late(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
 _ROUTE = r"(?:(?:oral|iv|po|im|intravenous|intramuscular|parenteral|daily)\s){0,2}"
-_POINTS = late(r"\bpoints?\b", re.IGNORECASE)
 _TIMED = late(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
 _TIMES_BEHIND = late(r"\s(hourly|daily)\b", re.IGNORECASE)
 _DOSED = late(rf"\d\s?(?:mg|mcg|g)\s(?:of\s)?{_ROUTE}$", re.IGNORECASE)
 """The amount of a substance whose name follows."""
-_YEAR = late(r"\((?:19|20)\d\d\)")
-"""The year of a score's release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,34 +117,13 @@ class Asked:
     """The substance whose amount a question asks for, by its place in the glossary."""
     share: re.Pattern[str] | None = None
     """Matches other names of a risk that is asked for in percent."""
-    inputs: frozenset[str] = frozenset()
-    """Those of the units that speak for no value, since a text's results have another one."""
 
-    def in_units_of(self, text: str) -> Asked:
-        """Return what is asked for; a unit of inputs speaks for no value where results have their own."""
-        found = (
-            put_in
-            for unit, put_in in PUT_IN.items()
-            if self.units and {unit, put_in} <= self.units and has_unit(plain(text), unit)
-        )
-        return replace(self, inputs=frozenset(found))
-
-    def in_percent(self, text: str) -> Asked:
-        """Return what is asked for; of a risk only its percentage, unless points are what a text ends with."""
+    def shares(self, text: str) -> Iterator[Asked]:
+        """Yield what is asked for as a percentage, where a risk may be that is also counted in points."""
         own = self.glossary.quantities.get(self.quantity)
-        if own is None or not own.share or self.share:
-            return self
-        concluded = (
-            rf"\b(?:so|therefore|thus|hence|the\spatient|final\w*|his|her|estimated)\b[^.\n%]{{0,120}}"
-            rf"(?:{own.share}|{own.names})(?:(?:10|ten)[- ]years?|[^.\n%\d]){{0,60}}"
-            r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)"
-            rf"|\n\W*(?:{own.share}|{own.names})(?:(?:10|ten)[- ]years?|[^.\n%\d]){{0,60}}[:=]\W*"
-            r"\d{1,3}(?:\.\d{1,3})?\s?(?:%|percent)(?:\W*(?:\n|$)|\s?\([^()\n]*\))"
-        )
-        if _POINTS.search(text) and not re.search(concluded, plain(text)[-600:], re.IGNORECASE):
-            return self
-        share = late(rf"\b(?:{own.share})\b", re.IGNORECASE)
-        return replace(self, units=frozenset("%"), share=share)
+        if own is not None and own.share and "%" in text:
+            share = late(rf"\b(?:{own.share})\b", re.IGNORECASE)
+            yield replace(self, units=frozenset("%"), share=share)
 
     def is_named(self, name: str) -> bool | None:
         """Return whether a name is that of what is asked for; None where it says nothing."""
@@ -166,14 +142,6 @@ class Asked:
             return None
         return self.quantity in found
 
-    def ends(self, text: str) -> bool:
-        """Return whether a text ends with the name of what is asked for."""
-        found = list(self.glossary.names.finditer(text))
-        if not found or not self.quantity:
-            return False
-        name = tuple(self.glossary.quantities)[int((found[-1].lastgroup or "q0")[1:])]
-        return name == self.quantity and not text[found[-1].end() :].strip(" :*|(")
-
     def _is_of_other(self, text: str, value: Value[T]) -> bool:
         """Return whether a text says of what another substance a value is the amount."""
         if self.substance is None or value.is_operand:
@@ -189,7 +157,7 @@ class Asked:
 
     def by_name(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind with the names of what is asked for."""
-        return replace(kind, is_known=True, is_asked=self.is_named, is_asked_by=self.ends)
+        return replace(kind, is_known=True, is_asked=self.is_named)
 
     def narrow(self, kind: Kind[T]) -> Kind[T]:
         """Return the kind without the values that cannot answer, and with the names that do."""
@@ -202,8 +170,6 @@ class Asked:
             found: list[Value[T]] = []
             values = kind.find(text)
             for value in _in_percent(text, values, kind) if self.share else values:
-                if units == {"point"} and _YEAR.fullmatch(text, value.start - 1, value.end + 1):
-                    continue
                 if self._is_of_other(text, value):
                     found.append(replace(value, is_other=True))
                     continue
@@ -212,13 +178,15 @@ class Asked:
                 unit, end = unit_at(text, value.end)
                 unit = _per_time(unit, text[max(0, value.start - 60) : value.start], text[end:])
                 if value.is_operand or not unit or unit in units:
-                    is_own = unit not in ("", "point") and unit not in self.inputs
+                    is_own = unit not in ("", "point")
                     fits = is_own and not value.is_operand
                     is_alone = fits and _CLOSES.match(text, end) is not None
-                    found.append(replace(value, fits=fits, is_alone=is_alone))
+                    found.append(replace(value, fits=fits, is_alone=is_alone) if fits else value)
             return found
 
-        return replace(self.by_name(kind), find=find, is_score=units == {"point"})
+        return replace(
+            self.by_name(kind), find=find, find_any=kind.find, is_score=units == {"point"}
+        )
 
 
 def _in_percent(text: str, values: list[Value[T]], kind: Kind[T]) -> list[Value[T]]:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from medhelm.extract.late import late
-from medhelm.extract.numbers.bounds import bound
+from medhelm.extract.numbers.numerals import bound
 from medhelm.extract.numbers.value_types import Kind, Value
 
 T = TypeVar("T")
@@ -52,13 +52,6 @@ _ADDED = late(r"\s?[-+\u2212]\s?\(?\d")
 
 _COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE)
 
-_BOUNDARY = late(
-    r"\b(?:full.term|term|window|trimester|viability)\b(?:\s\w+){0,3}?\s(?:begin|open|start|end|clos|reach)\w*"
-    r"(?:[\s,]+[\w-]+){0,7}?[\s,]+$",
-    re.IGNORECASE,
-)
-"""The beginning or the end of something at a date, which is not what is asked for."""
-
 
 def _find_dates(text: str) -> list[Value[datetime.date]]:
     found = []
@@ -67,7 +60,7 @@ def _find_dates(text: str) -> list[Value[datetime.date]]:
             continue
         date, reason = _to_date(match)
         before = text[max(0, match.start() - 90) : match.start()]
-        is_operand = any(pattern.search(before) for pattern in (_COUNTED_FROM, _BOUNDARY))
+        is_operand = _COUNTED_FROM.search(before) is not None
         is_operand |= _ADDED.match(text, match.end()) is not None
         found.append(_bounded(Value(match.start(), match.end(), date, reason, is_operand), text))
     return found
@@ -75,7 +68,7 @@ def _find_dates(text: str) -> list[Value[datetime.date]]:
 
 def _bounded(value: Value[T], text: str) -> Value[T]:
     """Return a value, without what it is where it is only a bound."""
-    limit = bound(text, value.start, value.end, text[value.start : value.end])
+    limit = bound(text, value.start, value.end)
     return replace(value, value=None, reason=limit) if limit else value
 
 

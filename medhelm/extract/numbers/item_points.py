@@ -6,7 +6,7 @@ import re
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.asked import Asked
-from medhelm.extract.numbers.value_words import GENERAL_NAMES
+from medhelm.extract.numbers.words import GENERAL_NAMES
 
 _MOST = 3
 """Points of one finding."""

@@ -9,8 +9,6 @@ import re
 from functools import lru_cache
 
 from medhelm.extract.late import late
-from medhelm.extract.numbers.number_words import in_digits
-from medhelm.extract.numbers.spoken import in_english, writes_commas
 
 _GROUPED = late("(?<=\\d)(?:[\u00a0\u2009\u202f]|\\\\,)(?=\\d{3}(?!\\d))")
 """Spaces between thousands."""
@@ -32,8 +30,6 @@ _PLAIN |= {0x2A7D: "\u2264", 0x2A7E: "\u2265", 0x2019: "'", 0x3002: ". ", 0x2500
 
 _ESCAPED_LINE_END = late(r"\\n(?![a-z])")
 """A line end within a JSON string. The names of LaTeX commands are in lower case."""
-_REPEATED = late(r"(\.\d{0,9})\\(?:overline|bar)\{(\d{1,3})\}|(\.\d{0,9})\\bar\s?(\d)")
-"""Decimals of which the last ones repeat for ever."""
 _COMMAND = late(
     r"\\(?:begin|end)\{[^{}]{0,20}\}|\\([A-Za-z]{1,20})\s?(\{)?|\\(.)|([\^_])\{|([{}])", re.DOTALL
 )
@@ -99,8 +95,6 @@ _WORKED_COMMA = late(
 """A number with a decimal comma in a calculation."""
 _POINT = late(r"\d\.(?!\d{3}(?:,\d|(?!\d)))\d|\d,\d{3},\d{3}(?!\d)")
 """Matches a sign that a text writes decimals with a point, or thousands with a comma."""
-_HUNDREDTHS = late(r"(?<![\d.,])\d{1,4},\d{1,2}(?![\d,])")
-"""A number whose comma can divide no thousands."""
 _ROUNDED_COMMA = late(
     r"(?<![\d.,])(\d{1,3}),\d{3}(?![\d,]|\.\d)(?:[^\d\n]|\^\d){1,40}(?<![\d.,])\1,\d{1,2}(?![\d,]|\.\d)"
 )
@@ -112,17 +106,11 @@ _BESIDE_HAN = late(
     r"(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=-?\d)|(?<=[\dA-Za-z%])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 )
 """Between a number or its unit and a character of Chinese, Japanese or Korean, which would be letters of one word."""
-_SCORE_OF = late(
-    r"\b(?:score|puntuaci[\u00f3o]n|pontua[\u00e7c][\u00e3a]o|escore|punteggio)((?:\s(?:de\s)?[\w-]{2,14}){0,2}?)\s(?:de|di|von)\s(?=\d)",
-    re.IGNORECASE,
-)
-"""`un score CURB-65 de 5`, and its like in other languages."""
 _OF_MOST = late(
     r"(\b(?:score|total|points|result|tally)\b[^\w\n]{0,12}\d{1,2})\s/\s(?=\d{1,2}(?:\W{0,4}(?:\n|$)|\s?[.,;(]))",
     re.IGNORECASE,
 )
 """Points and a space before the slash and their maximum (`Final score 6 / 9.`)."""
-_KOREAN_TOTAL = late("\ucd1d\uc810?\\s?(\\d{1,3})\\s?\uc810")
 _COMMA = late(r"(?<=\d),(?=\d)")
 _BODY_SURFACE = late(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
 
@@ -133,7 +121,7 @@ def plain(text: str) -> str:
 
     Of `*` only operators are left. A power is written with `^`, a fraction with `/`.
     """
-    text = _DAY.sub(r"\1", in_digits(text)).replace("{,}", ",")
+    text = _DAY.sub(r"\1", text).replace("{,}", ",")
     if "\\," in text or not text.isascii():
         text = _GROUPED.sub(",", text)
     if not text.isascii():
@@ -144,7 +132,7 @@ def plain(text: str) -> str:
     if "\\n" in text:
         text = _ESCAPED_LINE_END.sub("\n", text)
     if "\\" in text or "{" in text:
-        text = _without_latex(_REPEATED.sub(_with_decimals, text))
+        text = _without_latex(text)
     text = _STARS.sub(lambda m: _operator(m), text)
     text = _UNDERSCORE.sub("", text.replace("`", "").replace("$", " "))
     if ">>>" in text or "round(" in text:
@@ -156,10 +144,7 @@ def plain(text: str) -> str:
     text = _OF_MOST.sub(r"\1/", _LEADERS.sub(": ", text))
     if "," in text:
         text = with_points(text)
-    if "\ucd1d" in text:
-        text = _KOREAN_TOTAL.sub(r"total = \1 points ", text)
-    text = in_english(_SCORE_OF.sub(r"score\1 of ", text))
-    text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
+        text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
     if "^" in text:
         text = _EXPONENT.sub(r"^\1", text)
     return _BODY_SURFACE.sub("/m", text) if "1.73" in text else text
@@ -170,18 +155,11 @@ def with_points(text: str) -> str:
     text = text.replace("{,}", ",")
     text = _ROUNDED_COMMA.sub(lambda match: match[0].replace(",", "."), text)
     is_sure = _DECIMAL_COMMA.search(text) is not None or len(_WORKED_COMMA.findall(text)) > 1
-    is_sure = is_sure or (_HUNDREDTHS.search(text) is not None and writes_commas(text))
     if is_sure and _EITHER_COMMA.search(text):
         is_sure = len(_DECIMAL_COMMA.findall(text)) + len(_WORKED_COMMA.findall(text)) > 1
     if is_sure and not _POINT.search(text):
         return _COMMA.sub(".", _THOUSANDS.sub("", text))
     return _LONE_COMMA.sub("0.", text)
-
-
-def _with_decimals(match: re.Match[str]) -> str:
-    """Return decimals with those that repeat written out."""
-    own, again = match[1] or match[3] or "", match[2] or match[4]
-    return (own + again * 6)[: len(own) + 6]
 
 
 def _half(match: re.Match[str]) -> str:

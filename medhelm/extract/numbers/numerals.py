@@ -1,6 +1,7 @@
 """Numbers in a sentence: which digits are one, of what sign, and which cannot be read.
 
 Digits inside names (CURB-65), units (/100 mL), ages and compounds (45-year-old) are not numbers.
+Bounds (`at least 60`) and ranges are found, and cannot be read.
 """
 
 from __future__ import annotations
@@ -10,111 +11,106 @@ import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from medhelm.extract.late import late
-from medhelm.extract.numbers.bounds import bound, is_range
-from medhelm.extract.numbers.number_words import TO_TWENTY
+from medhelm.extract.late import Lower, late
 from medhelm.extract.numbers.value_types import Kind, Value
 
 _MOST = 500
 """Values of one sentence that are read."""
-
+TO_TWENTY = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
 _NUMERAL = late(
-    r"(?<![\w^])(?<!\^[-+])(?<!\d\.)"
-    r"(?P<digits>\.?\d(?:[\d.,:/]*\d)?)"
+    r"(?P<digits>\.?\d(?<![\w^]\d)(?<!\^[-+]\d)(?<!\d\.\d)(?<!\w\.\d)(?:[\d.,:/]*\d)?)"
     r"(?:[eE](?P<power>[-+]?\d{1,3})(?!\w|\.\d)"
     r"|\s{0,2}[xX\u00d7*\u00b7]\s{0,2}10\s?\^\s?(?P<ten>[-+]?\d{1,3})(?!\d|\.\d)"
     r"|(?<=10)\^(?P<alone>[-+]?\d{1,3})(?!\d|\.\d))?"
 )
-_SPELLED = list(TO_TWENTY)
-_IN_WORDS = late(
+_WORDS = "|".join(TO_TWENTY)
+_HAS_WORD = Lower(rf"\b(?:{_WORDS})\b")
+_IN_WORDS = Lower(
     r"(?:^\W{0,12}|[,;(]\s?|(?P<lead>[=\u2248:\u2192]\s?"
     r"|\b(?:is|was|are|be|equals?|totals|scores?|scored|earns?|gets?|has|have|meets?|fulfil+s|"
     r"satisf(?:y|ies|ied)|receives?|altogether|in total|(?:up|comes|came|amounts|equal) to|makes?|gives?|yields?|so|thus|"
     r"therefore|hence|only|just|exactly|with|(?<!not )all|at|answer|(?:total|score|sum) of)\s))"
-    rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{'|'.join(_SPELLED)})\b(?![-\w])"
+    rf"(?:(?:therefore|thus|only|just|exactly)\s)?(?P<minus>(?:minus|negative)\s)?(?P<word>{_WORDS})\b(?![-\w])"
     r"(?P<rest>\s{1,2}(?:(?:out )?of (?:the )?(?:\w+ )?)?(?:[\w-]{1,15}\s){0,2}(?:points?|criteri(?:a|on))\b"
-    rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{'|'.join(_SPELLED)})\W{{0,3}}$"
-    r"|(?:\s[\w-]{2,15}){0,2}\s(?:points?|criteri(?:on|a))\s(?:is|are|was|were)\s(?:therefore\s)?(?:met|fulfilled|positive|present|satisfied)\b"
-    r"|\s(?:is|are)\s(?:met|fulfilled|positive|present|satisfied)\b|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])",
-    re.IGNORECASE,
+    rf"|\s(?:out )?of (?:the |an? )?(?:possible |maximum )?(?:\d{{1,3}}|{_WORDS})\W{{0,3}}$"
+    r"|\s(?:is|are)\s(?:met|fulfilled|positive|present|satisfied)\b|\s(?:in (?:all|total)|altogether|all told)\b|\W{0,12}$|\s{0,2}[.,;:!(])"
 )
 """A number in words where it can only be a result."""
 _WRITTEN = late(r"(?!0\d*,)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 _FRACTION = late(r"(\d+(?:\.5)?)/(\d+(?:\.5)?)")
 _QUOTIENT = late(r"\d+(?:\.\d+)?/\d+(?:\.\d+)?")
-_RATIO = late(r"\bratio\b", re.IGNORECASE)
 _GOES_ON = late(
     r"[eE][-+]?\d|\s\d{1,2}/\d{1,2}(?!\d)|\sand\s(?:an?|one|two|three)[\s-](?:third|half|quarter|fifth)"
 )
 """Matches a change of the number: a power that is not read, a fraction (93 1/3)."""
-_DENIED = late(r"\bnot\s(?:equal to\s)?$", re.IGNORECASE)
-_PERCENT_NAME = late(r"(?:percent(?:age)?|pct|%)[)\]]?\s*[=:\u2248]\s*$", re.IGNORECASE)
 _CALENDAR = late(r"\d{1,4}/\d{1,2}/\d{1,4}")
 _UNIT = late(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
 _NO_UNIT = frozenset(
-    re.findall(
-        r"\w+", "and or to is was for which with in of on at by as the a so if than plus minus"
-    )
+    "and or to is was for which with in of on at by as the a so if than plus minus".split()
 )
-
-_MINUS_WORD = late(r"\b(?:negative|minus)\s{1,3}$", re.IGNORECASE)
-_IN_NAME = late(
-    r"[A-Za-z]-$|[A-Za-z\u00b5%]/$|"
-    r"\b(?:step|stage|grade|type|class|table|equation|eq\.?|figure|fig\.?|phase|section|part|question|"
-    r"option|version|criterion|item|factor|no\.|category|group|covid|"
-    r"ckd-epi|since|year|chapter|article)\s{1,2}$",
-    re.IGNORECASE,
+_LAST_WORD = late(r"([A-Za-z]+)\.?\s{1,3}$")
+_NAMES = frozenset(
+    "step stage grade type class table equation eq figure fig phase section part question option version"
+    " criterion item no category group covid epi since year chapter article".split()
 )
-_COMPOUND = late(
-    r"-[A-Za-z]|\s?[\u5e74\ub144]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b"
-    r"|(?:(?<=\b19\d\d)|(?<=\b20\d\d))\s(?:version|edition|revision|update|guidelines?)\b",
-    re.IGNORECASE,
+"""Words before a number that is part of a name."""
+_COMPOUND = Lower(
+    r"-[a-z]|\s?[\u5e74\ub144]|(?:st|nd|rd|th)\b|\s?years?[- ]old\b"
+    r"|(?:(?<=\b19\d\d)|(?<=\b20\d\d))\s(?:version|edition|revision|update|guidelines?)\b"
 )
-_OUT_OF = late(
+_OUT_OF = Lower(
     r"\bout\sof(?:\s(?:a|the))?(?:\s(?:possible|maximum|total)(?:\s(?:score|points))?)?(?:\sof)?\s{1,3}$"
-    r"|(?<![\w.-])\d{1,3}(?:\s(?:points?|criteria))?\s{1,3}of(?:\sthe|\sa\s(?:possible|total|maximum))?(?:\sof)?\s{1,3}$",
-    re.IGNORECASE,
+    r"|(?<![\w.-])\d{1,3}(?:\s(?:points?|criteria))?\s{1,3}of(?:\sthe|\sa\s(?:possible|total|maximum))?(?:\sof)?\s{1,3}$"
 )
-_OPERATOR_BEFORE = late(
+_OPERATOR_BEFORE = Lower(
     r"(?:[-+*\u00d7/^\u2013\u221a]|\b(?:plus|minus|times|divided by|multiplied by|sqrt|ln|log|exp))[\s(\[]{0,4}[-+]?$"
 )
-_OPERATOR_AFTER = late(
+_OPERATOR_AFTER = Lower(
     r"[\s)\]]{0,3}[-+*\u00d7/^\u2013][\s(\[]{0,3}[-+]?[\d.]"
-    r"|\s{0,2}[A-Za-z\u00b5%][\w\u00b5%/^.]{0,15}[\s)\]]{1,3}[-+*\u00d7/\u2013]\s{0,3}[(\[]{0,3}\s?[\d.]"
-    r"|[\s)\]]{0,3}(?:\s[A-Za-z/\u00b5%^\d]{1,12})?\s(?:plus|minus|times|divided by|multiplied by)\s"
+    r"|\s{0,2}[a-z\u00b5%][\w\u00b5%/^.]{0,15}[\s)\]]{1,3}[-+*\u00d7/\u2013]\s{0,3}[(\[]{0,3}\s?[\d.]"
+    r"|[\s)\]]{0,3}(?:\s[a-z/\u00b5%^\d]{1,12})?\s(?:plus|minus|times|divided by|multiplied by)\s"
     r"|[\s)\]]{0,3}[*\u00d7/+]\s{0,2}(?:[(\[{]|sqrt|ln|log|exp|\u221a)"
-    r"|[\s)\]]{0,3}[*\u00d7^]\s{0,2}[A-Za-z\u0391-\u03c9]"
-    r"|(?:(?<=\(\d)|(?<=\(\d\d)|(?<=\(\d\d\d))\s?[-+\u2013]\s?[A-Za-z]"
+    r"|[\s)\]]{0,3}[*\u00d7^]\s{0,2}[a-z\u0391-\u03c9]"
+    r"|(?:(?<=\(\d)|(?<=\(\d\d)|(?<=\(\d\d\d))\s?[-+\u2013]\s?[a-z]"
 )
-_ABOUT = late(
-    r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$", re.IGNORECASE
+_ABOUT = Lower(r"(?:[~\u2248]|\b(?:about|approx\w*\.?|around|roughly|rounded to))\s*$")
+_LEADS_ON = Lower("\\s{0,2}(?:[=\u2248\u2192]|,\\s(?:about|approximately|roughly|i\\.e\\.)\\s)")
+_LEADS_TO_SIGN = Lower(
+    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result|score|a|roughly|gives))\s*$"
 )
-_EQUALS = late("[=\u2248]")
-_LEADS_ON = late(
-    "\\s{0,2}(?:[=\u2248\u2192]|,\\s(?:about|approximately|roughly|i\\.e\\.)\\s)", re.IGNORECASE
-)
-_BULLETED = late(r"\s*[-\u2013]\s{1,2}")
-_LEADS_TO_SIGN = late(
-    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result|score|a|roughly|gives))\s*$",
-    re.IGNORECASE,
-)
-_COUNTS = late(
+_COUNTS = Lower(
     r"\b(?:scores?|rating|points|criteria|total|gcs|scale|tally)\b"
     r"|(?:\b(?:sirs|perc|curb-?65|crb-?65|cha2?ds2\S{0,6}|has-?bled|feverpain|centor|mcisaac|wells|caprini|"
-    r"psi|rcri|cci|q?sofa|apache|gbs|blatchford|child-?pugh|charlson|glasgow|news2?|abcd2)\b|\b(?-i:HEART)\b)"
-    r"(?:[^\d\n;,.]{0,25}|.*=\s?)$",
-    re.IGNORECASE,
+    r"psi|rcri|cci|q?sofa|apache|gbs|blatchford|child-?pugh|charlson|glasgow|news2?|abcd2|heart)\b)(?:[^\d\n;,.]{0,25}|.*=\s?)$"
 )
 _CUT = late(
     r"(?<![\w^/.])[-+\u2013]?\.?\d[\d.,:/]{0,30}\s?(?:[-\u2013x\u00d7*\u00b7eE^+/]|\bto|\bor)?\s?(?:10)?\^?[-+]?$"
 )
-
-
 _SIGN = late(r"(?P<prev>[^\s])?(?P<space>\s*)(?P<sign>[-+\u2013\u2014])$")
-_LOOSE_SIGN = late(
-    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result))\s{0,3}[-\u2013]\s{1,2}$",
-    re.IGNORECASE,
+_LOOSE_SIGN = Lower(
+    r"(?:[=\u2248:(]|\b(?:is|of|was|be|equals|to|approximately|about|answer|result))\s{0,3}[-\u2013]\s{1,2}$"
 )
+_BOUND = Lower(
+    r"(?P<sign>[<>\u2264\u2265])\s{0,3}=?\s{0,3}$"
+    r"|(?<!add)(?<!adds)(?<!adding)(?<!sum)(?<!sums)(?<!total)(?<!totals)(?<!comes)"
+    r"(?:^|[^\w])(?P<words>at least|at most|(?:less|more|greater|fewer|higher|lower|no more|no less|not more|"
+    r"larger|smaller|older|younger|later|earlier|longer|shorter) than|up to|over|under|above|below|"
+    r"exceed(?:s|ing)?|beyond|short of|(?:not |never )?(?:before|until|till|prior to)|not after|(?:a )?(?:minimum|maximum)(?: of)?|"
+    r"within)(?:\s(?:or\s)?equal\sto)?\s{1,3}(?:approximately\s|about\s)?[(\"']{0,2}$"
+)
+_OR_MORE = Lower(
+    r"\+(?!\s{0,2}[\d(])|\s{0,2}[\w%/]{0,12}\s{1,2}or\s(?:more|higher|greater|above|less|lower|fewer|"
+    r"below|over|older|under|later|earlier)\b|\s[\w%/]{1,12}\sat (?:most|least)\b"
+)
+_RANGE = Lower(
+    r"\s{0,2}[\w%/^]{0,12}\s{0,2}(?:[-\u2013]|(?<!\s)\u2014|\bto\b|\u00b1|\+/-|\bthrough\b)\s{0,2}\.?\d"
+)
+_AND = late(r"\s{0,2}[\w%/^]{0,12}\s{1,2}and\s{1,2}(?:about\s)?[-+]?\.?\d")
+_RESULT = Lower("[=\u2248]|\\b(?:leaves|gives|makes|equals|yields|comes to|works out)\\b")
 
 
 @dataclass(frozen=True)
@@ -123,17 +119,37 @@ class Number:
 
     value: float
     decimals: int = 0
-    """Counts the digits behind the point. Below 0 the last digits are not given."""
+    """The digits behind the point. Below 0 the last digits are not given."""
     unit: str = field(default="", compare=False)
     is_rounded: bool = field(default=False, compare=False)
     """True if the text calls it approximate."""
 
 
+def bound(text: str, start: int, end: int) -> str:
+    """Return why the value at `start` to `end` of a sentence is only a bound, "" where it is not."""
+    written, before = text[start:end], text[max(0, start - 40) : start]
+    found = _BOUND.search(before) if before[-1:] in " (\"'<>\u2264\u2265=" else None
+    if found:
+        return f"only a bound: {found['words'] or found['sign']} {written}"
+    return f"only a bound: {written} or more or less" if _OR_MORE.match(text, end) else ""
+
+
+def _is_range(text: str, start: int, end: int) -> bool:
+    """Return whether the value at `start` to `end` of a sentence begins a range."""
+    if text[max(0, start - 10) : start].rstrip().lower().endswith("between") and _AND.match(
+        text, end
+    ):
+        return True
+    match = _RANGE.match(text, end)
+    return match is not None and not _RESULT.search(text[match.end() : match.end() + 200])
+
+
 def _find(text: str) -> list[Value[Number]]:
     """Return the numbers of a sentence, in order."""
     written = _find_written(text)
-    spelled = _find_spelled(text)
-    return sorted(written + spelled, key=lambda v: v.start) if spelled else written
+    if not _HAS_WORD.search(text):
+        return written
+    return sorted([*written, *_find_spelled(text)], key=lambda v: v.start)
 
 
 def _find_spelled(text: str) -> list[Value[Number]]:
@@ -145,9 +161,9 @@ def _find_spelled(text: str) -> list[Value[Number]]:
         is_whole = bool(match["lead"]) or end + len(rest) == len(text)
         if not rest.strip(" .,;:!(") and not is_whole:
             continue
-        size = _SPELLED.index(match["word"].lower())
+        size = TO_TWENTY.index(match["word"])
         number = Number(-size if match["minus"] else size, 0, _unit(text, end))
-        limit = bound(text, start, end, match["word"])
+        limit = bound(text, start, end)
         found.append(Value(start, end, None if limit else number, limit, unit=number.unit))
     return found
 
@@ -155,43 +171,45 @@ def _find_spelled(text: str) -> list[Value[Number]]:
 def _find_written(text: str) -> list[Value[Number]]:
     """Return the numbers in digits."""
     found: list[Value[Number]] = []
-    has_equals = _EQUALS.search(text) is not None
+    last_equals = max(text.rfind("="), text.rfind("\u2248"))
     is_upper_end = False
     for match in islice(_NUMERAL.finditer(text), _MOST):
-        sign, start = _sign(text, match.start())
-        before = text[max(0, start - 40) : start]
         if is_upper_end:
             is_upper_end = False
             continue
-        in_name = _IN_NAME.search(before)
-        if in_name and in_name[0].strip() == "factor" and "." in match["digits"]:
-            in_name = None
-        if in_name or _COMPOUND.match(text, match.end()) or _OUT_OF.search(before):
+        sign, start = _sign(text, match.start())
+        end, digits = match.end(), match["digits"]
+        before = text[max(0, start - 40) : start]
+        word = _LAST_WORD.search(before)
+        last = word[1].lower() if word else ""
+        is_in_name = last in _NAMES or (before[-1:] in "-/" and before[-2:-1].isalpha())
+        if (
+            is_in_name
+            or _COMPOUND.match(text, end)
+            or (last in ("of", "the", "a") and _OUT_OF.search(before))
+        ):
             continue
-        digits = match["digits"]
-        name = "%" if _PERCENT_NAME.search(before) else _unit(text, match.end())
+        name = "%" if before.rstrip(" =:\u2248").endswith("%") else _unit(text, end)
         number, reason = _number(match, sign, name)
         if number is not None and _ABOUT.search(before):
             number = replace(number, is_rounded=True)
-        if _GOES_ON.match(text, match.end()) or _DENIED.search(before):
+        if last == "not" or _GOES_ON.match(text, end):
             number, reason = None, f"{digits} is not stated plainly"
-        part = _part(digits) if "/" in digits and _COUNTS.search(text, 0, start) else None
+        part = _part(digits) if "/" in digits and _COUNTS.search(text[:start]) else None
         if number is None and part is not None:
             number, reason = Number(part, 0, name), ""
-        is_operand = bool(
-            _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(text, match.end())
-        )
-        is_later = has_equals and _EQUALS.search(text, match.end()) is not None
-        is_led_on = is_later or (part is None and _LEADS_ON.match(text, match.end()))
+        is_operand = bool(_OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(text, end))
+        is_later = last_equals >= end
+        is_led_on = is_later or (part is None and _LEADS_ON.match(text, end))
         if is_led_on and _QUOTIENT.fullmatch(digits):
             is_operand = True
-        if is_range(text, start, match.end()):
+        if _is_range(text, start, end):
             number, reason, is_operand = None, "a range, no single number", False
             is_upper_end = True
         elif not is_later or not is_operand:
-            limit = bound(text, start, match.end(), digits)
+            limit = bound(text, start, end)
             number, reason = (None, limit) if limit else (number, reason)
-        found.append(Value(start, match.end(), number, "" if number else reason, is_operand, name))
+        found.append(Value(start, end, number, "" if number else reason, is_operand, name))
     return found
 
 
@@ -203,19 +221,21 @@ def _unit(text: str, at: int) -> str:
 def _sign(text: str, start: int) -> tuple[str, int]:
     """Return the sign before a number ("?" where it can be read in two ways) and its start."""
     before = text[max(0, start - 60) : start]
-    if match := _MINUS_WORD.search(before):
-        lead = before[: match.start()]
+    if not before:
+        return "", start
+    word = before.rstrip()[-8:].lower()
+    if before[-1] == " " and word.endswith(("minus", "negative")):
+        lead = before.rstrip()[: -5 if word.endswith("minus") else -8]
         is_sign = not lead.strip() or _LEADS_TO_SIGN.search(lead)
-        return ("-" if is_sign else "?" if not lead.rstrip()[-1:].isdigit() else ""), (
-            start - len(match[0])
-        )
+        sign = "-" if is_sign else "?" if not lead.rstrip()[-1:].isdigit() else ""
+        return sign, start - len(before) + len(lead)
+    if before.rstrip()[-1:] not in "-+\u2013\u2014":
+        return "", start
     match = _SIGN.search(before)
     if match is None:
-        loose = _LOOSE_SIGN.search(before)
-        if loose or (_BULLETED.fullmatch(before) and start < 60):
-            at = before.rindex("-") if "-" in before else before.rindex("\u2013")
-            return ("-" if loose else "?"), start - len(before) + at
-        return "", start
+        at = start - len(before) + len(before.rstrip()) - 1
+        is_bullet = not before.strip("-\u2013 ") and start < 60
+        return ("-", at) if _LOOSE_SIGN.search(before) else ("?", at) if is_bullet else ("", start)
     previous, space, sign = match.groups()
     if previous and (not space and (previous.isalnum() or previous in ")]%") or previous.isdigit()):
         is_word = previous.isalpha() and not space and sign == "\u2013"
@@ -253,12 +273,9 @@ def _part(digits: str) -> float | None:
 
 
 def _of_maximum(text: str, value: Value[Number]) -> Value[Number]:
-    """Return the points of a fraction (4/9) that is one in a reply about a score, or a ratio."""
-    digits = text[value.start : value.end]
-    part = None if value.is_operand else _part(digits)
-    if part is not None and _RATIO.search(text, 0, value.start):
-        above, below = map(float, digits.split("/"))
-        return replace(value, value=Number(above / below, 2), reason="")
+    """Return the points of a fraction (4/9) that is one in a reply about a score."""
+    is_ratio = "ratio" in text[: value.start].lower()
+    part = None if value.is_operand or is_ratio else _part(text[value.start : value.end])
     return value if part is None else replace(value, value=Number(part), reason="")
 
 
@@ -299,8 +316,7 @@ def _leads_to(value: Number, parts: list[Number], result: Number) -> bool:
         is_factor = 0 < factor < 3 and factor != 1 and part.decimals > 0 or part.unit == "%"
         if is_factor and abs(value.value * factor - result.value) <= half[0] * factor + half[1]:
             return True
-    added = [p.value for p in parts if p.value and p.unit in ("", value.unit, result.unit)]
-    sums = [*added, sum(added)]
+    sums = [*(p.value for p in parts if p.value), sum(p.value for p in parts)]
     return any(abs(value.value + part - result.value) <= half[1] for part in sums)
 
 

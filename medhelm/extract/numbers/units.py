@@ -6,10 +6,9 @@ before its parts. Spellings are patterns of a text that `notation.plain` has wri
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from medhelm.extract.late import late
+from medhelm.extract.late import Lower
 
 _PER = r"\s?(?:/|per\b|an?\b|each\b|every\b|over\b|in\b)\s?(?:the\s|an?\s|one\s)?"
 _OF = r"(?:\s(?:of\s)?(?!per|each|every)[a-z]{2,12}){0,3}?"
@@ -76,11 +75,10 @@ UNITS: Mapping[str, str] = {
     "\u00b0C": r"\u00b0\s?[cf]|deg(?:rees)?\b",
     "point": r"points?|pts?",
 }
-_SPELLED = late(
+_SPELLED = Lower(
     r"\s{0,2}[-(\[]?\s?(?:"
     + "|".join(f"(?P<u{i}>{spelling})" for i, spelling in enumerate(UNITS.values()))
-    + r")(?![\w\u00b0])",
-    re.IGNORECASE,
+    + r")(?![\w\u00b0])"
 )
 _NAMES = tuple(UNITS)
 SAME: Mapping[str, tuple[str, ...]] = {
@@ -90,9 +88,6 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "mOsm": ("mEq/L",),
 }
 """The units in which completions give another one, without a factor between them."""
-PUT_IN: Mapping[str, str] = {"MME": "mg"}
-"""The units of what is put in, where a text gives its results in the unit that is asked for."""
-
 RATES: Mapping[tuple[str, str], str] = {
     ("mL", "hourly"): "mL/h",
     ("L", "hourly"): "L/h",
@@ -100,12 +95,6 @@ RATES: Mapping[tuple[str, str], str] = {
     ("L", "daily"): "L/day",
 }
 """The rates of which a word beside the amount gives the time."""
-
-
-def has_unit(text: str, unit: str) -> bool:
-    """Return whether a number of a plain text has a unit."""
-    spelled = re.compile(rf"\d\s{{0,2}}[-(\[]?\s?(?:{UNITS[unit]})(?!\w)", re.IGNORECASE)
-    return spelled.search(text) is not None
 
 
 def unit_at(text: str, at: int) -> tuple[str, int]:

@@ -19,7 +19,7 @@ class Value(Generic[T]):
     value: T | None
     """None where it cannot be read."""
     reason: str = ""
-    """Gives the reason why it cannot be read."""
+    """Why it cannot be read."""
     is_operand: bool = False
     """True if it is part of a calculation."""
     unit: str = ""
@@ -45,6 +45,8 @@ class Kind(Generic[T]):
     show: Callable[[T], str]
     cut: re.Pattern[str]
     """Matches the end of a cut text that may not be whole."""
+    find_any: Callable[[str], list[Value[T]]] | None = None
+    """Return the values in any unit, where `find` leaves out those that cannot answer."""
     has_unit: bool = False
     is_known: bool = False
     """True if it is known what is asked for."""
@@ -58,8 +60,6 @@ class Kind(Generic[T]):
     """Return a value as the points of a score where it is written with their maximum."""
     is_asked: Callable[[str], bool | None] = lambda name: None
     """Return whether a name is that of what was asked for; None where it says nothing."""
-    is_asked_by: Callable[[str], bool] = lambda name: False
-    """Return whether a text ends with the name of what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,6 @@ class Statement(Generic[T]):
     """True if a later sentence takes it up again."""
     is_rounded: bool = False
     """True if it is rounded to a whole number on purpose."""
-    is_worked_on: bool = False
-    """True if a later calculation takes it up."""
     is_opening: bool = False
     """True if it is in the first sentence that has a value."""
     is_supposed: bool = False

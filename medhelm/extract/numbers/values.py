@@ -1,7 +1,8 @@
 """Completion text -> a number, a date or a duration, or the reason why there is none.
 
-What is marked as final (see `marks`) counts before what is not. Of the rest, `value_statements` finds
-what the text commits to. Two different commitments are not an answer.
+Statements are found (`statements`), ranked (what is marked as final or called the answer, then what has
+the name or the unit that was asked for, then what is worked out or concluded) and settled: two that
+differ and of which neither leads to the other are not an answer.
 """
 
 from __future__ import annotations
@@ -11,26 +12,17 @@ import re
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.extract.late import late
+from medhelm.extract.late import Lower, late
 from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
-from medhelm.extract.numbers.continuations import common_end, worked_on
 from medhelm.extract.numbers.item_points import gives_points_one_by_one
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
-from medhelm.extract.numbers.value_evidence import best_supported, why_weak
-from medhelm.extract.numbers.value_settling import agreed, is_magnitude, settle
-from medhelm.extract.numbers.value_statements import find_statements
+from medhelm.extract.numbers.settling import agreed, agrees, settle
+from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
-from medhelm.extract.numbers.value_withdrawals import (
-    corrected,
-    named_before_cut,
-    repeated,
-    takes_back,
-    unless_taken_back,
-    values_of,
-)
+from medhelm.extract.numbers.words import GENERAL_NAMES, INTERPRETS, OTHER, SECONDARY
 from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
@@ -39,48 +31,54 @@ T = TypeVar("T")
 _LONGEST = 2_000
 """Characters of a text of which the only value counts although nothing states it."""
 _LINE = 1_500
-_REFUSED = late(
+_NEAR = 160
+"""Characters behind a value in which it may be worked on."""
+_SHORT = 150
+"""Characters of a text whose only value may answer without a statement."""
+_REFUSED = Lower(
     r"\b(?:cannot|can't|could not|unable|not possible|impossible|insufficient|not enough|missing|"
     r"not (?:provided|given|available|stated|mentioned)|unknown|need more|more information|"
-    r"not sure|unclear|formula|needs? to|needed|let's|let us|we need|calculate)\b",
-    re.IGNORECASE,
+    r"not sure|unclear|formula|needs? to|needed|let's|let us|we need|calculate)\b"
 )
 _SCORE = late(r"\b(?:score|points|rating)\b[^\n.]{0,12}$", re.IGNORECASE)
-_LESS_OR_MORE = late(r"[<>\u2264\u2265]=?\s{0,2}(?=[\d.])")
-_UNKNOWN = late(
-    r"\b(?:cannot|can['\u2019]t|(?:might|may|could) be any|anything|all (?:I|we) can)\b",
-    re.IGNORECASE,
-)
 _COPULA = late(r"\s?(?:\b(?:is|was)|[:=*\s]+)\s*$")
 _NAME_END = late(r"[,;:=\u2248\u2192]")
 _OPERAND = late(r"(?:[\d.,]{1,20}\s{0,3}[/*x\u00d7\u00f7+^\u2212-]\s{0,3}){1,20}$")
 """The operands before a value that is cut: none of them is the result."""
-_SENTENCE_END = late(r"[.;!](?=\s+[A-Z])")
-_NEXT_QUESTION = late(
-    r"\n[#*\s]{0,9}(?:(?:next|new)\s)?(?:question|q|patient note|problem|human|user|instruction|exercise)"
-    r"\s?\d{0,3}[*\s]{0,4}[:.]|\n#{1,4}\s(?:next\s|new\s)?(?:question|problem|exercise|patient note)\b",
-    re.IGNORECASE,
+_VALUE_LEAD = late(r"[^\w\n]{0,12}(?:[A-Za-z]{1,14}\s){0,3}[^\w\n]{0,5}")
+_RETRACTED = Lower(
+    r"(?:(?<=[.!?]\s)|(?<=[.!?]\n)|(?<=\n\n))(?:correction|edit|update|erratum)\s?[:!]"
+    r"|\b(?:wait|actually(?!\s(?:no|not|quite|very|in|has|have|weighs|normal|low|high)\b)|oops|scratch that|on (?:second thought|reflection)|my mistake|"
+    r"let me (?:re\w+|double.?check|correct)|i (?:made|was) (?:an? )?(?:mistake|error|wrong)|"
+    r"apolog\w+|sorry|(?:could|might|may) (?:also|instead|(?:well |even )?be (?=[^.\n]{0,20}\d))|alternatively)\b"
+    r"|(?:^|(?<=[.!?,;\u2026] )|(?<=\n))(?:oh,?\s)?no,\s"
 )
-_INTERPRETED = late(
-    r"\n[#*_ \t]{0,9}(?:clinical\s|score\s|risk\s)?(?:interpretation|significance|implications?|notes?|remarks?|comments?"
-    r"|limitations?|caveats?|disclaimer|recommendations?|considerations?|management|what\s(?:this|it|that)\smeans(?:\s\w+){0,2})"
-    r"(?:[*_: \t]{0,6}\n|\*{0,2}:[* ]{1,4})(?=[^=\u2248\u2192]{60,}$)",
-    re.IGNORECASE,
+"""Words by which a text takes back a result, or offers another one."""
+_STEP_LEFT = Lower(
+    r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b[^=\u2248\u2192\n]{0,100}$"
 )
-"""The heading of a last section that says what a result means."""
-_INNER = late(r"<(?:value|result|number)>([^<\n]{1,60})", re.IGNORECASE)
-"""The value within a marked answer that says more."""
-_REMARKS = late(
-    r"(?:(?<=[.!?*]\s)|(?<=\n))\W{0,4}(?:(?P<general>values?|scores?|levels?|ratios?|normal|reference|"
-    r"(?:clinical )?(?:interpretation|significance)|note|an?(?:\s[\w'/-]{1,20}){1,5}\s(?:of|above|below|over|under|[<>\u2265\u2264]))"
-    r"|this (?:means|indicates|suggests|is|falls|lies|corresponds|places|reflects))(?=\W)",
-    re.IGNORECASE,
+"""A step at the end of a text that is not carried out."""
+_WORKS_ON = Lower(
+    r"\b(?:factor|times|multipl\w+|adjust\w*|correct\w*|plus|add\w*|of (?:that|this|it))\b|[\u00d7x*+]\s?\d"
 )
-_ALL_BOLD = late(r"\*\*[^*\n.=:]{1,60}[=:][^*\n]{1,30}\*\*")
-_GOES_ON = late(
-    r"[=\u2248]|\b(?:step|next|now|used?(?!\sof\b)|using|calculat\w+|weight|formula|equation|need\w*|substitut\w+|so|then|thus|"
-    r"hence|therefore|correct\w*|adjust\w*)\b",
-    re.IGNORECASE,
+"""Words behind a value by which a text works it on; the arithmetic has to hold."""
+_ADJUSTED = Lower(
+    r"\b(?:(?:sex|gender|sodium|female)[- ](?:adjust|correct)\w*|with (?:the )?(?:sodium|na)\b|before (?:the )?(?:\w+ )?(?:factor|correction|adjustment))"
+)
+"""Words that set a value apart from another one as that before or after a correction."""
+_BEFORE_STEP = Lower(
+    r"[^.,;\n]{0,16}\bbefore (?:the )?(?:\w+ )?(?:factor|correction|adjustment|term)\b"
+)
+_SUPPOSED = Lower(r"\b(?:would|were|if|should|could|had)\b")
+_UNSURE = Lower(
+    r"\b(?:(?:not|un)\s?able to (?:give|state|name) (?:one|a single)|can(?:'t|not) be (?:more exact|pinned|determined exactly)|can't be more exact"
+    r"|depends on (?:whether|which|how)|depending on these|index is meant|might be anything|before relying on (?:either|any)|is ambiguous"
+    r"|not (?:say|specify) which|typical values)\b"
+)
+"""Words by which a text says that it knows no single result."""
+_NOT_GIVEN = Lower(
+    r"\b(?:total|score|sum|index|gcs|result|value)\b[^.\n]{0,30}\b(?:should|can|could|must)(?:\s?not|n't)\sbe\s(?:reported|calculated|computed"
+    r"|determined|given|assigned|stated|derived)\b"
 )
 
 
@@ -100,8 +98,7 @@ def read_number(text: str, *, is_cut: bool = False, asked: Asked | None = None) 
     quantity's name, or gives in another unit, do not count.
 
     `is_cut` is for a completion that its budget ended: a number at its end is not a whole one,
-    and only what is marked or called the answer counts, or what a finished line states in bold
-    before general remarks, or the reply that ends before another question begins.
+    and only what is marked or called the answer counts.
     """
     reading = _read_asked(text, NUMBER, is_cut, asked)
     return Reading(None if reading.value is None else reading.value.value, reading.reason)
@@ -146,85 +143,71 @@ def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | 
 
 def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
     """Return what a text commits to of what is asked for; points without a total are none of it."""
-    if asked is None:
-        return _read(text, kind, is_cut)
-    reading = _read_named(text, kind, is_cut, asked)
-    if reading.value is not None and asked.narrow(kind).is_score:
-        shown = kind.show(reading.value)
-        if shown.isdigit() and gives_points_one_by_one(own_text(text), int(shown), asked):
-            return Reading(None, "points of several findings, and no total")
-    return reading
-
-
-def _read_named(text: str, kind: Kind[T], is_cut: bool, asked: Asked) -> Reading[T]:
-    """Return what a text commits to by the name and the unit of what is asked for.
-
-    Where neither the name nor the unit of what is asked for says so, the text has to give the same
-    value when the values in other units are not left out.
-    """
-    asked = asked.in_units_of(text)
-    percent = asked.in_percent(text)
-    is_share = percent is not asked
-    if is_share and (share := _read_asked(text, kind, is_cut, percent)).value is not None:
-        return share
-    narrowed, other = asked.narrow(kind), asked.by_name(kind)
-    reading = _read(text, narrowed, is_cut)
-    if is_cut and reading.value is None:
-        own = own_text(text)
-        best = repeated(own, narrowed)
-        return Reading(named_before_cut(own, narrowed) if best is None else best, reading.reason)
-    if is_cut:
-        return _as_told(reading, text, narrowed, other, is_cut)
-    visible = own_text(text)
-    is_marked = bool(all_marks(visible))
-    if reading.value is None:
-        best = None if is_marked else corrected(plain(visible), narrowed)
-        if best is not None:
-            return Reading(best)
-        best = None if is_marked else best_supported(visible, narrowed)
-        if best is None and not is_marked:
-            best = common_end(plain(visible), narrowed, other)
-        if best is None:
-            return reading
-        onward = worked_on(best, plain(visible), narrowed, other)
-        return unless_taken_back(onward, plain(visible), narrowed)
-    if not is_marked:
-        onward = worked_on(reading.value, plain(visible), narrowed, other)
-        if onward.value is None or narrowed.merge(onward.value, reading.value) is None:
-            return unless_taken_back(onward, plain(visible), narrowed)
-    reason = why_weak(reading.value, visible, narrowed, is_share=is_share)
-    if not is_marked and reason:
-        return Reading(None, reason)
-    return _as_told(reading, text, narrowed, other, is_cut)
-
-
-def _as_told(
-    reading: Reading[T], text: str, narrowed: Kind[T], kind: Kind[T], is_cut: bool
-) -> Reading[T]:
-    """Return a reading, unless the other units count and the text gives another value with them."""
-    assert reading.value is not None
-    for s in find_statements(plain(own_text(text)), narrowed):
-        is_input = s.is_worked_on and bool(s.key)
-        is_told = s.value is not None and (s.is_asked or (s.fits and not is_input))
-        if is_told and s.value is not None and kind.merge(s.value, reading.value) is not None:
-            return reading
-    other = _read(text, kind, is_cut).value
-    if other is None or kind.merge(reading.value, other) is not None:
-        return reading
-    if narrowed.is_score and getattr(other, "unit", "") == "%":
-        return reading
-    return Reading(None, differ(reading.value, other, kind))
-
-
-def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     visible = own_text(text)
     is_cut = is_cut and visible_text(text).endswith(visible[-20:])  # not by a run-on's end
     visible = with_points(visible)
-    if is_cut and (whole := _before_rest(visible, kind)).value is not None:
-        return whole
+    if is_cut and text[-1:].isspace():
+        visible += "\n"
+    if asked is None:
+        return _read(visible, kind, is_cut)
+    shares = [_read(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
+    if any(share.value is None for share in shares):
+        return shares[0]
+    narrowed = asked.narrow(kind)
+    reading = _read(visible, narrowed, is_cut)
+    values = [r.value for r in (*shares, reading) if r.value is not None]
+    if len(values) == 2 and kind.merge(*values) is None:
+        return Reading(None, differ(*values, kind))
+    if not values:
+        return reading
+    value, region = values[0], plain(visible)
+    if narrowed.is_score:
+        shown = kind.show(value)
+        if shown.isdigit() and gives_points_one_by_one(visible, int(shown), asked):
+            return Reading(None, "points of several findings, and no total")
+    own = [s for s in find_statements(region, narrowed) if agrees(s, value, kind)]
+    if any(s.is_asked or s.level == 3 for s in own) or all_marks(visible):
+        return Reading(value)
+    for s in find_statements(region, asked.by_name(kind)):
+        is_named = s.is_asked and s.level and not (s.is_running or s.is_secondary or s.is_supposed)
+        if is_named and s.value is not None and not agrees(s, value, kind):
+            return Reading(None, differ(s.value, value, kind))
+    is_bare = not any(s.fits or s.level > 1 for s in own)
+    if is_bare and any(s.fits for s in find_statements(region, narrowed)):
+        return Reading(
+            None, f"no {kind.noun} in the unit that is asked for is stated as the answer"
+        )
+    if not own and len(region) > _SHORT:
+        return Reading(None, f"no {kind.noun} by the name that was asked for is stated")
+    if (
+        any(s.level > 1 and (s.fits or GENERAL_NAMES & {*s.key}) and s.is_named for s in own)
+        and not narrowed.is_score
+    ):
+        return Reading(value)
+    return _unless_followed(value, max((s.at[0] for s in own), default=-1), region, narrowed)
+
+
+def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
+    """Return a value without the asked name, unless a later mention with its name or unit differs."""
+    for sentence, _ in islice(split_sentences(text), at + 1, None):
+        is_beside = any(p.search(sentence) for p in (OTHER, INTERPRETS, SECONDARY, _SUPPOSED))
+        for v in () if is_beside else kind.find(sentence):
+            is_meant = v.fits or not kind.has_unit
+            is_meant = is_meant or kind.is_asked(sentence[max(0, v.start - 60) : v.start]) is True
+            if v.value is None or v.is_operand or not is_meant:
+                continue
+            merged = kind.merge(v.value, value)
+            if merged is None:
+                return Reading(None, differ(value, v.value, kind))
+            value = merged
+    return Reading(value)
+
+
+def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     is_value_cut = is_cut and (
-        not text[-1:].isspace() or visible[-1:] in "+-*/=(\u2212\u00d7\u00f7"
+        not visible.endswith("\n") or visible.rstrip()[-1:] in "+-*/=(\u2212\u00d7\u00f7"
     )
+    visible = visible.rstrip()
     marks = all_marks(visible)
     marked: list[tuple[T | None, str]] = []
     for mark in marks:
@@ -235,11 +218,7 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             if not any(v is not None and kind.show(v).startswith(cut) for v, _ in marked):
                 marked.append((None, f"the answer was cut in the middle of a {kind.noun}"))
             continue
-        if takes_back(value, kind):
-            return Reading(None, "a result is stated and then taken back")
-        reading = _read_plain(value, kind)
-        if reading.value is None:
-            reading = _of_first_sentence(value, kind, reading)
+        reading = _unless_taken_back(_read_plain(value, kind), value, kind)
         if reading.value is not None or _begins_with_value(value, kind):
             marked.append((reading.value, reading.reason))
     region = plain(visible[marks[-1].start if marks else 0 :])
@@ -249,88 +228,37 @@ def _read(text: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
             region, cut = _without_cut_value(region, kind)
         if cut and not region.strip():
             return Reading(None, f"the answer was cut in the middle of a {kind.noun}")
-        reading = _read_plain(region, kind, is_cut=is_cut)
-        return unless_taken_back(_unless_bound(reading, region, kind), region, kind)
+        return _unless_taken_back(_read_plain(region, kind, is_cut=is_cut), region, kind, is_cut)
     reading = agreed(marked, kind)
-    if reading.value is not None:
-        named = _named_otherwise(reading.value, visible[: marks[0].start], kind)
-        if named is not None:
-            return Reading(None, differ(named, reading.value, kind))
-    later = [] if is_cut else find_statements(region, kind)[1:]
-    if reading.value is not None:
-        later = [s for s in later if not is_magnitude(s, reading.value, kind)]
-    if reading.value is not None and (other := settle(later, kind).value) is not None:
+    if reading.value is not None and (
+        named := _named_before(visible, marks[0], reading.value, kind)
+    ):
+        return Reading(None, differ(named, reading.value, kind))
+    if reading.value is None or is_cut:
+        return _unless_taken_back(reading, region, kind)
+    other = settle(find_statements(region, kind)[1:], kind).value
+    if other is not None:
         mentioned = values_of(region[len(plain(marks[-1].value)) :], kind)
         if all(kind.merge(reading.value, value) is None for value in [other, *mentioned]):
             return Reading(None, differ(reading.value, other, kind))
-    return unless_taken_back(reading, region, kind)
+    return _unless_taken_back(reading, region, kind)
 
 
-def _before_rest(visible: str, kind: Kind[T]) -> Reading[T]:
-    """Return what a cut text commits to before it runs on into another question, or into remarks."""
-    question = _NEXT_QUESTION.search(visible)
-    if question and (all_marks(head := visible[: question.start()]) or _is_worked_out(head, kind)):
-        return _read(head, kind, is_cut=False)
-    if all_marks(visible):
-        return Reading(None)
-    meaning = _INTERPRETED.search(visible)
-    if meaning and _is_worked_out(head := visible[: meaning.start()], kind):
-        return _read(head, kind, is_cut=False)
-    remarks = list(islice(_REMARKS.finditer(visible), 50))
-    for remark in remarks:
-        head, rest = visible[: remark.start()].rstrip(), visible[remark.start() :]
-        line = head.rpartition("\n")[2]
-        if "**" not in line or _GOES_ON.search(rest):
-            continue
-        stated = find_statements(plain(line), kind)
-        if (
-            remark["general"]
-            and any(s.level >= 1 for s in stated)
-            or any(s.level == 2 for s in stated)
-            or (_ALL_BOLD.fullmatch(line) and any(s.level and s.is_named for s in stated))
-        ):
-            return _read(head, kind, is_cut=False)
-    return Reading(None)
-
-
-def _is_worked_out(text: str, kind: Kind[T]) -> bool:
-    """Return whether a text works out a result, or ends with a line that names it."""
-    found = find_statements(plain(text), kind)
-    line = plain(text.rstrip().rpartition("\n")[2])
-    return any(s.is_computed or s.level >= 2 for s in found) or any(
-        s.level >= 1 and s.is_named for s in find_statements(line, kind)
-    )
-
-
-def _named_otherwise(marked: T, before: str, kind: Kind[T]) -> T | None:
-    """Return what a text calls by the name that was asked for where nothing leads to the mark."""
-    found = find_statements(plain(before), kind)
-    stated = [s for s in found if s.is_asked and s.level >= 1 and s.value is not None]
+def _named_before(visible: str, mark: Mark, value: T, kind: Kind[T]) -> T | None:
+    """Return what a text calls by the asked name where nothing before a mark leads to the marked value."""
+    before = plain(visible[: mark.start])
+    stated = [
+        s for s in find_statements(before, kind) if s.is_asked and s.level and s.value is not None
+    ]
     stated = [s for s in stated if not (s.is_secondary or s.is_supposed or s.is_running)]
-    if not stated or any(
-        kind.merge(value, marked) is not None for value in values_of(plain(before), kind)
-    ):
+    if not stated or any(kind.merge(v, value) is not None for v in values_of(before, kind)):
         return None
     return stated[-1].value
-
-
-def _of_first_sentence(value: str, kind: Kind[T], otherwise: Reading[T]) -> Reading[T]:
-    """Return what the first sentence of a marked text states where the others state no result."""
-    end = _SENTENCE_END.search(value)
-    if end is None:
-        return otherwise
-    rest = find_statements(value[end.end() :], kind)
-    if any(s.fits or s.is_asked or s.level >= 2 or s.is_computed for s in rest):
-        return otherwise
-    reading = _read_plain(value[: end.start() + 1], kind)
-    return otherwise if reading.value is None else reading
 
 
 def _marked(visible: str, mark: Mark) -> str:
     """Return what is marked, with the word `score` of its label, and with all of its bracket."""
     value = mark.value
-    if inner := _INNER.search(value):
-        value = inner[1]
     if value.count("(") > value.count(")"):
         value = visible[mark.start : mark.start + _LONGEST].partition("\n")[0]
     is_score = _SCORE.search(visible, max(0, mark.start - 40), mark.start)
@@ -353,13 +281,7 @@ def _begins_with_value(text: str, kind: Kind[T]) -> bool:
     """Return whether a marked text begins with a value, readable or not."""
     line = text.lstrip().partition("\n")[0][:_LINE]
     values = kind.find(line)
-    return (
-        bool(values)
-        and re.fullmatch(
-            r"[^\w\n]{0,12}(?:[A-Za-z]{1,14}\s){0,3}[^\w\n]{0,5}", line[: values[0].start]
-        )
-        is not None
-    )
+    return bool(values) and _VALUE_LEAD.fullmatch(line[: values[0].start]) is not None
 
 
 def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
@@ -381,13 +303,7 @@ def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
         for v in line
     ) and any(not v.is_operand for line in found for v in line):
         return Reading(None, f"no {kind.noun} by the name that was asked for is stated")
-    is_stated = any(v.value is not None and not v.is_operand for line in found for v in line)
-    values = [
-        v
-        for line in found
-        if line and not (is_stated and line[0].value is None and line[0].start < 4)  # thresholds
-        for v in line
-    ]
+    values = [v for line in found for v in line]
     results = [v for v in values if not v.is_operand]
     if values and not results:
         return Reading(None, "a calculation without its result")
@@ -401,14 +317,67 @@ def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
     return reading
 
 
-def _unless_bound(reading: Reading[T], text: str, kind: Kind[T]) -> Reading[T]:
-    """Return the reading, unless the text says that it knows no more than this bound."""
-    if reading.value is None or not _UNKNOWN.search(text[-_LONGEST:]):
+def _unless_taken_back(
+    reading: Reading[T], text: str, kind: Kind[T], is_cut: bool = False
+) -> Reading[T]:
+    """Return the reading, unless the text takes it back, or says that there is more to do."""
+    value = reading.value
+    if value is None:
         return reading
-    for sign in islice(_LESS_OR_MORE.finditer(text, max(0, len(text) - _LONGEST)), 20):
-        found = kind.find(re.split(r"[\s,;)]", text[sign.end() : sign.end() + 40].strip())[0])
-        if any(
-            v.value is not None and kind.same(v.value) == kind.same(reading.value) for v in found
-        ):
-            return Reading(None, f"only a bound: {sign[0].strip()} {kind.show(reading.value)}")
-    return reading
+    if _STEP_LEFT.search(text[-300:]) or _is_worked_on(value, text, kind, is_cut):
+        return Reading(None, "a step is announced whose result is not stated")
+    if _UNSURE.search(text):
+        return Reading(None, f"no single {kind.noun} is stated")
+    if _NOT_GIVEN.search(text):
+        return Reading(None, "the text says that no result is to be given")
+    backs = [match.end() for match in _RETRACTED.finditer(text)]
+    if not backs:
+        return reading
+    after = values_of(text[backs[-1] :], kind)
+    is_kept = any(kind.merge(value, v) is not None for v in after)
+    earlier = find_statements(text[: backs[-1]], kind)
+    later = find_statements(text[backs[-1] :], kind)
+    before = settle(earlier, kind).value
+    is_new = before is not None and kind.merge(value, before) is None
+    was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
+    is_named = any(s.is_asked and s.level and not s.is_secondary for s in later)
+    if is_kept and (not is_new or (is_named and not was_concluded)):
+        return reading
+    return Reading(None, "a result is stated and then taken back")
+
+
+def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
+    """Return whether a text goes on from a value to another one by a step, in its last line with it."""
+    end = len(text)
+    for line in reversed(text[-_LONGEST:].split("\n")):
+        start, end = end - len(line), end - len(line) - 1
+        own = [v for v in kind.find(line[-_LINE:]) if v.value is not None]
+        places = [v.end for v in own if kind.merge(v.value, value) is not None]
+        if places:
+            at = start + max(0, len(line) - _LINE)
+            rests = [text[at + place : at + place + _NEAR] for place in {places[0], places[-1]}]
+            return any(_leads_on(value, rest, kind, is_cut) for rest in rests)
+    return False
+
+
+def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
+    """Return whether the text behind a value comes to another one, by arithmetic that holds."""
+    if _BEFORE_STEP.match(rest):
+        return True
+    after = [v for v in kind.find(rest) if v.value is not None and not v.is_operand]
+    if not after or _SUPPOSED.search(rest):
+        return is_cut and _WORKS_ON.search(rest) is not None
+    last = after[-1]
+    if _ADJUSTED.search(rest[: last.start]):
+        return True
+    values = (kind.find_any or kind.find)(rest)
+    parts = [v.value for v in values if v.value is not None and v.start < last.start]
+    is_step = _WORKS_ON.search(rest[: last.end]) is not None
+    return is_step and any(kind.leads_to(value, parts, v.value) for v in after if v.value)
+
+
+def values_of(text: str, kind: Kind[T]) -> list[T]:
+    """Return the values at both ends of a text, line by line."""
+    text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
+    found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))
+    return [value for value in found if value is not None]
