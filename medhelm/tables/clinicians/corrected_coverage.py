@@ -18,8 +18,67 @@ from medhelm.stats.two_class import Bools, corrected_share
 from medhelm.tables.clinicians.alignment import Aligned
 from medhelm.tables.clinicians.decisions import plain, plain_name
 from medhelm.tables.clinicians.fidelity import Comparison
-from medhelm.tables.clinicians.fidelity_columns import CORRECTED, CORRECTED_LAYOUT
-from medhelm.tables.format.table import Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+
+CORRECTED = (
+    text("judge", "whose decisions on all answers are corrected", "judge"),
+    text("reference", "the group of experts that corrects them"),
+    text("model", "whose answers were graded", "model"),
+    count("decisions", "decisions of the judge, invalid ones as unmet", "decisions"),
+    count("cases", "cases that they are about"),
+    number("share", "share of them that is met", "share", "judge", is_percent=True, digits=1),
+    count(
+        "labelled",
+        "criteria of this model that the experts decided too",
+        "labelled",
+        of="decisions",
+    ),
+    count("labelled_cases", "cases that those are about"),
+    number(
+        "labelled_share",
+        "share of them that the experts find met",
+        "share",
+        "experts",
+        is_percent=True,
+        digits=1,
+    ),
+    text(
+        "labels_of",
+        "own: sensitivity and specificity are of the labelled of this model; others: "
+        "of all other models, since it has none",
+        "labels",
+    ),
+    number(
+        "sensitivity", "share of what experts find met that the judge finds met", "share", digits=3
+    ),
+    number(
+        "specificity",
+        "share of what experts find unmet that the judge finds unmet",
+        "share",
+        digits=3,
+    ),
+    number(
+        "corrected",
+        "share corrected after Rogan and Gladen",
+        "share",
+        "Rogan-Gladen",
+        ("corrected_low", "corrected_high"),
+        3,
+    ),
+    *ends("corrected", "corrected", "share"),
+    text("corrected_method", "how, or why there is none"),
+    number(
+        "powered",
+        "prediction-powered share",
+        "share",
+        "prediction-powered",
+        ("powered_low", "powered_high"),
+        3,
+    ),
+    *ends("powered", "powered", "share"),
+    text("powered_method", "how, or why there is none"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +114,7 @@ def corrected_table(compared: Comparison, settings: Settings | None = None) -> T
         ],
         {"confidence": confidence},
         ("judge", "reference"),
-        layout=CORRECTED_LAYOUT,
+        layout=Layout(leaving=("labels_of", "labelled_share"), main=("corrected", "powered")),
     )
 
 

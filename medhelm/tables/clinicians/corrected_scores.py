@@ -10,22 +10,60 @@ from medhelm.errors import UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
+from medhelm.stats.two_class import corrected_share
 from medhelm.tables.clinicians.agreement import (
     cluster_codes,
     common_notes,
     jury_name,
     rated_settings,
 )
-from medhelm.tables.clinicians.agreement_columns import CORRECTED, SHARES
 from medhelm.tables.clinicians.rated_answers import Rated, RunScores
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import count, number, text, yes
+from medhelm.tables.format.table import Column, Layout, Row, Settings, Table, make_table
 
 _RANDOM = (
     "Right where the rated answers are a random sample of all, as a sheet of --template is within "
     "thirds of the jury's scores."
 )
-
 _LAYOUT = Layout(main=("corrected",))
+
+
+def _columns(unit: str, labelled: str, how: str, *more: Column) -> tuple[Column, ...]:
+    return (
+        text("benchmark", "name of the benchmark", "benchmark"),
+        text("model", "name of the model", "model"),
+        yes("is_stand_in", "whether the scores are of the offline graders"),
+        count("n", "answers with a score of the jury", "n", of="answers"),
+        count("answers", "graded answers; those without a score are in no number here"),
+        count("labelled", labelled, "rated"),
+        count("clusters", "patients, notes or dialogues among the rated"),
+        *more,
+        number("corrected", how, unit, "corrected", ("low", "high")),
+        number("low", "lower end of its interval", unit),
+        number("high", "upper end of its interval", unit),
+        text("method", "how the correction was made, or why there is none"),
+    )
+
+
+CORRECTED = _columns(
+    "metric",
+    "those of n that clinicians rated",
+    "mean of the jury over all + mean of clinicians - jury over the rated",
+    number("jury", "mean of the jury over all n", "metric", "jury"),
+    number("clinicians", "clinicians' mean over the rated", "metric", "clinicians"),
+)
+SHARES = _columns(
+    "share",
+    "answers of all models of the benchmark that clinicians rated",
+    "that share after Rogan and Gladen",
+    number("share", "share of all n that the jury calls good", "share", "good"),
+    number(
+        "sensitivity", "share that the jury calls good of the rated good to clinicians", "share"
+    ),
+    number(
+        "specificity", "share that it does not call good of the rated not good to them", "share"
+    ),
+)
 
 
 def corrected_table(rated: Rated, settings: Settings | None = None) -> Table:
@@ -53,7 +91,7 @@ def shares_table(rated: Rated, threshold: float, settings: Settings | None = Non
     """Return the share of each rated run's answers with at least a score, after Rogan and Gladen."""
     if not any(low < threshold <= high for low, high in rated.scales.values()):
         raise UsageError(
-            f"--threshold {threshold:g} parts no answers: it must lie above the lowest score, and "
+            f"threshold={threshold:g} parts no answers: it must lie above the lowest score, and "
             "not above the highest"
         )
     confidence = (settings or Settings()).confidence
@@ -64,9 +102,9 @@ def shares_table(rated: Rated, threshold: float, settings: Settings | None = Non
         [_share(rated, own, threshold, confidence) for own in rated.runs],
         [
             *common_notes(rated),
-            f"Corrected after Rogan and Gladen, with {confidence:.0%} intervals. Sensitivity and "
-            "specificity are those of the jury on all rated answers of the benchmark, taken as "
-            "equal for its models; answers are taken as independent.",
+            f"Corrected after Rogan and Gladen, with {confidence:.0%} t intervals over clusters. "
+            "Sensitivity and specificity are those of the jury on all rated answers of the "
+            "benchmark, taken as equal for its models.",
             _RANDOM,
         ],
         rated_settings(rated) | {"confidence": confidence, "threshold": threshold},
@@ -100,48 +138,43 @@ def _corrected(rated: Rated, own: RunScores, confidence: float) -> Row:
     clusters = cluster_codes(own.clusters[there])
     labelled = ~np.isnan(human)
     held = len(np.unique(clusters[labelled]))
-    row: Row = {
-        **_head(rated, own),
-        "labelled": int(labelled.sum()),
-        "clusters": held,
-    }
+    row = _head(rated, own) | {"labelled": int(labelled.sum()), "clusters": held}
     if not labelled.any():
         return row | {"method": "none (no label)"}
     found = agreement.powered_mean(judge, human, clusters)
-    ends = agreement.t_interval(found, held, confidence)
-    low, high = rated.scales[own.run.benchmark]
-    return row | {
-        "jury": float(judge.mean()),
-        "clinicians": float(human[labelled].mean()),
+    row |= {"jury": float(judge.mean()), "clinicians": float(human[labelled].mean())}
+    return row | _ends(found, held, confidence, rated.scales[own.run.benchmark])
+
+
+def _ends(
+    found: agreement.Corrected, clusters: int, confidence: float, scale: tuple[float, float]
+) -> Row:
+    ends = agreement.t_interval(found, clusters, confidence)
+    return {
         "corrected": found.value,
-        "low": None if ends.low is None else max(ends.low, low),
-        "high": None if ends.high is None else min(ends.high, high),
+        "low": None if ends.low is None else max(ends.low, scale[0]),
+        "high": None if ends.high is None else min(ends.high, scale[1]),
         "method": ends.method,
     }
 
 
 def _share(rated: Rated, own: RunScores, threshold: float, confidence: float) -> Row:
     """Return the share of good answers; sensitivity and specificity are of the whole benchmark."""
-    judge = own.values[JURY][~np.isnan(own.values[JURY])]
+    there = ~np.isnan(own.values[JURY])
+    judge = own.values[JURY][there] >= threshold
     rows = (rated.benchmarks == own.run.benchmark) & ~np.isnan(rated.measures[JURY])
     called, good = rated.measures[JURY][rows] >= threshold, rated.human()[rows] >= threshold
-    row: Row = {**_head(rated, own), "labelled": len(good)}
+    runs = {(r.run.benchmark, r.run.model): r for r in rated.runs}
+    answers = [a for a, is_used in zip(rated.answers, rows, strict=True) if is_used]
+    keys = np.asarray([(r := runs[a[:2]]).clusters[r.place(a)] for a in answers], dtype=np.uint64)
+    codes = cluster_codes(np.concatenate([own.clusters[there], keys]))
+    held = len(np.unique(keys))
+    row = _head(rated, own) | {"labelled": len(good), "clusters": held}
     if not len(judge):
         return row | {"method": "none (no score)"}
-    share = float((judge >= threshold).mean())
-    row["share"] = share
+    row["share"] = float(judge.mean())
     if not good.any() or good.all():
         return row | {"method": "none (no rated answer is good, or all are)"}
-    sensitivity, specificity = float(called[good].mean()), float((~called[~good]).mean())
-    found = agreement.corrected_rate(
-        share, len(judge), sensitivity, int(good.sum()), specificity, int((~good).sum())
-    )
-    ends = agreement.normal_interval(found, confidence)
-    return row | {
-        "corrected": found.value,
-        "low": ends.low,
-        "high": ends.high,
-        "method": ends.method,
-        "sensitivity": sensitivity,
-        "specificity": specificity,
-    }
+    found = corrected_share(judge, codes[: len(judge)], called, good, codes[len(judge) :])
+    row |= {"sensitivity": called[good].mean(), "specificity": (~called[~good]).mean()}
+    return row | _ends(found, held, confidence, (0, 1))
