@@ -21,15 +21,12 @@ def _sheet(asked: Asked) -> RatingSheet:
 
 
 def _tables(asked: Asked) -> list[Table]:
-    from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.corrected_scores import corrected_table, shares_table
+    from medhelm.tables.clinicians.agreement import agreement_table, scores_table
     from medhelm.tables.clinicians.rated_answers import load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
 
     threshold, common = asked.own["threshold"], asked.number("min_common")
     z_scores = cast(Literal["before", "after"], asked.own["z_scores"])
-    if "shares" in asked.tables and threshold is None:
-        raise UsageError("--table shares needs --set threshold=SCORE")
     if common == 2 and z_scores == "before":
         raise UsageError("min_common must be at least 3, not 2: of two answers an ICC is 1 or none")
     metrics = [name for name in asked.show if name != _JUDGES]
@@ -42,8 +39,9 @@ def _tables(asked: Asked) -> list[Table]:
             with_judges=_JUDGES in asked.show,
             z_scores=z_scores,
         ),
-        "corrected": lambda: corrected_table(rated, asked.settings),
-        "shares": lambda: shares_table(rated, float(str(threshold)), asked.settings),
+        "corrected": lambda: scores_table(
+            rated, asked.settings, None if threshold is None else float(threshold)
+        ),
     }
     return [makers[name]() for name in asked.tables]
 
@@ -51,8 +49,7 @@ def _tables(asked: Asked) -> list[Table]:
 FORM = RatingForm(
     word="answers",
     help="Clinicians' ratings of stored answers against the jury, its judges and other metrics.",
-    tables=("agreement", "corrected", "shares"),
-    on_request=("shares",),
+    tables=("agreement", "corrected"),
     make_tables=_tables,
     make_sheet=_sheet,
     settings={
@@ -63,7 +60,9 @@ FORM = RatingForm(
             default="before",
             words=("before", "after"),
         ),
-        "threshold": Setting(help="of --table shares: the score from which on an answer is good"),
+        "threshold": Setting(
+            help="of --table corrected: shares of answers with at least this score, not mean scores"
+        ),
     },
     show="judges: each judge of the jury; other words: metrics of these names",
     takes_runs=True,

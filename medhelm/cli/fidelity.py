@@ -197,10 +197,10 @@ def _stored(args: argparse.Namespace) -> Stored:
 def _tables(
     args: argparse.Namespace, compared: Comparison, chosen: Settings, *, is_text: bool
 ) -> list[Table]:
-    from medhelm.tables.clinicians.corrected_coverage import corrected_table
     from medhelm.tables.clinicians.fidelity import (
         LARGEST,
         alignment_table,
+        coverage_table,
         fidelity_table,
         graders_table,
         low_agreement_table,
@@ -210,7 +210,7 @@ def _tables(
     makers = {
         "fidelity": lambda: fidelity_table(compared, chosen),
         "graders": lambda: graders_table(compared),
-        "corrected": lambda: corrected_table(compared, chosen),
+        "corrected": lambda: coverage_table(compared, chosen),
         "alignment": lambda: alignment_table(compared),
         "low_agreement": lambda: low_agreement_table(compared, largest, with_text=args.show_text),
     }

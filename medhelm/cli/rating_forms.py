@@ -310,8 +310,7 @@ def _sample(text: str | None, seed: int) -> Sample:
 
     if text is None:
         return Sample(seed=seed)
-    units, _, items = text.partition("x")
-    counts = [int(part) if part.isdecimal() else 0 for part in (units, items or "1")]
-    if min(counts) < 1:
+    counts = [int(part) if part.isdecimal() else 0 for part in text.split("x")]
+    if min(counts) < 1 or len(counts) > 2:
         raise UsageError(f"--sample {text}: a number such as 12, or 12x5 for five items of each")
-    return Sample(counts[0], counts[1] if items else None, seed)
+    return Sample(*counts, seed=seed)

@@ -10,7 +10,7 @@ from medhelm import Table, make_table
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import krippendorff_alpha
 from medhelm.tables.clinicians.ratings import RatingTable
-from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.column_kinds import count, number, percent, text
 from medhelm_benchmarks.encounters.experts.units import RatedFolder
 
 ALL = "all"
@@ -20,9 +20,9 @@ _COLUMNS = (
     count("units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"),
     count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
     number("mean", "mean of all ratings, 1 to 5", "", "mean"),
-    number("high", "ratings of 4 or 5", "share", "4 or 5", is_percent=True),
-    number("exact", "pairs that are equal", "share", "exact", is_percent=True),
-    number("within_one", "pairs at most one point apart", "share", "within 1", is_percent=True),
+    percent("high", "ratings of 4 or 5", "4 or 5"),
+    percent("exact", "pairs that are equal", "exact"),
+    percent("within_one", "pairs at most one point apart", "within 1"),
     number("difference", "mean absolute difference of a pair", "", "diff."),
     number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
 )

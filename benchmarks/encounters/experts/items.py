@@ -18,7 +18,7 @@ from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.clinicians.ratings import YES_NO, Item, RatingTable, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.column_kinds import count, number, percent, text
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
@@ -47,9 +47,9 @@ _COLUMNS = (
     text("other", "another one", "other"),
     count("units", "encounters that both have judged", "encounters"),
     count("items", "items that both have judged", "items"),
-    number("met_one", "items that the one finds met", "share", "met, one", is_percent=True),
-    number("met_other", "and the other", "share", "met, other", is_percent=True),
-    number("agree", "items on which both say the same", "share", "agree", is_percent=True),
+    percent("met_one", "items that the one finds met", "met, one"),
+    percent("met_other", "and the other", "met, other"),
+    percent("agree", "items on which both say the same", "agree"),
     number("kappa", "Cohen's kappa: agreement beyond chance", "", "kappa"),
 )
 

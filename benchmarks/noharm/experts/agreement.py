@@ -18,9 +18,10 @@ from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import common_pairs, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate, seed_of
 from medhelm.stats.measured import Measured
-from medhelm.tables.format.column_kinds import count, ends, number, text, yes
+from medhelm.tables.clinicians.ratings import several
+from medhelm.tables.format.column_kinds import count, ends, estimate, number, percent, text, yes
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Column, Layout, Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts import measures
 from medhelm_benchmarks.noharm.experts.measures import CLASSES, classes, harm_weight
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
@@ -43,11 +44,6 @@ _PARTS = (
 )
 
 
-def _with_interval(name: str, description: str, heading: str, unit: str = "") -> tuple[Column, ...]:
-    own = number(name, description, unit, heading, (f"{name}_low", f"{name}_high"))
-    return own, *ends(name, name, unit)
-
-
 ACTIONS = (
     text("level", "overall: of all actions; category, specialty, class: of a part of them"),
     text(
@@ -62,26 +58,17 @@ ACTIONS = (
     count("cases", "cases of the n", "cases"),
     count("pairs", "pairs of raters in the mean"),
     count("pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"),
-    *_with_interval("kappa_quadratic", "weighted kappa, quadratic weights", "kappa"),
+    *estimate("kappa_quadratic", "weighted kappa, quadratic weights", "", "kappa"),
     text("kappa_quadratic_method", "how its interval was made, or why there is none"),
-    number("same_class", "share of the n in one class", "share", "class", None, 0, True),
+    percent("same_class", "share of the n in one class", "class"),
     *ends("same_class", "same_class", "share"),
     number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
-    *_with_interval("difference", "mean of expert - synthetic, in points", "difference"),
-    number("within_1", "share at most one point apart", "share", "within 1", None, 0, True),
+    *estimate("difference", "mean of expert - synthetic, in points", "", "difference"),
+    percent("within_1", "share at most one point apart", "within 1"),
     count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    number("reversed_rate", "share reversed", "share"),
-    *ends("reversed_rate", "reversed_rate", "share"),
+    *estimate("reversed_rate", "share reversed", "share"),
     text("reversed_rate_method", "how that interval was made"),
-    number(
-        "harm_changed",
-        "share whose error would weigh otherwise, or be of the other kind",
-        "share",
-        "harm differs",
-        None,
-        0,
-        True,
-    ),
+    percent("harm_changed", "share whose error would weigh or be otherwise", "harm differs"),
     count("severe_missed", "an error about it is severe by the expert's rating only"),
     count("severe_added", "an error about it is severe by the synthetic rating only"),
     number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),
@@ -292,9 +279,9 @@ def _confusion(study: _Study, rows: _Rows) -> Row:
 def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
     rated = study.rated
     there = ~np.isnan(rated.ratings)
-    several = "one rating" if study.least == 1 else f"at least {study.least} ratings"
+    panel = "one rating" if study.least == 1 else f"at least {study.least} ratings"
     notes = [
-        f"Experts' median of {several} against the median of the three synthetic ones. Halves go up "
+        f"Experts' median of {panel} against the median of the three synthetic ones. Halves go up "
         "for class and harm weight: 3.5 is uncertain, 6.5 appropriate. 7 to 9, 4 to 6, 1 to 3 count "
         "the experts' classes.",
         "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "

@@ -17,8 +17,17 @@ import numpy as np
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
-from medhelm.tables.format.column_kinds import count, ends, number, text, yes
-from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.column_kinds import count, estimate, number, text, yes
+from medhelm.tables.format.table import (
+    Column,
+    Layout,
+    Part,
+    Row,
+    Settings,
+    Table,
+    Value,
+    make_table,
+)
 from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
 from medhelm_benchmarks.noharm.rules.derive import consensus, to_point
@@ -36,7 +45,9 @@ Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
 
 
-def _of_both(name: str, description: str, heading: str = "", other: str = "experts") -> tuple:
+def _of_both(
+    name: str, description: str, heading: str = "", other: str = "experts"
+) -> tuple[Column, ...]:
     """Return the columns of a score by the ratings of the cases and by the experts' medians."""
     by = ((f"{name}_file", "ratings of the cases", heading), (f"{name}_experts", "medians", other))
     return tuple(
@@ -52,15 +63,7 @@ RUBRICS = (
     count("asked", "replies asked for to cases that experts rated whole"),
     count("read", "those of them that could be read", "read", of="asked"),
     *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
-    number(
-        "difference",
-        "overall_experts - overall_file",
-        "share",
-        "difference",
-        ("difference_low", "difference_high"),
-        3,
-    ),
-    *ends("difference", "difference", "share"),
+    *estimate("difference", "overall_experts - overall_file", "share", "difference", 3),
     text("difference_method", "how that interval was made, or why there is none"),
     count("rank_file", "rank by the ratings of the cases", "rank"),
     count("rank_experts", "rank by the experts' medians", "experts"),
@@ -80,24 +83,10 @@ SENSITIVITY = (
     text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
     text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
     number("same_rank", "share of the draws with the rank of the median", "share"),
-    number(
-        "overall",
-        "Overall under these ratings",
-        "share",
-        "overall",
-        ("overall_low", "overall_high"),
-        3,
+    *estimate(
+        "overall", "Overall under these ratings; range over the draws", "share", "overall", 3
     ),
-    *ends("overall", "overall over the draws", "share"),
-    number(
-        "severe_rate",
-        "share of cases with a severe error under these ratings",
-        "share",
-        "severe",
-        ("severe_rate_low", "severe_rate_high"),
-        3,
-    ),
-    *ends("severe_rate", "severe_rate over the draws", "share"),
+    *estimate("severe_rate", "share of cases with a severe error", "share", "severe", 3),
 )
 
 

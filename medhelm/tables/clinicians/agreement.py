@@ -16,10 +16,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.errors import UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import Interval, percentile, seed_of
+from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.clinicians.ratings import several
 from medhelm.tables.format.column_kinds import count, number, text, yes
@@ -65,12 +67,10 @@ COLUMNS = (
     number("boot_low", "lower end of its bootstrap interval, over clusters", "", "low"),
     number("boot_high", "upper end of its bootstrap interval", "", "high"),
     text("boot_method", "how that interval was made, or why there is none"),
-    number("icc_median", "median over pairs of clinicians"),
     number("correlation", "Pearson's r of the same z-scores"),
     number("mae", "mean absolute difference on the rubric's scale", "metric", "MAE"),
     number("bias", "mean of score - clinicians' mean", "metric"),
     number("kappa_quadratic", "quadratically weighted kappa of rounded scores", "", "kappa"),
-    number("kappa_linear", "linearly weighted kappa of rounded scores"),
     number("alpha", "Krippendorff's alpha (ordinal) of all clinicians' ratings"),
     count("judges", "judges that rated any of the answers"),
     number(
@@ -232,7 +232,6 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
         "mae": agreement.mean_absolute_error(a, b),
         "bias": float(np.nanmean(a - b)),
         "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps, "quadratic"),
-        "kappa_linear": agreement.kappa_of_ratings(one, other, steps, "linear"),
     }
 
 
@@ -276,14 +275,61 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     none = Interval(None, None, "none (one cluster)")
     row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
-    for name in ("mae", "kappa_quadratic", "kappa_linear"):
+    for name in ("mae", "kappa_quadratic"):
         row[name] = _mean([own.get(name) for own in each])
-    return row | {"icc": float(iccs.mean()), "icc_median": float(np.median(iccs))}
+    return row | {"icc": float(iccs.mean())}
 
 
 def _mean(values: Sequence[object]) -> float | None:
     known = [float(str(v)) for v in values if v is not None and not np.isnan(float(str(v)))]
     return float(np.mean(known)) if known else None
+
+
+def judged_runs(rated: Rated) -> list[list[Judged]]:
+    """Return the jury's scores of whole runs beside the clinicians' means, by benchmark."""
+    groups: dict[str, list[Judged]] = {}
+    for own in rated.runs:
+        human = np.full(len(own.places), np.nan)
+        for answer, value in zip(rated.answers, rated.human(), strict=True):
+            if answer[:2] == (own.run.benchmark, own.run.model):
+                human[own.place(answer)] = value
+        there = ~np.isnan(own.values[JURY])
+        head = {"benchmark": own.run.benchmark, "model": own.run.model, "asked": len(there)}
+        judged = Judged(
+            head,
+            own.values[JURY][there],
+            human[there],
+            own.clusters[there].tolist(),
+            rated.scales[own.run.benchmark],
+        )
+        groups.setdefault(own.run.benchmark, []).append(judged)
+    return [*groups.values()]
+
+
+def scores_table(rated: Rated, settings: Settings, threshold: float | None = None) -> Table:
+    """Return the jury's mean of each rated run, corrected by the answers that clinicians rated.
+
+    With a threshold, its share of answers with at least that score.
+    """
+    groups = judged_runs(rated)
+    of, more = "Scores", rated_settings(rated)
+    if threshold is not None:
+        if not any(low < threshold <= high for low, high in rated.scales.values()):
+            raise UsageError(
+                f"threshold={threshold:g} parts no answers: it must lie above the lowest score, and "
+                "not above the highest"
+            )
+        groups = [[own.over(threshold) for own in group] for group in groups]
+        of, more = f"Shares of answers of {threshold:g} or more", more | {"threshold": threshold}
+    return corrected_table(
+        f"{of} corrected by clinicians' ratings, jury {jury_name(rated)}",
+        groups,
+        common_notes(rated),
+        settings,
+        is_share=threshold is not None,
+        is_pooled=True,
+        more=more,
+    )
 
 
 # What must be said beside the numbers -----------------------------------------------------------

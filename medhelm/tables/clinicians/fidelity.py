@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import combinations
 
 import msgspec
@@ -19,8 +20,9 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.alignment import Aligned, align
+from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
-from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
 from medhelm.tables.format.spreadsheet import guard
 from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 
@@ -46,67 +48,21 @@ FIDELITY = (
     count("decisions", "criteria that both decided on", "decisions"),
     count("answers", "answers that they belong to", "answers"),
     count("cases", "cases of these answers: the clusters of the interval"),
-    number(
-        "mf1",
-        "macro F1 of all decisions, invalid replies as unmet",
-        "share",
-        "MF1",
-        ("mf1_low", "mf1_high"),
-        3,
-    ),
-    *ends("mf1", "mf1", "share"),
+    *estimate("mf1", "macro F1 of all decisions, invalid replies as unmet", "share", "MF1", 3),
     text("mf1_method", "how that interval was made, or why there is none"),
     number("f1_met", "F1 of the class met", "share", digits=3),
     number("f1_unmet", "F1 of the class not met", "share", digits=3),
-    number(
-        "mf1_wrong",
-        "macro F1 with invalid replies wrong whatever the label is",
-        "share",
-        "invalid wrong",
-        digits=3,
-    ),
-    number(
-        "mf1_of_answers",
-        "mean of the macro F1 of single answers that have one",
-        "share",
-        "by answer",
-        digits=3,
-    ),
+    number("mf1_wrong", "the same, invalid replies wrong", "share", "invalid wrong", digits=3),
+    number("mf1_of_answers", "mean of the macro F1 of answers that have one", "share", digits=3),
     count("answers_defined", "answers with a macro F1 of their own"),
-    count(
-        "answers_undefined",
-        "answers where nobody finds a criterion met, or nobody one unmet",
-        "no value",
-    ),
+    count("answers_undefined", "answers where nobody finds a criterion met, or nobody one unmet"),
     count("answers_below", "answers with a macro F1 below 0.6"),
-    number(
-        "below_share",
-        "their share of the answers with a value",
-        "share",
-        "< 0.6",
-        is_percent=True,
-        digits=1,
-    ),
-    number(
-        "positive_reference",
-        "share of the decisions that the reference finds met",
-        "share",
-        "met by reference",
-        is_percent=True,
-        digits=1,
-    ),
-    number(
-        "positive",
-        "share that the grader finds met, invalid replies as unmet",
-        "share",
-        "met",
-        is_percent=True,
-        digits=1,
-    ),
+    percent("below_share", "their share of the answers with a value", "< 0.6", 1),
+    percent("positive_reference", "decisions that the reference finds met", "met by reference", 1),
+    percent("positive", "decisions that the grader finds met, invalid replies as unmet", "met", 1),
     count("invalid", "decisions of the grader that could not be read, or are not there", "invalid"),
     count("absent", "those of the invalid that its file does not name"),
-    number("kappa", "Cohen's kappa", "", "kappa", ("kappa_low", "kappa_high")),
-    *ends("kappa", "kappa", ""),
+    *estimate("kappa", "Cohen's kappa", "", "kappa"),
     count("raters_reference", "people whom the rows of the reference name"),
     count("raters", "people whom the rows of the grader name"),
 )
@@ -116,23 +72,10 @@ GRADERS = (
     text("b", "the other", "b"),
     count("models", "models with answers that both graded", "models"),
     count("decisions", "criteria that both decided on", "decisions"),
-    number(
-        "spearman",
-        "rank correlation of the models' shares of criteria met",
-        "",
-        "Spearman",
-        digits=3,
-    ),
+    number("spearman", "rank correlation of the models' shares met", "", "Spearman", digits=3),
     number("kendall", "tau-b of the same", "", "Kendall", digits=3),
-    number(
-        "difference",
-        "mean over models of share of b - share of a",
-        "share",
-        "b - a",
-        is_percent=True,
-        digits=2,
-    ),
-    number("absolute", "mean of its absolute value", "share", "|b - a|", is_percent=True, digits=2),
+    percent("difference", "mean over models of share of b - share of a", "b - a", 2),
+    percent("absolute", "mean of its absolute value", "|b - a|", 2),
     number("top_3", "models that both have among their first three", "", "top 3", digits=1),
     number("top_5", "among their first five", "", "top 5", digits=1),
     text("higher", "models of which b finds more met than a, of all"),
@@ -160,11 +103,10 @@ ALIGNMENT = (
     count("other_model", "lost: the other has no answer of the model", "model"),
     count("other_case", "lost: the other has not this case of the model", "case"),
     count("surplus", "lost: more answers to one case than the other has", "surplus"),
-    count(
-        "criteria", "decisions lost: the other's answer has no criterion of this text", "criteria"
-    ),
+    count("criteria", "decisions lost: the other has no criterion of this text", "criteria"),
     count("undecided", "decisions lost: left empty by an expert", "undecided"),
 )
+
 _FIDELITY_LAYOUT = Layout(
     leaving=("answers", "decisions", "kind", "invalid", "kappa", "mf1_wrong"),
     main=("mf1",),
@@ -404,6 +346,30 @@ def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
         yield f"Answers without a partner: {', '.join(lost[:3])}{more}; --table alignment says why."
 
 
+def coverage_table(compared: Comparison, settings: Settings | None = None) -> Table:
+    """Return each judge's share of criteria met, corrected by each group of experts."""
+    groups = []
+    for pair in compared.pairs():
+        if pair.grader.is_judge:
+            graded = pair.by_model or {}
+            models = (plain_name(compared.aliases.get(r.model, r.model)) for r in pair.grader.rows)
+            names = {"judge": pair.grader.name, "reference": pair.reference.name}
+            groups.append(
+                [
+                    Judged(
+                        {**names, "model": compared.model(model)},
+                        graded[model].met.astype(np.float64),
+                        graded[model].human,
+                        graded[model].cases,
+                    )
+                    for model in dict.fromkeys(models)
+                    if model in graded
+                ]
+            )
+    title = "Share of criteria met, corrected by experts"
+    return corrected_table(title, groups, [], settings or Settings())
+
+
 def graders_table(compared: Comparison) -> Table:
     """Return for every two graders whether they put the models in one order."""
     graders = (*compared.experts, *compared.judges)
@@ -511,20 +477,9 @@ def alignment_table(compared: Comparison) -> Table:
             (pair.lost_of_reference, pair.reference),
             (pair.lost_of_grader, pair.grader),
         ):
-            rows.append(
-                {
-                    "reference": pair.reference.name,
-                    "grader": pair.grader.name,
-                    "of": grader.name,
-                    "rows": len(grader.rows),
-                    "matched": len(pair.answers),
-                    "other_model": lost.other_model,
-                    "other_case": lost.other_case,
-                    "surplus": lost.surplus,
-                    "criteria": lost.criteria,
-                    "undecided": lost.undecided,
-                }
-            )
+            names = {"reference": pair.reference.name, "grader": pair.grader.name}
+            found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
+            rows.append({**names, **found, **asdict(lost)})
     return make_table(
         "alignment",
         "Answers of the files, matched and lost",

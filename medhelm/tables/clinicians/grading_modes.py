@@ -21,12 +21,12 @@ from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
 from medhelm.store.records import grader_folder, grader_hash
-from medhelm.tables.clinicians.alignment import Aligned, Lost, Matched
+from medhelm.tables.clinicians.alignment import Aligned, Matched
 from medhelm.tables.clinicians.decisions import Grader
 from medhelm.tables.clinicians.fidelity import figures, settings_of
 from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
-from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
 from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 from medhelm.tables.study.selection import is_ranked
 
@@ -38,22 +38,13 @@ MODES = (
     count("cases", "their cases: the clusters of the intervals"),
     count("decisions", "their criteria", "decisions"),
     count("same", "decisions that are the same, invalid ones as unmet", "same", of="decisions"),
-    number("kappa", "Cohen's kappa", "", "kappa", ("kappa_low", "kappa_high")),
-    *ends("kappa", "kappa", ""),
-    number(
-        "mf1",
-        "macro F1 of batched against strict, invalid replies as unmet",
-        "share",
-        "MF1",
-        ("mf1_low", "mf1_high"),
-        3,
-    ),
-    *ends("mf1", "mf1", "share"),
+    *estimate("kappa", "Cohen's kappa", "", "kappa"),
+    *estimate("mf1", "macro F1 of batched, invalid replies as unmet", "share", "MF1", 3),
     number("mf1_wrong", "macro F1 with what is invalid in either mode wrong", "share", digits=3),
     count("strict_only", "criteria that the strict mode alone finds met", "strict only"),
     count("batched_only", "criteria that the batched mode alone finds met", "batched only"),
-    number("met_strict", "share met by the strict mode", "share", "strict", None, 1, True),
-    number("met_batched", "share met by the batched mode", "share", "batched", None, 1, True),
+    percent("met_strict", "share met by the strict mode", "strict", 1),
+    percent("met_batched", "share met by the batched mode", "batched", 1),
     count("invalid_strict", "decisions without a valid reply, strict mode"),
     count("invalid_batched", "decisions without a valid reply, batched mode"),
 )
@@ -182,8 +173,6 @@ def _compared(pairs: Sequence[_Pair], settings: Settings, names: Sequence[str]) 
         found=other,
         invalid=lacking[0] | lacking[1],
         absent=np.zeros(len(one), dtype=np.bool_),
-        lost_of_reference=Lost(),
-        lost_of_grader=Lost(),
     )
     row = figures(aligned, np.ones(len(answers), dtype=np.bool_), settings, names)
     kept = {c.name for c in MODES}

@@ -125,7 +125,8 @@ class RatingTable(Generic[U]):
         column = {rater: n for n, rater in enumerate(self.asked)}
         found = np.full((len(places), len(column)), np.nan)
         for rating in self.ratings:
-            found[line[rating.unit, rating.item], column[rating.rater]] = rating.value
+            if (rating.unit, rating.item) in line:
+                found[line[rating.unit, rating.item], column[rating.rater]] = rating.value
         return found
 
 
