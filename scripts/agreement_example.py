@@ -24,15 +24,14 @@ from pathlib import Path
 import medhelm
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.agreement import agreement_table
-from medhelm.tables.clinicians.corrected_scores import corrected_table
-from medhelm.tables.clinicians.rated_answers import load_rated
+from medhelm.tables.clinicians.agreement import agreement_table, scores_table
+from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
+from medhelm.tables.clinicians.sheet import Sample, write_sheet
 from medhelm.tables.format.formats import render
-from medhelm.tables.format.table import Table
+from medhelm.tables.format.table import Settings, Table
 from medhelm_benchmarks.noharm.experts.agreement import actions_table, differences_table
-from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-from medhelm_benchmarks.noharm.experts.sheet import write_action_sheet
+from medhelm_benchmarks.noharm.experts.ratings import action_sheet, read_action_ratings
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.derive import consensus
 
@@ -69,7 +68,7 @@ def simulate(results_dir: Path, path: Path) -> None:
             assert terms is not None
             axes = [c.name for c in terms.rubric.criteria]
             if number == 0:
-                writer.writerow(["rater", "benchmark", "model", "instance", *axes])
+                writer.writerow(["rater", "benchmark", "model", "instance", "item", "value"])
             run = grading.parents[1]
             names = sorted(e.instance.id for e in read_episodes(run, read_plan(run)))
             for name in names:
@@ -77,8 +76,9 @@ def simulate(results_dir: Path, path: Path) -> None:
                 for rater, (shift, scale) in HABITS.items():
                     if rng.random() < OVERLAP:
                         seen = 3 + shift + scale * (quality - 3)
-                        given = [_rate(seen + rng.gauss(0, NOISE)) for _ in axes]
-                        writer.writerow([rater, spec.benchmark, spec.model.name, name, *given])
+                        answer = [rater, spec.benchmark, spec.model.name, name]
+                        for axis in axes:
+                            writer.writerow([*answer, axis, _rate(seen + rng.gauss(0, NOISE))])
 
 
 def _rate(seen: float) -> int:
@@ -91,8 +91,8 @@ def make_example(ratings: Path) -> tuple[str, str]:
         results = Path(folder)
         medhelm.evaluate([*QUALITY], BENCHMARKS, data="sample", jury="offline", results_dir=results)
         simulate(results, ratings)
-        rated = load_rated(read_ratings([ratings]), results)
-        tables = [agreement_table(rated), corrected_table(rated)]
+        rated = load_rated(read_ratings([ratings]), RunChoice(results_dir=results))
+        tables = [agreement_table(rated), scores_table(rated, Settings())]
     return _shown(tables), _shown(tables[:1])
 
 
@@ -102,18 +102,19 @@ def make_actions_example() -> str:
     own = {(c.code, a.id): consensus(a) for c in cases for a in c.actions}
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
-        sheet = write_action_sheet(Path(folder) / "sheet.csv", cases, max_cases=6, per_case=15)
-        with sheet.path.open(encoding="utf-8-sig", newline="") as file:
+        path = Path(folder) / "sheet.csv"
+        write_sheet(path, action_sheet(cases, Sample(6, 15)))
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
         filled = Path(folder) / "filled.csv"
         with filled.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*rows[0], "rater"])
+            writer = csv.DictWriter(file, [*rows[0]])
             writer.writeheader()
             for (expert, shift), row in itertools.product(EXPERTS.items(), rows):
-                seen = own[row["case"], row["action"]] + shift + rng.gauss(0, ACTION_NOISE)
+                seen = own[row["unit"], row["item"]] + shift + rng.gauss(0, ACTION_NOISE)
                 rating = min(9, max(1, round(seen))) if rng.random() < ANSWERED else ""
-                writer.writerow(row | {"rater": expert, "rating": rating})
-        rated = read_action_ratings([filled], cases, CASES.name)
+                writer.writerow(row | {"rater": expert, "value": rating})
+        rated = read_action_ratings([filled], cases)
     return _shown([actions_table(rated), differences_table(rated, largest=5)])
 
 

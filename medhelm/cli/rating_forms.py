@@ -8,6 +8,7 @@ writing of files and printing are here.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,8 @@ class Setting:
             return text
         try:
             value = float(text)
+            if not math.isfinite(value):
+                raise ValueError
         except ValueError:
             raise UsageError(f"{name} is a number, not {text!r}") from None
         if self.least is not None and not value >= self.least:

@@ -163,9 +163,13 @@ def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
     text = shell(rate(rows))
     assert "Rows without a rating: 3." in text
     assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
-    more = rows_of(shell(rate(rows), "--set", "min_experts=1", "--format", "json"))["experts' median"]
+    more = rows_of(shell(rate(rows), "--set", "min_experts=1", "--format", "json"))[
+        "experts' median"
+    ]
     assert more["n"] == 6
-    fewer = rows_of(shell(rate(rows), "--set", "min_experts=3", "--format", "json"))["experts' median"]
+    fewer = rows_of(shell(rate(rows), "--set", "min_experts=3", "--format", "json"))[
+        "experts' median"
+    ]
     assert fewer["n"] == 2
     assert "of 3 experts" in shell(rate(rows), "--set", "min_experts=4", code=2)
 
