@@ -99,6 +99,7 @@ OPEN = {
     "medhelm.stats.aggregation",
     "medhelm.stats.agreement",
     "medhelm.stats.intervals",
+    "medhelm.stats.measured",
     "medhelm.stats.two_class",
     "medhelm.store.appendlog",
     "medhelm.store.calls",

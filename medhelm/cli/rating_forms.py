@@ -1,4 +1,4 @@
-"""What the commands `medhelm agreement WORD` share: each is a value that says what is rated.
+"""The commands `medhelm agreement WORD`: each is a value that says what is rated.
 
 A package names its command in `commands.toml`; its module has a `RatingForm` and takes
 `add_arguments` and `run` from it. The form makes the sheet and the tables. Reading of options,
@@ -39,7 +39,7 @@ class Setting:
     """None: what the table finds right, or nothing."""
     least: float | None = None
     words: tuple[str, ...] = ()
-    """What it may be, where it is no number."""
+    """All values that it may have, where it is no number."""
 
     def read(self, name: str, text: str) -> str | float:
         """Return the value that a text names; raises UsageError."""
@@ -68,10 +68,10 @@ MIN_COMMON = Setting(help="ratings that a pair of raters must have in common", l
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a line of `medhelm agreement` asks for."""
+    """The request of one line of `medhelm agreement`."""
 
     source: str
-    """What is rated, where the form takes a word for it."""
+    """Names what is rated, where the form takes a word for it."""
     files: tuple[Path, ...]
     tables: tuple[str, ...]
     show: tuple[str, ...]
@@ -107,11 +107,11 @@ class RatingForm:
     source_help: str = ""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     show: str = ""
-    """What `--show` adds, for the help."""
+    """Words that `--show` takes, for the help."""
     takes_runs: bool = False
     """Reads runs, and takes the options that choose them."""
     sample: str = ""
-    """What `--sample N` or `NxM` counts, for the help."""
+    """The unit that `--sample N` or `NxM` counts, for the help."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's options."""

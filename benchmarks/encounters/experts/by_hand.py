@@ -20,8 +20,13 @@ import msgspec
 from medhelm import DataError, ModelSpec, Provider, Request, Response
 from medhelm.errors import ModelError, UsageError
 from medhelm.schema.episode import Usage
-from medhelm.tables.clinicians.ratings import YES_NO, check_columns, is_same_text, read_rows
-from medhelm.tables.clinicians.sheet import blind_name
+from medhelm.tables.clinicians.ratings import (
+    YES_NO,
+    blind_name,
+    check_columns,
+    is_same_text,
+    read_rows,
+)
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 
 PROVIDER = "rater"

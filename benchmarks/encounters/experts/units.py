@@ -14,8 +14,8 @@ from medhelm.files.folders import entries
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.clinicians.ratings import Item, Scale, Unit
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blind_name
+from medhelm.tables.clinicians.ratings import Item, Scale, Unit, blind_name
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios

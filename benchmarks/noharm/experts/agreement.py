@@ -95,11 +95,11 @@ DIFFERENCES = (
     text("text", "the action's text, where asked for", "text"),
 )
 
-_ACTIONS_LAYOUT = Layout(
+ACTIONS_LAYOUT = Layout(
     leaving=("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
     main=("kappa_quadratic",),
 )
-_DIFFERENCES_LAYOUT = Layout(
+DIFFERENCES_LAYOUT = Layout(
     leaving=("category", "reversed", "experts_median"), main=("difference",)
 )
 
@@ -171,7 +171,7 @@ def actions_table(
             "median": "halves go up a point for class and harm weight",
         },
         parts=_PARTS,
-        layout=_ACTIONS_LAYOUT,
+        layout=ACTIONS_LAYOUT,
     )
 
 
@@ -373,7 +373,7 @@ def differences_table(
         rows,
         notes if rows else ["Experts' medians and synthetic ones are equal, or there are none."],
         {"min_experts": least, "largest": largest},
-        layout=_DIFFERENCES_LAYOUT,
+        layout=DIFFERENCES_LAYOUT,
     )
 
 

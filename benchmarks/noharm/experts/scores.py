@@ -89,6 +89,23 @@ SENSITIVITY = (
     *estimate("severe_rate", "share of cases with a severe error", "share", "severe", 3),
 )
 
+_PARTS = (
+    Part(
+        level="model",
+        title="Ranks of the models",
+        columns=(
+            *("model", "rank_file", "rank", "rank_single", "rank_drawn"),
+            *("overall", "severe_rate"),
+        ),
+    ),
+    Part(
+        level="rater",
+        title="Under each rater alone",
+        group=("rater",),
+        columns=("model", "overall", "severe_rate", "rank", "n"),
+    ),
+)
+
 
 @dataclass(frozen=True)
 class Rubrics:
@@ -379,15 +396,6 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
         for model in order
         if field.n
     ]
-    of_models = (
-        "model",
-        "rank_file",
-        "rank",
-        "rank_single",
-        "rank_drawn",
-        "overall",
-        "severe_rate",
-    )
     return make_table(
         "sensitivity",
         "How far scores and ranks hang on the ratings",
@@ -403,15 +411,7 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
             *own.notes(),
         ],
         own.settings(chosen) | {"panels": PANELS},
-        parts=(
-            Part(level="model", title="Ranks of the models", columns=of_models),
-            Part(
-                level="rater",
-                title="Under each rater alone",
-                group=("rater",),
-                columns=("model", "overall", "severe_rate", "rank", "n"),
-            ),
-        ),
+        parts=_PARTS,
         layout=Layout(main=("overall", "severe_rate")),
     )
 

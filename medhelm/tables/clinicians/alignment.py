@@ -68,7 +68,7 @@ class Graded:
     met: Bools
     cases: Sequence[str]
     human: Floats
-    """What the reference decided, 1 or 0; NaN where it did not."""
+    """Decisions of the reference, 1 or 0; NaN where it has none."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One table of ratings, whoever rated what: unit, rater, item, value; and the sheets it is read from.
 
-A unit is what a rater reads (an answer, a case, an encounter), an item what is asked of it (a
-criterion, an action, an aspect). A sheet has one row for each item of a unit:
+A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a
+criterion, an aspect). A sheet has one row for each item of a unit:
 
     unit, item, text, rater, value
 
@@ -11,20 +11,22 @@ and row, never a text.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
 
 from medhelm.errors import DataError, closest
 from medhelm.files.durable import why
 from medhelm.files.folders import entries
-from medhelm.stats.aggregation import Floats
 from medhelm.tables.format.spreadsheet import guard, read_filled, unguarded
+
+if TYPE_CHECKING:
+    from medhelm.stats.aggregation import Floats
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
@@ -34,7 +36,7 @@ _ANSWER = ("benchmark", "model", "instance")
 
 
 class Item(NamedTuple):
-    """What is asked of a unit."""
+    """One question about a unit."""
 
     name: str
     text: str = ""
@@ -47,7 +49,7 @@ class Scale:
     low: int
     high: int
     points: tuple[tuple[str, str], ...] = ()
-    """What to write, and what it means."""
+    """Pairs of a value as raters write it and its meaning."""
     words: Mapping[str, int] = field(default_factory=dict)
     """Further ways to write a value, in lower case. With words, numbers are not read."""
 
@@ -77,7 +79,7 @@ YES_NO = Scale(
 
 @dataclass(frozen=True)
 class Unit:
-    """What is rated, item by item."""
+    """One thing to rate, item by item."""
 
     name: str
     """As the sheet names it: it must not say whose work it is."""
@@ -121,6 +123,8 @@ class RatingTable(Generic[U]):
 
     def matrix(self, places: Sequence[tuple[U, str]]) -> Floats:
         """Return the ratings (n, k) of units' items by rater; NaN where one did not rate."""
+        import numpy as np
+
         line = {place: n for n, place in enumerate(places)}
         column = {rater: n for n, rater in enumerate(self.asked)}
         found = np.full((len(places), len(column)), np.nan)
@@ -144,7 +148,7 @@ class SheetRow(NamedTuple):
 
 
 class Asked(NamedTuple, Generic[U]):
-    """What a row is about, and what may be said of it."""
+    """The unit of a row, and the values that its items may have."""
 
     unit: U
     name: str
@@ -267,6 +271,11 @@ def whole_number(text: str) -> int | None:
     except ValueError:
         return None
     return int(value) if math.isfinite(value) and value == int(value) else None
+
+
+def blind_name(place: str) -> str:
+    """Return the blind name of what lies at a place: 10 hex digits."""
+    return hashlib.sha256(place.encode()).hexdigest()[:10]
 
 
 def several(names: Sequence[str]) -> str:

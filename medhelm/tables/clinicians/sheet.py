@@ -41,16 +41,16 @@ class RatingSheet:
     stands_for: Mapping[str, KeyItem] = field(default_factory=dict)
     """By name of the unit, the stored answer that it is; the key."""
     rules: tuple[tuple[str, str], ...] = ()
-    """What to write into a column, and when."""
+    """Names of columns, and the rule by which each is filled in."""
     more: tuple[str, ...] = ()
     """Columns to fill in besides the value."""
     notes: tuple[str, ...] = ()
-    """What whoever writes the sheet must know."""
+    """Lines for the one who writes the sheet, not for raters."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How much of what there is goes on a sheet."""
+    """Limits how much goes on a sheet; None takes all."""
 
     units: int | None = None
     items: int | None = None
@@ -76,11 +76,6 @@ def blinded(
     names = [f"{mark}-{number:03d}" for number in range(1, len(answers) + 1)]
     units = tuple(replace(u, name=n) for n, (_, u) in zip(names, answers, strict=True))
     return units, dict(zip(names, (item for item, _ in answers), strict=True))
-
-
-def blind_name(place: str) -> str:
-    """Return the blind name of what lies at a place: 10 hex digits."""
-    return hashlib.sha256(place.encode()).hexdigest()[:10]
 
 
 def page_path(sheet: Path) -> Path:
