@@ -351,7 +351,7 @@ def _table_2(rated: Rated, printed: Printed) -> str:
                     pairs or f"{row['n']} answers",
                 ]
             )
-    heads = ["agreement", "printed", "`z_scores=after`", "default", "made of"]
+    heads = ["agreement", "printed", "z-scores after", "default", "made of"]
     return _grid(heads, lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -209,7 +209,8 @@ def _choose(
             models = dict.fromkeys(m for b, m in there if b == benchmark)
             known(models, model, f"{what}{benchmark} with the model")
     pairs = {(r.answer.benchmark, r.answer.model) for r in ratings}
-    chosen = choice.of(r for r in runs if (r.benchmark, r.model) in pairs)
+    whole = replace(choice, benchmarks=(), models=())  # they chose among the ratings
+    chosen = whole.of(r for r in runs if (r.benchmark, r.model) in pairs)
     left = {(r.benchmark, r.model) for r in chosen.runs}
     for rating in ratings:
         if rating.answer[:2] not in left:

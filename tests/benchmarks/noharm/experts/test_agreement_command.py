@@ -16,7 +16,6 @@ import pytest
 from openpyxl import load_workbook
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.experts import agreement as own_tables
 from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from tests.benchmarks.noharm.making import case
@@ -563,14 +562,3 @@ def test_names_that_others_gave_are_no_formulas_in_tables(shell: Shell) -> None:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert "'=1+1" in cells
         assert not [c for c in cells if c.startswith(("=", "@"))]
-
-
-# The page -----------------------------------------------------------------------------------------
-
-
-def test_the_page_defines_every_column() -> None:
-    page = (ROOT / "docs" / "agreement.md").read_text()
-    section = page.partition("## Ratings of actions\n")[2].partition("\n## Limits")[0]
-    for name in ("ACTIONS", "DIFFERENCES"):
-        for column in getattr(own_tables, name):
-            assert f"`{column.name}`" in section, column.name
