@@ -316,4 +316,4 @@ def _sample(text: str | None, seed: int) -> Sample:
     counts = [int(part) if part.isdecimal() else 0 for part in text.split("x")]
     if min(counts) < 1 or len(counts) > 2:
         raise UsageError(f"--sample {text}: a number such as 12, or 12x5 for five items of each")
-    return Sample(*counts, seed=seed)
+    return Sample(counts[0], counts[1] if len(counts) > 1 else None, seed)

@@ -294,7 +294,8 @@ def judged_runs(rated: Rated) -> list[list[Judged]]:
             if answer[:2] == (own.run.benchmark, own.run.model):
                 human[own.place(answer)] = value
         there = ~np.isnan(own.values[JURY])
-        head = {"benchmark": own.run.benchmark, "model": own.run.model, "asked": len(there)}
+        head: dict[str, Value] = {"benchmark": own.run.benchmark, "model": own.run.model}
+        head["asked"] = len(there)
         judged = Judged(
             head,
             own.values[JURY][there],

@@ -184,8 +184,8 @@ def read_rows(paths: Sequence[Path], needed: Sequence[str] = ("unit",)) -> list[
                 raise DataError(f"{where}: rater is empty; a name or a number is needed")
             found.append(SheetRow(where, path, guard(rater), cells))
     if not found:
-        names = ", ".join(path.name for path in paths)
-        raise DataError(f"{names}: no row below names of columns; fill in some ratings first")
+        listed = ", ".join(path.name for path in paths)
+        raise DataError(f"{listed}: no row below names of columns; fill in some ratings first")
     return found
 
 
