@@ -1,23 +1,20 @@
-"""Writes the examples of docs/agreement.md and docs/jury.md: synthetic ratings, the offline jury.
+"""Writes the example of docs/jury.md: synthetic ratings, the offline jury.
 
     python scripts/agreement_example.py [--check] [--ratings FILE]
 
 Runs embedded baselines on the bundled samples of two open-ended benchmarks in a folder of its own,
 simulates clinicians, and puts what `medhelm agreement` says between the two markers. Nobody has
 rated anything: a simulated clinician sees a latent quality of each answer, drawn by a seed, through
-a habit (strict or lenient, wide or narrow) and noise. Experts are simulated on a sheet of actions of
-the bundled cases likewise, around the median of each action. `--check` writes nothing and fails where the
+a habit (strict or lenient, wide or narrow) and noise. `--check` writes nothing and fails where the
 page differs; `--ratings` keeps the file of ratings.
 """
 
 from __future__ import annotations
 
 import csv
-import itertools
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from pages import ROOT, parser, put
@@ -26,19 +23,11 @@ import medhelm
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.agreement import agreement_table
-from medhelm.tables.clinicians.corrected_scores import corrected_table
-from medhelm.tables.clinicians.rated_answers import load_rated
+from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
 from medhelm.tables.format.formats import render
-from medhelm.tables.format.table import Table
-from medhelm_benchmarks.noharm.experts.agreement import actions_table, differences_table
-from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-from medhelm_benchmarks.noharm.experts.sheet import write_action_sheet
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.derive import consensus
 
-PAGES = ("agreement.md", "jury.md")
-"""The first shows all of the example, the second its table of agreement."""
+PAGE = ROOT / "docs" / "jury.md"
 BENCHMARKS = ("aci_bench", "mediqa_qa")
 QUALITY = {
     "baseline/oracle": 4.4,
@@ -50,10 +39,6 @@ QUALITY = {
 HABITS = {"rater-1": (0.0, 1.0), "rater-2": (0.5, 0.7), "rater-3": (-0.6, 1.2), "rater-4": (0.2, 1)}
 """Shift and scale of each simulated clinician."""
 SPREAD, NOISE, OVERLAP, SEED = 0.7, 0.8, 0.7, 0
-CASES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-EXPERTS = {"expert-1": -0.6, "expert-2": 0.2, "expert-3": -0.1}
-"""Shift of each simulated expert, in points of the scale of actions."""
-ACTION_NOISE, ANSWERED = 1.5, 0.95
 WIDTH = 80
 
 
@@ -67,7 +52,7 @@ def simulate(results_dir: Path, path: Path) -> None:
             assert terms is not None
             axes = [c.name for c in terms.rubric.criteria]
             if number == 0:
-                writer.writerow(["rater", "benchmark", "model", "instance", *axes])
+                writer.writerow(["rater", "benchmark", "model", "instance", "item", "value"])
             run = grading.parents[1]
             names = sorted(e.instance.id for e in read_episodes(run, read_plan(run)))
             for name in names:
@@ -75,48 +60,23 @@ def simulate(results_dir: Path, path: Path) -> None:
                 for rater, (shift, scale) in HABITS.items():
                     if rng.random() < OVERLAP:
                         seen = 3 + shift + scale * (quality - 3)
-                        given = [_rate(seen + rng.gauss(0, NOISE)) for _ in axes]
-                        writer.writerow([rater, spec.benchmark, spec.model.name, name, *given])
+                        answer = [rater, spec.benchmark, spec.model.name, name]
+                        for axis in axes:
+                            writer.writerow([*answer, axis, _rate(seen + rng.gauss(0, NOISE))])
 
 
 def _rate(seen: float) -> int:
     return min(5, max(1, round(seen)))
 
 
-def make_example(ratings: Path) -> tuple[str, str]:
-    """Return the example's text, whole and its first table; raises MedhelmError."""
+def make_example(ratings: Path) -> str:
+    """Return the example's text; raises MedhelmError."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         medhelm.evaluate([*QUALITY], BENCHMARKS, data="sample", jury="offline", results_dir=results)
         simulate(results, ratings)
-        rated = load_rated(read_ratings([ratings]), results)
-        tables = [agreement_table(rated), corrected_table(rated)]
-    return _shown(tables), _shown(tables[:1])
-
-
-def make_actions_example() -> str:
-    """Return the example of actions as text; raises MedhelmError."""
-    cases = read_cases(CASES)
-    own = {(c.code, a.id): consensus(a) for c in cases for a in c.actions}
-    rng = random.Random(SEED)
-    with tempfile.TemporaryDirectory() as folder:
-        sheet = write_action_sheet(Path(folder) / "sheet.csv", cases, max_cases=6, per_case=15)
-        with sheet.path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-        filled = Path(folder) / "filled.csv"
-        with filled.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*rows[0], "rater"])
-            writer.writeheader()
-            for (expert, shift), row in itertools.product(EXPERTS.items(), rows):
-                seen = own[row["case"], row["action"]] + shift + rng.gauss(0, ACTION_NOISE)
-                rating = min(9, max(1, round(seen))) if rng.random() < ANSWERED else ""
-                writer.writerow(row | {"rater": expert, "rating": rating})
-        rated = read_action_ratings([filled], cases, CASES.name)
-    return _shown([actions_table(rated), differences_table(rated, largest=5)])
-
-
-def _shown(tables: Sequence[Table]) -> str:
-    shown = render(tables, "terminal", WIDTH).decode()
+        table = agreement_table(load_rated(read_ratings([ratings]), RunChoice(results_dir=results)))
+    shown = render([table], "terminal", WIDTH).decode()
     lines = "\n".join(line.rstrip() for line in shown.splitlines()).strip()
     return f"```text\n{lines}\n```\n"
 
@@ -127,11 +87,8 @@ def main() -> int:
     given.add_argument("--ratings", metavar="FILE", help="keep the synthetic ratings there")
     args = given.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        examples = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
-    docs = [ROOT / "docs" / name for name in PAGES]
-    parts = [(page, "example", made) for page, made in zip(docs, examples, strict=True)]
-    parts.append((docs[0], "actions", make_actions_example()))
-    return max(put(page, made, part=part, check=args.check) for page, part, made in parts)
+        example = make_example(Path(args.ratings or Path(folder) / "ratings.csv"))
+    return put(PAGE, example, part="example", check=args.check)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def options() -> dict[str, set[str]]:
     known = known_commands()
     for command in known.commands.values():
         if command.name != "run":
-            parser = command_parser(command, known.forms_of(command))
+            parser = command_parser(command)
             found.setdefault(command.words[0], set()).update({*_options_of(parser)} - {"-h"})
     return found
 

@@ -37,7 +37,7 @@ from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, Party, UsageTotals  #
 from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.store.records import read_record  # noqa: E402
 from medhelm.tables.clinicians.agreement import ZScores, agreement_table  # noqa: E402
-from medhelm.tables.clinicians.rated_answers import Rated, load_rated  # noqa: E402
+from medhelm.tables.clinicians.rated_answers import Rated, RunChoice, load_rated  # noqa: E402
 from medhelm.tables.clinicians.ratings import read_ratings  # noqa: E402
 from medhelm.tables.format.table import Settings, Table, Value  # noqa: E402
 from medhelm.tables.results import Results, load_results  # noqa: E402
@@ -188,11 +188,12 @@ def load_ratings(folder: Path, lines: Sequence[Line]) -> Rated:
     path = folder / "ratings.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["rater", "benchmark", "model", "instance", *AXES])
+        writer.writerow(["rater", "benchmark", "model", "instance", "item", "value"])
         for line in own:
             answer = (RATED[line["dataset_name"]], line["model_key"], line["instance_id"])
-            writer.writerow([raters[line["username"]], *answer, *(line[axis] for axis in AXES)])
-    return load_rated(read_ratings([path], None), folder)
+            for axis in AXES:
+                writer.writerow([raters[line["username"]], *answer, axis, line[axis]])
+    return load_rated(read_ratings([path]), RunChoice(results_dir=folder))
 
 
 # The page ------------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ def _table_2(rated: Rated, printed: Printed) -> str:
                     pairs or f"{row['n']} answers",
                 ]
             )
-    heads = ["agreement", "printed", "`--z-scores after`", "default", "made of"]
+    heads = ["agreement", "printed", "z-scores after", "default", "made of"]
     return _grid(heads, lines)
 
 
@@ -463,7 +464,7 @@ clinicians the bootstrap interval.
 {END}
 
 - **Jury.** The paper averages the clinicians' ratings as they are and z-scores the mean afterwards:
-  `medhelm agreement --z-scores after` ([agreement](agreement.md)). Combined and MEDIQA come out to the last digit;
+  `medhelm agreement answers --set z_scores=after` ([agreement](agreement.md)). Combined and MEDIQA come out to the last digit;
   ACI-Bench is 0.308 where 0.305 is printed, which nothing in the copy explains. By default each clinician is
   z-scored before the mean is taken, so that a strict one does not pull down the answers that he or she rated.
 - **Clinicians.** The text averages over all pairs with at least two answers in common. The authors' script

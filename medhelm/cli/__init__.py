@@ -87,16 +87,15 @@ def _dispatch(argv: list[str]) -> int:
         known = core if is_core else known_commands(argv)
         command, rest = known.chosen(argv)
         if command is not None:
-            own = known_commands(argv) if command.takes_forms else known
-            return _run(command, rest, own.forms_of(command))
+            return _run(command, rest)
         return _print_help(argv[0], rest)
     return _print_all(argv)
 
 
-def _run(command: Command, argv: list[str], forms: Sequence[Command]) -> int:
+def _run(command: Command, argv: list[str]) -> int:
     """Run a command; its module is imported here, and by nothing before."""
     with _boundary(command):
-        return _run_module(command, argv, forms)
+        return _run_module(command, argv)
 
 
 @contextmanager
@@ -119,12 +118,12 @@ def _boundary(command: Command) -> Iterator[None]:
         ) from None
 
 
-def _run_module(command: Command, argv: list[str], forms: Sequence[Command]) -> int:
+def _run_module(command: Command, argv: list[str]) -> int:
     module = command_module(command)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)
         return code
-    parser = command_parser(command, forms)
+    parser = command_parser(command)
     if command.owner:
         with suppress(argparse.ArgumentError):  # it has the option of its own
             parser.add_argument(
@@ -133,28 +132,15 @@ def _run_module(command: Command, argv: list[str], forms: Sequence[Command]) -> 
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    chosen = (f for f in forms if getattr(parsed, _destination(f.words[-1]), None) is not None)
-    with _boundary(next(chosen, command)):
-        code = module.run(parsed)
+    code = module.run(parsed)
     return code
 
 
-def command_parser(command: Command, forms: Sequence[Command] = ()) -> argparse.ArgumentParser:
-    """Return the parser of a command, which finds what plugins add to it as its default of `forms`."""
+def command_parser(command: Command) -> argparse.ArgumentParser:
+    """Return the parser of a command."""
     parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
-    if command.takes_forms:
-        parser.set_defaults(forms=[_form(form) for form in forms])
     command_module(command).add_arguments(parser)
     return parser
-
-
-def _form(command: Command) -> object:
-    with _boundary(command):
-        return command_module(command).FORM
-
-
-def _destination(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
 
 
 def _print_help(word: str, argv: Sequence[str]) -> int:

@@ -7,8 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.rating_forms import least_of
-from medhelm.cli.tables import add_common, chosen_format, emit, settings
+from medhelm.cli.rating_forms import (
+    DATA_FORMATS,
+    add_output,
+    add_run_choice,
+    add_settings,
+    read_settings,
+    run_choice,
+)
+from medhelm.cli.tables import chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
 
 _TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement", "modes")
-_LARGEST = 10
+_ON_REQUEST = ("low_agreement", "modes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,28 +35,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Judges of criteria against groups of experts, and these against each other: macro F1, "
         "strictness, order of the models, and shares corrected by what the experts decided."
     )
-    parser.add_argument(
-        "--experts",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="decisions of a group of experts; may be given several times, also for one name",
-    )
-    parser.add_argument(
-        "--judge",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="decisions of a judge: a file, or a folder of MODEL_judge.json",
-    )
+    for option, what in (
+        ("--experts", "decisions of a group of experts"),
+        ("--judge", "decisions of a judge, a file or a folder of MODEL_judge.json"),
+    ):
+        parser.add_argument(
+            option,
+            action="append",
+            default=[],
+            metavar="NAME=FILE",
+            help=f"{what}; may be given several times, also for one name",
+        )
     parser.add_argument(
         "--stored",
         metavar="BENCHMARK",
         help="the judges of its runs; their cases give the texts of files that hold ids alone",
     )
-    parser.add_argument(
-        "--model", nargs="+", action="extend", metavar="NAME", help="of --stored: only these models"
-    )
+    add_run_choice(parser, has_benchmark=False)
     parser.add_argument(
         "--cases", metavar="FILE", help="cases with their criteria, for files that hold ids alone"
     )
@@ -60,23 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=NAME",
         help="what a file calls a model, and the name that it stands for",
     )
-    _add_output(parser)
-    add_common(parser)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    """Add what is printed, kept and exported."""
     parser.add_argument(
         "--table",
         choices=_TABLES,
-        help="one table (default: all but low_agreement and modes); modes compares the strict and "
-        "the batched grading of --stored and needs no experts",
-    )
-    parser.add_argument(
-        "--largest",
-        type=int,
-        metavar="N",
-        help=f"answers in --table low_agreement of every two graders (default: {_LARGEST})",
+        help=f"one table (default: all but {' and '.join(_ON_REQUEST)}); modes compares the strict "
+        "and the batched grading of --stored and needs no experts",
     )
     parser.add_argument(
         "--show-text",
@@ -91,70 +81,72 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         metavar="DIR",
-        help="write the decisions of the one --judge there, a MODEL_judge.json for each model",
+        help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
+    add_settings(parser, {})
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables, or write judge files, and return the exit code."""
-    from medhelm.tables.clinicians.decision_files import named_paths
-
-    experts, judges = named_paths(args.experts, "--experts"), named_paths(args.judge, "--judge")
-    if shared := experts.keys() & judges.keys():
-        raise UsageError(f"{min(shared)!r} is a group of experts and a judge; name one otherwise")
-    if args.export is not None:
-        return _export(args)
-    _check_stored(args)
+    _check(args)
+    form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
     if args.table == "modes":
-        return _modes(args)
-    if not experts or (len(experts) + len(judges) < 2 and not args.stored):
-        raise UsageError("name two groups, or a group and a judge: --experts A=FILE --judge B=FILE")
-    if args.table == "corrected" and not judges and not args.stored:
-        raise UsageError("--table corrected needs --judge NAME=FILE: it corrects a judge's shares")
-    if args.table != "low_agreement":
-        for name in ("largest", "show_text"):
-            if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} belongs to --table low_agreement")
-    form = chosen_format(args.format, args.out)
-    chosen = settings(args)  # refuses what is not a setting before files are read
-    if args.keep and (not args.stored or args.table not in (None, "fidelity")):
-        raise UsageError("--keep needs --stored BENCHMARK, and keeps the table fidelity")
-    compared, _, stored = _read(args)
-    tables = _tables(args, compared, chosen)
+        from medhelm.tables.clinicians.grading_modes import modes_table
+
+        emit([modes_table(run_choice(args), args.stored, chosen)], form, args.out)
+        return 0
+    compared, cases, stored = _read(args)
+    if args.export is not None:
+        return _export(compared, cases, Path(args.export))
+    tables = _tables(args, compared, chosen, is_text=form not in DATA_FORMATS)
     emit(tables, form, args.out)
     if args.keep and stored is not None:
-        _keep(args, tables[0], stored)
+        from medhelm.store.kept_fidelity import keep
+        from medhelm.tables.clinicians.fidelity import agreements
+
+        found = agreements(args.stored, tables[0], stored.asked)
+        print(f"kept in {keep(Path(args.results_dir), found)}", file=sys.stderr)
     return 0
 
 
-def _keep(args: argparse.Namespace, table: Table, stored: Stored) -> None:
-    from medhelm.store.kept_fidelity import keep
-    from medhelm.tables.clinicians.fidelity import agreements
-
-    found = agreements(args.stored, table, stored.asked)
-    print(f"kept in {keep(Path(args.results_dir), found)}", file=sys.stderr)
-
-
-def _modes(args: argparse.Namespace) -> int:
-    """Print how the two modes of the judges of stored runs agree."""
-    from medhelm.tables.clinicians.grading_modes import modes_table
-
-    named = (
-        args.experts,
-        args.judge,
-        args.cases,
-        args.alias,
-        args.largest,
-        args.show_text,
-        args.keep,
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go together."""
+    of_stored = (
+        args.model,
+        args.data,
+        args.latest,
+        args.scoring != "fixed",
+        args.results_dir != DEFAULT_RESULTS,
     )
-    if not args.stored or any(named):
+    if any(of_stored) and not args.stored:
+        raise UsageError(
+            "--model, --data, --latest, --scoring and --results-dir belong to --stored BENCHMARK"
+        )
+    files = (args.experts, args.judge, args.cases, args.alias)
+    if args.table == "modes" and (not args.stored or any(files) or args.keep):
         raise UsageError("--table modes needs --stored BENCHMARK alone: it reads no files")
-    form, chosen = chosen_format(args.format, args.out), settings(args)
-    folder = Path(args.results_dir)
-    table = modes_table(folder, args.stored, chosen, data=args.data, models=args.model or ())
-    emit([table], form, args.out)
-    return 0
+    if args.show_text and args.table != "low_agreement":
+        raise UsageError("--show-text belongs to --table low_agreement")
+    if args.keep and (not args.stored or args.table not in (None, "fidelity")):
+        raise UsageError("--keep needs --stored BENCHMARK, and keeps the table fidelity")
+    if args.export is not None:
+        is_file = len(args.judge) == 1 and args.cases and not args.stored
+        output = (args.experts, args.table, args.out, args.format, args.keep)
+        if any(output) or not (is_file or (args.stored and not args.judge)):
+            raise UsageError(
+                "--export DIR writes one judge and no table: --judge NAME=FILE --cases FILE, or "
+                "--stored BENCHMARK, and no --experts"
+            )
+    elif args.table != "modes":
+        if not args.experts or (len(args.experts) + len(args.judge) < 2 and not args.stored):
+            raise UsageError(
+                "name two groups, or a group and a judge: --experts A=FILE --judge B=FILE"
+            )
+        if args.table == "corrected" and not args.judge and not args.stored:
+            raise UsageError(
+                "--table corrected needs --judge NAME=FILE: it corrects a judge's shares"
+            )
 
 
 def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
@@ -166,59 +158,34 @@ def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
     )
     from medhelm.tables.clinicians.fidelity import Comparison
 
+    experts, judges = named_paths(args.experts, "--experts"), named_paths(args.judge, "--judge")
+    if shared := experts.keys() & judges.keys():
+        raise UsageError(f"{min(shared)!r} is a group of experts and a judge; name one otherwise")
     cases: Cases = read_case_criteria(Path(args.cases)) if args.cases else {}
     stored = _stored(args) if args.stored else None
     if stored is not None:
         cases = {**stored.cases, **cases}
+        if shared := {j.name for j in stored.judges} & {*experts, *judges}:
+            raise UsageError(
+                f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
+            )
     aliases = dict(word.partition("=")[::2] for word in args.alias)
     for name, other in aliases.items():
         if not name or not other:
             raise UsageError(f"--alias {name}: write NAME=NAME")
-    experts, judges = (
-        [
-            grader
-            for name, paths in named_paths(given, option).items()
-            for grader in read_graders(name, paths, cases, is_judge=is_judge)
-        ]
-        for given, option, is_judge in (
-            (args.experts, "--experts", False),
-            (args.judge, "--judge", True),
-        )
+    groups, own = (
+        [g for n, paths in given.items() for g in read_graders(n, paths, cases, is_judge=is_judge)]
+        for given, is_judge in ((experts, False), (judges, True))
     )
-    if stored is not None:
-        names = {judge.name for judge in stored.judges}
-        if shared := names & {grader.name for grader in (*experts, *judges)}:
-            raise UsageError(
-                f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
-            )
-        judges += stored.judges
-    return Comparison(experts, judges, aliases), cases, stored
-
-
-def _check_stored(args: argparse.Namespace) -> None:
-    """Raise UsageError for an option that is of stored runs, or for text that may not be shown."""
-    given = {"model": args.model, "data": args.data, "latest": args.latest}
-    given |= {
-        "scoring": args.scoring != "fixed",
-        "results-dir": args.results_dir != DEFAULT_RESULTS,
-    }
-    for name, value in given.items():
-        if value and not args.stored:
-            raise UsageError(f"--{name} belongs to --stored BENCHMARK")
+    own += stored.judges if stored is not None else ()
+    return Comparison(groups, own, aliases), cases, stored
 
 
 def _stored(args: argparse.Namespace) -> Stored:
     from medhelm.tables.clinicians.sheet import check_privacy
     from medhelm.tables.clinicians.stored_decisions import read_stored
 
-    found = read_stored(
-        Path(args.results_dir),
-        args.stored,
-        data=args.data,
-        scoring=args.scoring,
-        latest=args.latest,
-        models=args.model or (),
-    )
+    found = read_stored(run_choice(args), args.stored)
     if args.show_text:
         for record in found.records:
             check_privacy(record, ())
@@ -227,47 +194,37 @@ def _stored(args: argparse.Namespace) -> Stored:
     return found
 
 
-def _tables(args: argparse.Namespace, compared: Comparison, chosen: Settings) -> list[Table]:
-    from medhelm.tables.clinicians.corrected_coverage import corrected_table
+def _tables(
+    args: argparse.Namespace, compared: Comparison, chosen: Settings, *, is_text: bool
+) -> list[Table]:
     from medhelm.tables.clinicians.fidelity import (
+        LARGEST,
         alignment_table,
+        coverage_table,
         fidelity_table,
         graders_table,
         low_agreement_table,
     )
 
-    largest = least_of("--largest", args.largest, _LARGEST, 1)
+    largest = LARGEST if is_text else None
     makers = {
         "fidelity": lambda: fidelity_table(compared, chosen),
         "graders": lambda: graders_table(compared),
-        "corrected": lambda: corrected_table(compared, chosen),
+        "corrected": lambda: coverage_table(compared, chosen),
         "alignment": lambda: alignment_table(compared),
         "low_agreement": lambda: low_agreement_table(compared, largest, with_text=args.show_text),
     }
-    names = (
-        [args.table] if args.table else [n for n in _TABLES if n not in ("low_agreement", "modes")]
-    )
+    names = [args.table] if args.table else [n for n in _TABLES if n not in _ON_REQUEST]
     return [makers[name]() for name in names if name != "corrected" or compared.judges]
 
 
-def _export(args: argparse.Namespace) -> int:
+def _export(compared: Comparison, cases: Cases, folder: Path) -> int:
     """Write the decisions of one judge as files of the exchange format."""
     from medhelm.tables.clinicians.decision_files import write_judge_files
 
-    _check_stored(args)
-    is_file = len(args.judge) == 1 and args.cases and not args.stored
-    if args.experts or not (is_file or (args.stored and not args.judge)):
-        raise UsageError(
-            "--export DIR writes one judge: --judge NAME=FILE --cases FILE, or --stored BENCHMARK, "
-            "and no --experts"
-        )
-    for name in ("table", "out", "format", "largest", "show_text", "keep"):
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with --export")
-    compared, cases, _ = _read(args)
     if len(compared.judges) > 1:
         names = ", ".join(judge.name for judge in compared.judges)
         raise UsageError(f"--export DIR writes one judge; the runs have {names}")
-    for path in write_judge_files(compared.judges[0], Path(args.export), cases):
+    for path in write_judge_files(compared.judges[0], folder, cases):
         print(path)
     return 0

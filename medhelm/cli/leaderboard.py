@@ -123,7 +123,7 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
     from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.rated_answers import load_rated
+    from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
     from medhelm_leaderboard.collect import benchmarks_of
 
@@ -132,15 +132,14 @@ def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
             raise UsageError("--key belongs to --ratings")
         return None
     ratings = read_ratings([Path(p) for p in args.ratings], Path(args.key) if args.key else None)
-    rated = load_rated(
-        ratings,
-        wanted.results,
+    choice = RunChoice(
+        results_dir=wanted.results,
         data=wanted.data,
         latest=wanted.latest,
-        benchmarks=benchmarks_of(wanted) if wanted.access else wanted.benchmarks,
-        models=wanted.models,
+        benchmarks=tuple(benchmarks_of(wanted) if wanted.access else wanted.benchmarks),
+        models=tuple(wanted.models),
     )
-    return agreement_table(rated, settings(args), with_judges=True)
+    return agreement_table(load_rated(ratings, choice), settings(args), with_judges=True)
 
 
 def _command(args: argparse.Namespace) -> str:

@@ -1,51 +1,319 @@
-"""Forms of `medhelm agreement` that plugins bring, besides that of ratings of answers."""
+"""The commands `medhelm agreement WORD`: each is a value that says what is rated.
+
+A package names its command in `commands.toml`; its module has a `RatingForm` and takes
+`add_arguments` and `run` from it. The form makes the sheet and the tables. Reading of options,
+writing of files and printing are here.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
-from medhelm.errors import UsageError
+from medhelm.cli.tables import chosen_format, emit
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.errors import UsageError, closest
+from medhelm.schema.data import DataClass
+from medhelm.tables.format.formats import FORMATS
 
-RATINGS, SHEET = "ratings", "--template"
-"""Names what an option goes with: files of ratings, or a sheet to rate on."""
-MIN_COMMON = 5
+if TYPE_CHECKING:
+    from medhelm.tables.clinicians.rated_answers import RunChoice
+    from medhelm.tables.clinicians.sheet import RatingSheet, Sample
+    from medhelm.tables.format.table import Settings, Table
+
+_SHEET = "rating_sheet.csv"
+DATA_FORMATS = ("csv", "json", "parquet")
+"""Formats that hold every row and column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A number or a word that a table or a sheet depends on; `--set NAME=VALUE` changes it."""
+
+    help: str
+    default: str | float | None = None
+    """None: what the table finds right, or nothing."""
+    least: float | None = None
+    words: tuple[str, ...] = ()
+    """All values that it may have, where it is no number."""
+
+    def read(self, name: str, text: str) -> str | float:
+        """Return the value that a text names; raises UsageError."""
+        if self.words:
+            if text not in self.words:
+                raise UsageError(f"{name} is {' or '.join(self.words)}, not {text!r}")
+            return text
+        try:
+            value = float(text)
+            if not math.isfinite(value):
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"{name} is a number, not {text!r}") from None
+        if self.least is not None and not value >= self.least:
+            raise UsageError(f"{name} must be at least {self.least:g}, not {text}")
+        return int(value) if value == int(value) and "." not in text else value
+
+
+STATISTICS: Mapping[str, Setting] = {
+    "seed": Setting(help="of the bootstrap and of the sample on a sheet", default=0, least=0),
+    "draws": Setting(help="bootstrap draws", default=1000, least=1),
+    "confidence": Setting(help="of intervals", default=0.95),
+}
+MIN_COMMON = Setting(help="ratings that a pair of raters must have in common", least=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The request of one line of `medhelm agreement`."""
+
+    source: str
+    """Names what is rated, where the form takes a word for it."""
+    files: tuple[Path, ...]
+    tables: tuple[str, ...]
+    show: tuple[str, ...]
+    settings: Settings
+    own: Mapping[str, str | float | None]
+    """The form's settings."""
+    sample: Sample
+    text_of: tuple[str, ...]
+    runs: RunChoice
+    is_text: bool
+    """True if the tables are to be read by people, who do not want every row."""
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number among the settings."""
+        value = self.own[name]
+        return None if value is None else int(value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatingForm:
-    """Ratings of another kind; the module of a command `agreement --OPTION` has it as `FORM`."""
+    """Ratings of one kind: what is rated, and what is shown of it."""
 
-    option: str
-    """Chooses this form, and is given a file."""
-    about: str
-    """The plural of what is rated."""
+    word: str
+    """Of the command, and the plural of what is rated."""
     help: str
-    """Continues "with --OPTION, "."""
-    add_options: Callable[[argparse.ArgumentParser], None]
-    """Adds `option` and those that go with it alone."""
-    options: Mapping[str, str]
-    """The latter by destination, and what each goes with."""
     tables: tuple[str, ...]
-    tables_of_runs: tuple[str, ...] = ()
-    """Those of them that read runs; they take the options that choose runs."""
-    print_tables: Callable[[argparse.Namespace], int]
-    write_sheet: Callable[[argparse.Namespace], int]
+    make_tables: Callable[[Asked], list[Table]]
+    make_sheet: Callable[[Asked], RatingSheet]
+    on_request: tuple[str, ...] = ()
+    """Tables that are made only where `--table` names them."""
+    source: str = ""
+    """Name of the word for what is rated: FILE, DIR, BENCHMARK."""
+    source_help: str = ""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    show: str = ""
+    """Words that `--show` takes, for the help."""
+    takes_runs: bool = False
+    """Reads runs, and takes the options that choose them."""
+    sample: str = ""
+    """The unit that `--sample N` or `NxM` counts, for the help."""
 
-    @property
-    def is_of_runs(self) -> bool:
-        """Return whether all its tables, and so its sheet, are made of runs."""
-        return {*self.tables} == {*self.tables_of_runs}
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's options."""
+        parser.description = self.help
+        if self.source:
+            parser.add_argument("source", metavar=self.source, help=self.source_help)
+        parser.add_argument(
+            "files", nargs="*", metavar="RATINGS", help="filled sheets, or files of that form"
+        )
+        parser.add_argument(
+            "--template",
+            nargs="?",
+            const=_SHEET,
+            metavar="FILE",
+            help=f"write a blinded sheet to rate on, .csv or .xlsx (default name: {_SHEET})",
+        )
+        parser.add_argument(
+            "--sample", metavar="N", help=f"{self.sample or f'{self.word} on the sheet'}"
+        )
+        default = [name for name in self.tables if name not in self.on_request]
+        parser.add_argument(
+            "--table", choices=self.tables, help=f"one table (default: {', '.join(default)})"
+        )
+        if self.show:
+            parser.add_argument(
+                "--show", nargs="+", action="extend", default=[], metavar="WHAT", help=self.show
+            )
+        if self.takes_runs:
+            add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
+            parser.add_argument(
+                "--text-of",
+                nargs="+",
+                action="extend",
+                choices=[c for c in get_args(DataClass) if c != "public"],
+                metavar="CLASS",
+                help="data classes (gated, private) whose text may be written to the sheet",
+            )
+        add_settings(parser, self.settings)
+        add_output(parser)
 
-    def is_chosen(self, args: argparse.Namespace) -> bool:
-        """Return whether a line of arguments names its option."""
-        return getattr(args, self.option.removeprefix("--").replace("-", "_")) is not None
+    def run(self, args: argparse.Namespace) -> int:
+        """Print tables, or write a sheet, and return the exit code."""
+        if bool(args.files) == bool(args.template):
+            raise UsageError(
+                "name files of ratings, or write a sheet to rate on with --template FILE"
+                + ", not both" * bool(args.files)
+            )
+        if args.template and Path(args.template).is_dir():
+            raise UsageError(
+                f"--template {args.template} is a folder; name a file, as in sheet.csv"
+            )
+        for name in ("table", "show", "out", "format"):
+            if args.template and getattr(args, name, None):
+                raise UsageError(f"--{name} does not go with --template")
+        for name in ("sample", "text_of"):
+            if args.files and getattr(args, name, None):
+                raise UsageError(f"--{name.replace('_', '-')} belongs to --template")
+        asked = self._asked(args)
+        return self._write(asked, args) if args.template else self._print(asked, args)
+
+    def _asked(self, args: argparse.Namespace) -> Asked:
+        from medhelm.tables.clinicians.rated_answers import RunChoice
+
+        statistics, own = read_settings(args.set, self.settings)
+        form = "terminal" if args.template else chosen_format(args.format, args.out)
+        default = tuple(name for name in self.tables if name not in self.on_request)
+        return Asked(
+            source=args.source if self.source else "",
+            files=tuple(map(Path, args.files)),
+            tables=(args.table,) if args.table else default,
+            show=tuple(getattr(args, "show", ())),
+            settings=statistics,
+            own=own,
+            sample=_sample(args.sample, statistics.bootstrap_seed),
+            text_of=tuple(getattr(args, "text_of", None) or ()),
+            runs=run_choice(args) if self.takes_runs else RunChoice(),
+            is_text=form not in DATA_FORMATS,
+        )
+
+    def _print(self, asked: Asked, args: argparse.Namespace) -> int:
+        emit(self.make_tables(asked), chosen_format(args.format, args.out), args.out)
+        return 0
+
+    def _write(self, asked: Asked, args: argparse.Namespace) -> int:
+        from medhelm.tables.clinicians.sheet import write_sheet
+
+        sheet = self.make_sheet(asked)
+        path, page, *key = write_sheet(Path(args.template), sheet, asked.sample.seed)
+        rows = sum(len(unit.items) for unit in sheet.units)
+        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} {self.word}")
+        print(f"{page}: what is rated, to be read beside it")
+        for file in key:
+            print(f"{file}: which model wrote which; keep it from the raters")
+        for note in sheet.notes:
+            print(note)
+        print("\nEach rater fills a copy, named as the rater is to be called. In `value`:")
+        for scale in dict.fromkeys(unit.scale.points or str(unit.scale) for unit in sheet.units):
+            for point, meaning in [(scale, "")] if isinstance(scale, str) else scale:
+                print(f"  {point:<6}  {meaning}".rstrip())
+        for column, meaning in sheet.rules:
+            print(f"  {column}: {meaning}")
+        print(
+            f"\nThen: medhelm agreement {self.word} {asked.source} RATER.csv ...".replace("  ", " ")
+        )
+        return 0
 
 
-def least_of(option: str, given: int | None, default: int, least: int) -> int:
-    """Return what an option was given, or its default; raises UsageError below `least`."""
-    value = default if given is None else given
-    if value < least:
-        raise UsageError(f"{option} must be at least {least}, not {value}")
-    return value
+def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
+    """Add the options that choose stored runs."""
+    parser.add_argument(
+        "--results-dir",
+        default=DEFAULT_RESULTS,
+        metavar="DIR",
+        help="folder of results (default: %(default)s)",
+    )
+    names = ("benchmark", "model") if has_benchmark else ("model",)
+    for name in names:
+        parser.add_argument(
+            f"--{name}", nargs="+", action="extend", metavar="NAME", help=f"only these {name}s"
+        )
+    parser.add_argument(
+        "--data",
+        choices=("sample", "full"),
+        help="runs on bundled samples or on full data (default: full where there is any)",
+    )
+    parser.add_argument(
+        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
+    )
+    parser.add_argument(
+        "--latest", action="store_true", help="take the newest of several runs of one cell"
+    )
+
+
+def run_choice(args: argparse.Namespace) -> RunChoice:
+    """Return which stored runs the options choose."""
+    from medhelm.tables.clinicians.rated_answers import RunChoice
+
+    return RunChoice(
+        results_dir=Path(args.results_dir),
+        benchmarks=tuple(getattr(args, "benchmark", None) or ()),
+        models=tuple(args.model or ()),
+        data=args.data,
+        scoring=args.scoring,
+        latest=args.latest,
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser, own: Mapping[str, Setting]) -> None:
+    """Add `--set NAME=VALUE`, whose help lists what can be set."""
+    lines = []
+    for name, setting in ({**own, **STATISTICS}).items():
+        values = f"{'|'.join(setting.words)}: " if setting.words else ""
+        default = "" if setting.default is None else f" ({setting.default})"
+        lines.append(f"{name}: {values}{setting.help}{default}")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="; ".join(lines).replace("%", "%%"),
+    )
+
+
+def read_settings(
+    words: Sequence[str], own: Mapping[str, Setting]
+) -> tuple[Settings, Mapping[str, str | float | None]]:
+    """Return the settings of statistics and those of the form; raises UsageError."""
+    from medhelm.tables.format.table import Settings
+
+    known = {**own, **STATISTICS}
+    values = {name: setting.default for name, setting in known.items()}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if name not in known or not sign:
+            near = "".join(f"; did you mean {n}?" for n in closest(name, known, 1))
+            raise UsageError(f"--set {word}: NAME=VALUE sets one of {', '.join(known)}{near}")
+        values[name] = known[name].read(name, text)
+    statistics = Settings(
+        draws=int(str(values["draws"])),
+        bootstrap_seed=int(str(values["seed"])),
+        confidence=float(str(values["confidence"])),
+    )
+    return statistics, {name: values[name] for name in own}
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how tables are printed."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="output format (default: by the suffix of --out, else terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+
+
+def _sample(text: str | None, seed: int) -> Sample:
+    from medhelm.tables.clinicians.sheet import Sample
+
+    if text is None:
+        return Sample(seed=seed)
+    counts = [int(part) if part.isdecimal() else 0 for part in text.split("x")]
+    if min(counts) < 1 or len(counts) > 2:
+        raise UsageError(f"--sample {text}: a number such as 12, or 12x5 for five items of each")
+    return Sample(counts[0], counts[1] if len(counts) > 1 else None, seed)

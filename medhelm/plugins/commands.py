@@ -8,14 +8,6 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
 
 `module` is the module beside the data file that has `add_arguments` and `run`; a name with a dot is
 taken as it is. Without it a package has one of the words (`ward_audit`), a file has itself.
-
-A command of medhelm that says `forms = true` takes further forms, each chosen by an option of its own:
-
-    ["agreement --wards"]
-    help = "of wards against their audits"
-    module = "ward_ratings"
-
-The help of a form continues that of its command, after ", or "; `module` has the form as `FORM`.
 """
 
 from __future__ import annotations
@@ -34,15 +26,14 @@ from medhelm.plugins.broken import Broken
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "module", "also", "forms")
+_KEYS = ("help", "module", "also")
 
 
 class Command(NamedTuple):
     """One command: its words, its line of help, and the module that runs it."""
 
     words: tuple[str, ...]
-    """One, or two where several plugins share the first (`generate words`); of a form a command and
-    an option."""
+    """One, or two where several plugins share the first (`generate words`)."""
     help: str
     module: str
     """Name of the module with `add_arguments` and `run`, or the path of its file."""
@@ -52,35 +43,23 @@ class Command(NamedTuple):
     """The data file that names it."""
     owner: str = ""
     """The plugin that brings it; empty for those of medhelm."""
-    takes_forms: bool = False
-    """True if plugins may add forms of it, which are chosen by an option."""
 
     @property
     def name(self) -> str:
         """Its words, as they are typed."""
         return " ".join(self.words)
 
-    @property
-    def is_form(self) -> bool:
-        """Return whether it is a form of another command."""
-        return self.words[-1].startswith("--")
-
 
 class KnownCommands(NamedTuple):
-    """All commands by their words, those of medhelm first, their forms, and the plugins left out."""
+    """All commands by their words, those of medhelm first, and the plugins left out."""
 
     commands: Mapping[tuple[str, ...], Command]
     broken: tuple[Broken, ...] = ()
-    forms: tuple[Command, ...] = ()
-
-    def forms_of(self, command: Command) -> list[Command]:
-        """Return what plugins add to a command."""
-        return [form for form in self.forms if form.words[:-1] == command.words]
 
     def first_words(self) -> dict[str, str]:
         """Return the line of help of each first word; of several commands it names their words."""
         return {
-            word: ", or ".join((own[0].help, *(form.help for form in self.forms_of(own[0]))))
+            word: own[0].help
             if len(own := self.of(word)) == 1
             else f"{', '.join(c.words[1] for c in own)}: `medhelm {word} --help` says more"
             for word in dict.fromkeys(words[0] for words in self.commands)
@@ -133,8 +112,7 @@ def read_commands(path: Path, package: str, owner: str = "", alone: str = "") ->
 
 def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: str) -> Command:
     words = tuple(name.split())
-    is_form = words[1:] and words[-1].startswith("--")
-    if not 1 <= len(words) <= 2 or any(w.startswith("-") for w in words[: -1 if is_form else None]):
+    if not 1 <= len(words) <= 2 or any(word.startswith("-") for word in words):
         raise PluginError(f"{path}: {name!r}: a command is one word or two")
     if not isinstance(own, dict) or not isinstance(own.get("help"), str):
         raise PluginError(f'{path}: {name!r} has no line of help; add help = "..."')
@@ -155,7 +133,6 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         also=(*also,),
         origin=str(path),
         owner=owner,
-        takes_forms=own.get("forms") is True,
     )
 
 
@@ -178,9 +155,7 @@ def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCo
     for path in map(Path, files):
         for data, _ in data_files(path):
             found = _add(found, read_commands(data, "", str(path), str(path)))
-    commands = {words: command for words, command in found.items() if not command.is_form}
-    forms = (command for command in found.values() if command.is_form)
-    return KnownCommands(commands, tuple(broken), tuple(forms))
+    return KnownCommands(found, tuple(broken))
 
 
 def _add(
@@ -189,13 +164,8 @@ def _add(
     """Return the commands with all of a plugin's, or raise PluginError for words that are taken."""
     found = dict(known)
     for command in more:
-        whole = found.get(command.words[:1])
-        if command.is_form and not (whole and whole.takes_forms):
-            of = f"`medhelm {command.words[0]}` takes no further forms"
-            raise PluginError(f"{command.origin}: {command.name!r}: {of}")
         for first in found.values():
             is_one_word = 1 in (len(first.words), len(command.words))
-            is_one_word = is_one_word and not (first.is_form or command.is_form)
             if first.words == command.words or (is_one_word and first.words[0] == command.words[0]):
                 raise PluginError(
                     f"command {command.name!r} is there already ({first.name!r}): in "

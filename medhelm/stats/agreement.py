@@ -5,8 +5,8 @@ how often each unit counts in each of D bootstrap draws; `once` is the data as i
 undefined (a rater without spread, a correlation of two units) is NaN.
 
 Sources: Shrout and Fleiss 1979 and McGraw and Wong 1996 for the ICC; Krippendorff 2011 for alpha;
-Cohen 1968 for the weighted kappa; Rogan and Gladen 1978 (variance: arXiv 2511.21140) for the
-corrected rate; Angelopoulos et al. 2023 (arXiv 2301.09633) for the prediction-powered mean.
+Cohen 1968 for the weighted kappa; Angelopoulos et al. 2023 (arXiv 2301.09633) for the
+prediction-powered mean.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -124,11 +123,6 @@ def two_rater_icc(r: Floats) -> Floats:
         return np.asarray(2 * np.asarray(r) / np.where(above > TIE, above, 0.0), dtype=np.float64)
 
 
-def says_nothing(low: float, high: float) -> bool:
-    """Return whether an interval of an ICC holds everything from contradiction to near identity."""
-    return low < 0 and high > NEAR_IDENTITY
-
-
 def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Interval:
     """Return the bootstrap interval of `two_rater_icc` from draws of r, transformed at its ends."""
     if clusters < 2:
@@ -141,8 +135,9 @@ def two_rater_interval(draws: Floats, confidence: float, clusters: int) -> Inter
 
 
 def informative(found: Interval) -> Interval:
-    """Return an interval of an ICC, or none with its ends as the reason where it says nothing."""
-    if found.low is None or found.high is None or not says_nothing(found.low, found.high):
+    """Return an interval of an ICC, or none with its ends as the reason where it says nothing:
+    where it holds everything from contradiction to near identity."""
+    if found.low is None or found.high is None or not found.low < 0 < NEAR_IDENTITY < found.high:
         return found
     return Interval(None, None, f"none ({found.low:.2f} to {found.high:.2f} says nothing)")
 
@@ -328,29 +323,6 @@ class Corrected:
     method: str
 
 
-def corrected_rate(
-    rate: float, n: int, sensitivity: float, positives: int, specificity: float, negatives: int
-) -> Corrected:
-    """Return (p + Sp - 1) / (Se + Sp - 1), clipped to [0, 1], with its delta-method error.
-
-    `rate`: the judge's share of positives among n units; Se and Sp: the judge's on `positives`
-    and `negatives` units with a human label. Variance: [p(1-p)/n + (1-t)^2 Sp(1-Sp)/m0 +
-    t^2 Se(1-Se)/m1] / (Se+Sp-1)^2. Refused where Se + Sp is near 1.
-    """
-    if min(n, positives, negatives) < 1:
-        return Corrected(None, None, "none (no labelled positive or no labelled negative)")
-    above = sensitivity + specificity - 1
-    if above < LEAST_ABOVE_CHANCE:
-        return Corrected(None, None, f"none (sensitivity + specificity = {above + 1:.2f})")
-    t = min(1.0, max(0.0, (rate + specificity - 1) / above))
-    variance = (
-        rate * (1 - rate) / n
-        + (1 - t) ** 2 * specificity * (1 - specificity) / negatives
-        + t**2 * sensitivity * (1 - sensitivity) / positives
-    ) / above**2
-    return Corrected(t, math.sqrt(variance), "rogan-gladen")
-
-
 def powered_mean(judge: Floats, human: Floats, clusters: Ints) -> Corrected:
     """Return the mean of the judge over all units plus the mean of human - judge over those with
     a human label (NaN: none), with its clustered error.
@@ -379,20 +351,6 @@ def t_interval(found: Corrected, clusters: int, confidence: float) -> Interval:
     if found.value is None or found.error is None or clusters < 2:
         return Interval(None, None, found.method)
     if found.error <= TIE:
-        return _no_spread(found)
+        return Interval(None, None, f"{found.method}, no interval (no spread)")
     half = t_quantile(0.5 + confidence / 2, clusters - 1) * found.error
     return Interval(found.value - half, found.value + half, found.method)
-
-
-def normal_interval(found: Corrected, confidence: float) -> Interval:
-    """Return value -+ z * error of a rate, within [0, 1]; none without an error."""
-    if found.value is None or found.error is None:
-        return Interval(None, None, found.method)
-    if found.error <= TIE:
-        return _no_spread(found)
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) * found.error
-    return Interval(max(0.0, found.value - half), min(1.0, found.value + half), found.method)
-
-
-def _no_spread(found: Corrected) -> Interval:
-    return Interval(None, None, f"{found.method}, no interval (no spread)")

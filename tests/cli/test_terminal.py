@@ -29,7 +29,7 @@ from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, prin
 from medhelm.tables.format.layout import shown
 from medhelm.tables.format.table import Settings, Table, make_table
 from medhelm.tables.results import load_results
-from medhelm_benchmarks.noharm.experts import columns as action_columns
+from medhelm_benchmarks.noharm.experts import agreement as actions
 from medhelm_leaderboard.diff import COLUMNS as DIFF
 from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT
 from tests.build_runs import Item, write_run, write_suite
@@ -204,8 +204,8 @@ def test_the_documented_order_is_the_one_in_use(tmp_path: Path) -> None:
     said = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", part.partition("\n## ")[0], re.M))
     layouts = {
         "compare": compare.LAYOUT,
-        "differences": action_columns.DIFFERENCES_LAYOUT,
-        "actions": action_columns.ACTIONS_LAYOUT,
+        "differences": actions.DIFFERENCES_LAYOUT,
+        "actions": actions.ACTIONS_LAYOUT,
         "gate": gate_columns.LAYOUT,
         "diff": DIFF_LAYOUT,
     }

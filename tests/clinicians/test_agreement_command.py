@@ -2,12 +2,12 @@
 
 import csv
 import importlib.util
+import itertools
 import json
 import math
 import random
 import stat
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -24,13 +24,14 @@ from medhelm.grading.jury.metric import default_jury
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
 from medhelm.store.records import read_record
-from medhelm.tables.clinicians import agreement_columns
+from medhelm.tables.clinicians import agreement
 from tests.build_runs import EXACT, Item, items, write_run
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 AXES = ("accuracy", "completeness", "clarity")
+HEAD = ("rater", "benchmark", "model", "instance")
 Rows = Sequence[Sequence[object]]
 
 PLUGIN = '''
@@ -125,7 +126,7 @@ def shell(
 
     def call(*argv: object, code: int = 0) -> str:
         folder = [] if "--results-dir" in argv else ["--results-dir", str(results)]
-        got = run_command(["agreement", *map(str, argv), *folder])
+        got = run_command(["agreement", "answers", *map(str, argv), *folder])
         out, err = capsys.readouterr()
         assert got == code, (got, out, err)
         if not code:
@@ -136,13 +137,15 @@ def shell(
     return call
 
 
-def rate(rows: Rows, *, axes: Sequence[str] = AXES, head: Sequence[str] = ()) -> Path:
-    """Write ratings in the current folder and return the file."""
+def rate(rows: Rows, *, axes: Sequence[str] = AXES, head: Sequence[str] = HEAD) -> Path:
+    """Write a row for each axis of each answer in the current folder and return the file."""
     path = Path("ratings.csv")
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(head or ["rater", "benchmark", "model", "instance", *axes])
-        writer.writerows(rows)
+        writer.writerow([*head, "item", "value"])
+        for row in rows:
+            marks = zip(axes, row[len(head) :], strict=True)
+            writer.writerows([*row[: len(head)], axis, mark] for axis, mark in marks)
     return path
 
 
@@ -237,7 +240,7 @@ def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(
     a = dict(zip(names, (1, 2, 3, 4, 5, 1), strict=True))
     b = dict(zip(names[2:], (5, 5, 1, 4), strict=True))  # strict where A is not, and the reverse
     path = rate(of_lead({"A": a, "B": b}))
-    after = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    after = shell(path, "--table", "agreement", "--format", "json", "--set", "z_scores=after")
     before = shell(path, "--table", "agreement", "--format", "json")
 
     # by the paper's formula: (MS of cases - MS of error) / MS of cases of two z-scored raters
@@ -261,16 +264,13 @@ def test_two_answers_in_common_count_only_as_in_the_paper(
         "C": {"w2": 4, "w3": 2, "w4": 3, "w5": 5},  # against A on two: undefined; as B: 1
     }
     path = rate(of_lead(marks))
-    text = shell(path, "--table", "agreement", "--format", "json", "--z-scores", "after")
+    text = shell(path, "--table", "agreement", "--format", "json", "--set", "z_scores=after")
     row = row_of(text, "clinicians")
     assert (row["icc"], row["pairs"], row["pairs_of_two"], row["pairs_undefined"]) == (1, 2, 2, 1)
     assert "Pairs with two answers in common" in " ".join(json.loads(text)["notes"])
     plain = row_of(shell(path, "--table", "agreement", "--format", "json"), "clinicians")
     assert plain["boot_method"] == "none (no pair with 5 in common)"
-    assert "at least 3, not 2" in shell(path, "--min-common", 2, code=2)
-    assert "belongs to --table agreement" in shell(
-        path, "--table", "corrected", "--z-scores", "after", code=2
-    )
+    assert "at least 3, not 2" in shell(path, "--set", "min_common=2", code=2)
 
 
 def test_an_interval_that_says_nothing_is_none_with_the_reason(
@@ -317,7 +317,9 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
     assert math.isclose(row["icc"], 2 * r / (1 + r))
     assert math.isclose(row["mae"], np.mean(np.abs(np.subtract(marks["A"][:7], marks["B"]))))
     assert row["icc_low"] is None
-    less = table(shell(rate(rows), "--table", "agreement", "--format", "json", "--min-common", 4))
+    less = table(
+        shell(rate(rows), "--table", "agreement", "--format", "json", "--set", "min_common=4")
+    )
     (row,) = [x for x in less if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
     rs = [
         np.corrcoef(marks[a][: len(marks[b])], marks[b])[0, 1]
@@ -325,8 +327,9 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
     ]
     assert row["pairs"] == 3
     assert math.isclose(row["icc"], np.mean([2 * r / (1 + r) for r in rs]))
-    assert math.isclose(row["icc_median"], np.median([2 * r / (1 + r) for r in rs]))
-    none = table(shell(rate(rows), "--table", "agreement", "--format", "json", "--min-common", 8))
+    none = table(
+        shell(rate(rows), "--table", "agreement", "--format", "json", "--set", "min_common=8")
+    )
     (row,) = [x for x in none if (x["level"], x["measure"]) == ("benchmark", "clinicians")]
     assert row["icc"] is None
     assert row["boot_method"] == "none (no pair with 8 in common)"
@@ -335,8 +338,8 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
 def test_the_output_names_the_stand_in_and_fits_a_terminal(
     results: Path, shell: Callable[..., str]
 ) -> None:
-    out = shell(rate(ratings_of(results)), "--judges", "--threshold", 3)
-    assert out.count("jury offline (a stand-in)") == 3
+    out = shell(rate(ratings_of(results)), "--show", "judges")
+    assert out.count("jury offline (a stand-in)") == 2
     assert "The offline jury is a stand-in" in out
     for word in ("combined", "ward", "jury[offline/overlap]", "rouge_l", "clinicians", "kappa"):
         assert word in out
@@ -352,10 +355,10 @@ def test_the_output_names_the_stand_in_and_fits_a_terminal(
 def test_formats(results: Path, shell: Callable[..., str]) -> None:
     path = rate(ratings_of(results))
     lines = shell(path, "--table", "agreement", "--format", "csv").splitlines()
-    assert lines[0] == ",".join(c.name for c in agreement_columns.AGREEMENT)
+    assert lines[0] == ",".join(c.name for c in agreement.COLUMNS)
     assert len(lines) == 1 + 2 * 3
-    documents = json.loads(shell(path, "--format", "json", "--threshold", 4))
-    assert [d["table"] for d in documents] == ["agreement", "corrected", "shares"]
+    documents = json.loads(shell(path, "--format", "json", "--set", "threshold=4"))
+    assert [d["table"] for d in documents] == ["agreement", "corrected"]
     assert documents[0]["settings"]["judges"] == "offline graders"
     assert documents[0]["settings"]["min_common"] == 5
     assert "names one table" not in shell(path, "--table", "corrected", "--format", "csv")
@@ -369,7 +372,7 @@ def test_seed_and_order_of_rows_decide_nothing_but_the_draws(
     first = shell(rate(rows), "--table", "agreement", "--format", "json")
     assert shell(rate(rows[::-1]), "--table", "agreement", "--format", "json") == first
     drawn = table(
-        shell("ratings.csv", "--table", "agreement", "--format", "json", "--bootstrap-seed", 1)
+        shell("ratings.csv", "--table", "agreement", "--format", "json", "--set", "seed=1")
     )
     for a, b in zip(table(first), drawn, strict=True):
         assert a["icc"] == b["icc"]
@@ -379,16 +382,15 @@ def test_seed_and_order_of_rows_decide_nothing_but_the_draws(
 def test_benchmarks_with_criteria_of_their_own_stand_in_one_file(
     results: Path, shell: Callable[..., str]
 ) -> None:
-    head = ["rater", "benchmark", "model", "instance", *AXES, "structure", "remark"]
-    rows = [
-        [r, b, "baseline/lead", f"w{i}", 1 + i % 5, *(m if b == "ward" else m[::-1]), "x"]
-        for b in ("ward", "notes")
-        for i in range(8)
-        for r in "AB"
-        for m in [[str(1 + (i + ord(r)) % 4), "3", "n/a"]]
-    ]
-    # for notes: completeness n/a, clarity 3, structure rated
-    found = table(shell(rate(rows, head=head), "--table", "agreement", "--format", "json"))
+    forms = {"ward": AXES, "notes": ("accuracy", "structure", "clarity")}
+    with Path("ratings.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*HEAD, "item", "value", "remark"])
+        for benchmark, items_ in forms.items():
+            for i, r, item in itertools.product(range(8), "AB", items_):
+                mark = 3 if item in ("accuracy", "clarity") else 1 + (i + ord(r)) % 4
+                writer.writerow([r, benchmark, "baseline/lead", f"w{i}", item, mark, "x"])
+    found = table(shell("ratings.csv", "--table", "agreement", "--format", "json"))
     names = list(dict.fromkeys(r["benchmark"] for r in found))
     assert names == ["combined", "notes", "ward"]
     assert [r["n"] for r in found if r["measure"] == "jury"] == [16, 8, 8]
@@ -415,15 +417,15 @@ def test_corrected_scores_by_hand(results: Path, shell: Callable[..., str]) -> N
     human = [4, 4, 2, 5]
     mean = sum(jury[model, f"w{i}"] for i in range(10)) / 10
     gap = sum(human[i] - jury[model, f"w{i}"] for i in range(4)) / 4
-    assert (row["n"], row["labelled"], row["clusters"]) == (10, 4, 2)
-    assert math.isclose(row["jury"], mean)
-    assert math.isclose(row["clinicians"], 3.75)
-    assert math.isclose(row["corrected"], mean + gap)
-    assert 1 <= row["low"] <= row["corrected"] <= row["high"] <= 5
-    assert row["method"] == "prediction-powered"
+    assert (row["decisions"], row["labelled"], row["labelled_cases"]) == (10, 4, 2)
+    assert math.isclose(row["mean"], mean)
+    assert math.isclose(row["labelled_mean"], 3.75)
+    assert math.isclose(row["powered"], mean + gap)
+    assert 1 <= row["powered_low"] <= row["powered"] <= row["powered_high"] <= 5
+    assert row["powered_method"] == "prediction-powered"
     (one,) = table(shell(rate(rows[:2]), "--table", "corrected", "--format", "json"))
-    assert one["low"] is None
-    assert one["method"] == "none (one labelled cluster)"
+    assert one["powered_low"] is None
+    assert one["powered_method"] == "none (one labelled cluster)"
 
 
 def test_shares_by_hand(results: Path, shell: Callable[..., str]) -> None:
@@ -437,18 +439,19 @@ def test_shares_by_hand(results: Path, shell: Callable[..., str]) -> None:
         ["A", "ward", "baseline/lead", f"w{i}", *([5] * 3 if g else [1] * 3)]
         for i, g in good.items()
     ]
-    (row,) = table(shell(rate(rows), "--table", "shares", "--threshold", cut, "--format", "json"))
+    shares = ("--table", "corrected", "--set", f"threshold={cut}", "--format", "json")
+    (row,) = table(shell(rate(rows), *shares))
     p = sum(called.values()) / 10
     specificity = 1 - 1 / sum(not g for g in good.values())
-    assert math.isclose(row["share"], p)
+    assert math.isclose(row["mean"], p)
     assert row["sensitivity"] == 1
     assert math.isclose(row["specificity"], specificity)
     assert math.isclose(row["corrected"], sum(good.values()) / 10)
-    assert row["low"] <= row["corrected"] <= row["high"]
+    assert row["corrected_low"] <= row["corrected"] <= row["corrected_high"]
     upside = [[*r[:4], *(6 - int(str(v)) for v in r[4:])] for r in rows]
-    (row,) = table(shell(rate(upside), "--table", "shares", "--threshold", cut, "--format", "json"))
+    (row,) = table(shell(rate(upside), *shares))
     assert row["corrected"] is None
-    assert row["method"].startswith("none (sensitivity + specificity")
+    assert row["corrected_method"].startswith("none (sensitivity + specificity")
 
 
 # What is missing ----------------------------------------------------------------------------------
@@ -587,9 +590,9 @@ def test_no_spread_gives_a_corrected_score_without_an_interval(
     given = [["A", "b", "m", f"i00{i}", 4, 4, 4] for i in range(4)]
     call = (rate(given), "--results-dir", tmp_path / "own", "--format", "json")
     (row,) = table(shell(*call, "--table", "corrected"))
-    assert (row["corrected"], row["low"], row["high"]) == (4.0, None, None)
-    assert row["method"] == "prediction-powered, no interval (no spread)"
-    assert (row["n"], row["answers"], row["labelled"]) == (6, 7, 4)
+    assert (row["powered"], row["powered_low"], row["powered_high"]) == (4.0, None, None)
+    assert row["powered_method"] == "prediction-powered, no interval (no spread)"
+    assert (row["decisions"], row["asked"], row["labelled"]) == (6, 7, 4)
 
 
 # Mistakes -----------------------------------------------------------------------------------------
@@ -601,16 +604,16 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
     "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
     "above the scale": (
         [["A", *LEAD, "w1", 3, 6, 3]],
-        "completeness is not a whole number from 1 to 5",
+        "item completeness, is not a whole number from 1 to 5",
     ),
-    "below the scale": ([["A", *LEAD, "w1", 0, 3, 3]], "row 1: accuracy"),
-    "half a point": ([["A", *LEAD, "w1", 3, 3, "3.5"]], "clarity is not a whole number"),
-    "no number": ([["A", *LEAD, "w1", 3, 3, "good"]], "clarity is not a whole number"),
-    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is empty; rate all of"),
-    "no rater": ([["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
+    "below the scale": ([["A", *LEAD, "w1", 0, 3, 3]], "row 1: the value of"),
+    "half a point": ([["A", *LEAD, "w1", 3, 3, "3.5"]], "item clarity, is not a whole number"),
+    "no number": ([["A", *LEAD, "w1", 3, 3, "good"]], "item clarity, is not a whole number"),
+    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is not rated; rate all of"),
+    "no rater": ([["A", *LEAD, "w2", 3, 3, 3], ["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
     "a rater twice": (
         [["A", *LEAD, "w1", 3, 3, 3], ["B", *LEAD, "w1", 3, 3, 3], ["A", *LEAD, "w1", 4, 3, 3]],
-        "ratings.csv, row 3: this rater rated this answer before, in ratings.csv, row 1",
+        "ratings.csv, row 7: this rater rated ward x baseline/lead, w1, item accuracy, before",
     ),
     "nothing rated": ([["A", *LEAD, "w1", "", "", ""]], "no row has a rating"),
     "no rows": ([], "no row below names of columns; fill in"),
@@ -632,17 +635,15 @@ def test_two_files_of_one_name_are_two_files(shell: Callable[..., str]) -> None:
         Path(folder).mkdir()
         rate([["A", *LEAD, "w1", mark, mark, mark]]).rename(f"{folder}/ratings.csv")
     line = shell("one/ratings.csv", "two/ratings.csv", code=3)
-    assert "this rater rated this answer before" in line
+    assert "this rater rated ward" in line
     assert "this rater rated" in shell("one/ratings.csv", "one/ratings.csv", code=3)
 
 
-@pytest.mark.parametrize("column", ["rater", "benchmark", "model", "instance", *AXES])
+@pytest.mark.parametrize("column", ["benchmark", "model", "instance", "item", "value"])
 def test_a_missing_column_is_named(column: str, shell: Callable[..., str]) -> None:
-    head = ["rater", "benchmark", "model", "instance", *AXES]
-    at = head.index(column)
-    row: list[object] = ["A", *LEAD, "w1", 3, 3, 3]
-    del head[at], row[at]
-    line = shell(rate([row], head=head), code=3)
+    head = [name for name in (*HEAD, "item", "value") if name != column]
+    Path("ratings.csv").write_text(",".join(head) + "\n" + ",".join("x" * len(head)))
+    line = shell("ratings.csv", code=3)
     assert f"no column '{column}'" in line
 
 
@@ -673,14 +674,10 @@ def test_files_that_are_no_ratings(shell: Callable[..., str], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        ([], "name a file of ratings"),
-        (["r.csv", "--template", "s.csv"], "not both"),
-        (["r.csv", "--seed", "1"], "--seed does not go with ratings"),
-        (["--template", "s.csv", "--judges"], "--judges does not go with --template"),
-        (["r.csv", "--min-common", "2"], "--min-common must be at least 3"),
-        (["--template", "s.csv", "--per-benchmark", "0"], "--per-benchmark must be at least 1"),
-        (["r.csv", "--table", "shares"], "--table shares needs --threshold"),
-        (["r.csv", "--table", "agreement", "--threshold", "3"], "belongs to --table shares"),
+        (["r.csv", "--set", "min_common=1"], "min_common must be at least 2"),
+        (["r.csv", "--set", "z_scores=late"], "z_scores is before or after, not 'late'"),
+        (["r.csv", "--set", "threshold=nan"], "threshold is a number, not 'nan'"),
+        (["r.csv", "--text-of", "private"], "--text-of belongs to --template"),
     ],
 )
 def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Callable[..., str]) -> None:
@@ -689,10 +686,10 @@ def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Callable
 
 def test_options_that_would_change_nothing(results: Path, shell: Callable[..., str]) -> None:
     path = rate(ratings_of(results))
-    assert "unknown metric 'rouge_7'" in shell(path, "--metric", "rouge_7", code=2)
-    for threshold in ("nan", "1", "5.5"):
-        line = shell(path, "--table", "shares", "--threshold", threshold, code=2)
-        assert f"--threshold {threshold} parts no answers" in line
+    assert "unknown metric 'rouge_7'" in shell(path, "--show", "rouge_7", code=2)
+    for threshold in ("1", "5.5"):
+        line = shell(path, "--set", f"threshold={threshold}", code=2)
+        assert f"threshold={threshold} parts no answers" in line
 
 
 def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Callable[..., str]) -> None:
@@ -760,7 +757,7 @@ def test_bertscore_is_shown_whatever_its_model_and_others_where_named(
     jury_run(tmp_path / "own", rows, more=metrics)
     path = rate([["A", "b", "m", f"i{i}", m, m, m] for i, m in enumerate((2, 1, 4, 5, 3))])
     call = (path, "--results-dir", tmp_path / "own", "--table", "agreement", "--format", "json")
-    found = table(shell(*call, "--metric", "errors"))
+    found = table(shell(*call, "--show", "errors"))
     # fewer errors are better: turned round, it says what BERTScore says
     iccs = {r["measure"]: r["icc"] for r in found if r["level"] == "combined"}
     assert [*iccs] == ["jury", "bertscore:some/model", "errors", "clinicians"]
@@ -778,7 +775,7 @@ def test_runs_with_repeats_need_the_column(tmp_path: Path, shell: Callable[..., 
     own = ("--results-dir", tmp_path / "own")
     line = shell(rate([["A", "b", "m", "i1", 3, 3, 3]]), *own, code=3)
     assert "2 answers to each instance; say which in a column repeat (0 to 1)" in line
-    head = ["rater", "benchmark", "model", "instance", "repeat", *AXES]
+    head = [*HEAD, "repeat"]
     given = [
         ["A", "b", "m", f"i{i}", r, *[1 + (2 * i + r) % 5] * 3] for i in range(4) for r in (0, 1)
     ]
@@ -802,28 +799,19 @@ def read_sheet(path: Path) -> list[dict[str, str]]:
 def test_a_sheet_is_blinded_private_and_stratified(
     results: Path, shell: Callable[..., str]
 ) -> None:
-    out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--per-benchmark", 12)
-    assert "12 answers to rate (ward 12)" in out
-    assert "accuracy (1 to 5): " in out
-    sheet, key = Path("out/sheet.csv"), Path("out/sheet.key.json")
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key)} == {0o600}
-    text = sheet.read_text()
-    assert "baseline" not in text
-    assert not any(f"w{i}" in text for i in range(10))
+    out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
+    assert "36 rows to rate, of 12 answers" in out and "ward 12" in out
+    assert "a whole number from 1 to 5" in out
+    sheet, key, page = (Path(f"out/sheet{end}") for end in (".csv", ".key.json", ".page.html"))
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, page)} == {0o600}
+    for text in (sheet.read_text(), page.read_text()):
+        assert "baseline" not in text
+        assert not any(f"w{i}" in text for i in range(10))
+    assert page.read_text().count("<h3>Context</h3><pre>=Treat the") == 12
     rows = read_sheet(sheet)
-    assert [*rows[0]] == [
-        "item",
-        "rater",
-        "benchmark",
-        "task",
-        "context",
-        "question",
-        "answer",
-        *AXES,
-    ]
-    assert all(row["context"].startswith("'=Treat the") for row in rows)
+    assert [*rows[0]] == ["unit", "item", "text", "rater", "value"]
     items_ = json.loads(key.read_text())["items"]
-    assert [row["item"] for row in rows] == [*items_]
+    assert list(dict.fromkeys(row["unit"] for row in rows)) == [*items_]
     jury = score(results, "ward", "jury")
     del_oracle = {k: v for k, v in jury.items() if k[0] != "baseline/oracle"}
     assert not any(i["model"] == "baseline/oracle" for i in items_.values())
@@ -836,46 +824,46 @@ def test_a_sheet_is_blinded_private_and_stratified(
 
 
 def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Callable[..., str]) -> None:
-    shell("--template", "sheet.csv", "--benchmark", "ward", "--per-benchmark", 20)
+    shell("--template", "sheet.csv", "--benchmark", "ward", "--sample", 20)
     rows = read_sheet(Path("sheet.csv"))
-    items_ = json.loads(Path("sheet.key.json").read_text())["items"]
+    key = Path("sheet.key.json")
+    items_ = json.loads(key.read_text())["items"]
     plain: list[list[object]] = []
     for rater in ("one", "two"):
         with Path(f"{rater}.csv").open("w", encoding="utf-8-sig", newline="") as file:
             writer = csv.DictWriter(file, [*rows[0]])
             writer.writeheader()
             for place, row in enumerate(rows):
-                if rater == "two" and place % 3 == 0:
-                    writer.writerow(row)  # left blank
-                    continue
-                marks = [1 + (place * 7 + len(rater) + axis) % 5 for axis in range(3)]
-                writer.writerow(row | {"rater": rater} | dict(zip(AXES, marks, strict=True)))
-                item = items_[row["item"]]
-                plain.append([rater, item["benchmark"], item["model"], item["instance"], *marks])
-    plain += [["", "ward", "baseline/lead", "w1", "", "", ""]] * 7  # of 20 answers two skipped 7
-    named = shell(rate(plain), "--format", "json")
-    assert "Rows without a rating: 7 of 40." in named
+                is_blank = rater == "two" and place // 3 % 3 == 0
+                mark = "" if is_blank else 1 + (place * 7 + len(rater)) % 5
+                writer.writerow(row | {"value": mark})
+                item = items_[row["unit"]]
+                answer = [item["benchmark"], item["model"], item["instance"]]
+                plain.append([rater, *answer, row["item"], mark])
+    with Path("named.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*HEAD, "item", "value"], *plain])
+    named = shell("named.csv", "--format", "json")
+    assert "Rows without a rating: 21 of 120." in named
     assert shell("one.csv", "two.csv", "--format", "json") == named
     Path("elsewhere").mkdir()
-    Path("sheet.key.json").rename("elsewhere/k.json")
-    assert "--key FILE names" in shell("one.csv", code=3)
-    assert shell("one.csv", "two.csv", "--key", "elsewhere/k.json", "--format", "json") == named
-    Path("broken.json").write_text("{}")
-    assert "broken.json is not a key" in shell("one.csv", "--key", "broken.json", code=3)
-    assert "cannot read the key" in shell("one.csv", "--key", "none.json", code=3)
-    shell("--template", "other.csv", "--benchmark", "ward", "--per-benchmark", 20, "--seed", 3)
-    assert "the key of another sheet" in shell("one.csv", "--key", "other.key.json", code=3)
-    text = Path("elsewhere/k.json").read_text()
-    runs = {i["run"] for i in items_.values()}
-    for run in runs:
+    key.rename("elsewhere/k.key.json")
+    assert "no key in . knows the unit" in shell("one.csv", code=3)
+    assert shell("one.csv", "two.csv", "elsewhere/k.key.json", "--format", "json") == named
+    Path("broken.key.json").write_text("{}")
+    assert "broken.key.json is not a key" in shell("one.csv", "broken.key.json", code=3)
+    assert "cannot read the key" in shell("one.csv", "none.key.json", code=3)
+    shell("--template", "other.csv", "--benchmark", "ward", "--sample", 20, "--set", "seed=3")
+    assert "key of another sheet" in shell("one.csv", "other.key.json", code=3)
+    text = Path("elsewhere/k.key.json").read_text()
+    for run in {i["run"] for i in items_.values()}:
         text = text.replace(run, "0" * 16)
-    Path("elsewhere/k.json").write_text(text)
-    assert "from another run" in shell("one.csv", "--key", "elsewhere/k.json", code=3)
+    Path("elsewhere/k.key.json").write_text(text)
+    assert "from another run" in shell("one.csv", "elsewhere/k.key.json", code=3)
 
 
 def test_a_sheet_has_a_name_where_none_is_given(shell: Callable[..., str]) -> None:
-    out = shell("--benchmark", "ward", "--per-benchmark", 3, "--template")
-    assert "rating_sheet.csv: 3 answers to rate" in out
+    out = shell("--benchmark", "ward", "--sample", 3, "--template")
+    assert "rating_sheet.csv: 9 rows to rate" in out
     assert Path("rating_sheet.key.json").exists()
 
 
@@ -884,7 +872,14 @@ def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     jury_run(own, items([1.0, 2.0, 4.0], metric="jury"), benchmark="broken")
     (record,) = own.glob("runs/*/*/*/gradings/*/summary.json")
     record.write_text("{")
-    call = ["agreement", "--results-dir", str(own), "--template", str(tmp_path / "s.csv")]
+    call = [
+        "agreement",
+        "answers",
+        "--results-dir",
+        str(own),
+        "--template",
+        str(tmp_path / "s.csv"),
+    ]
     assert run_command(call) == 4
     assert "summary.json" in capsys.readouterr().err
 
@@ -892,7 +887,14 @@ def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_the_seed_decides_the_sheet(shell: Callable[..., str]) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         shell(
-            "--template", f"{name}.csv", "--benchmark", "ward", "--seed", seed, "--per-benchmark", 9
+            "--template",
+            f"{name}.csv",
+            "--benchmark",
+            "ward",
+            "--set",
+            f"seed={seed}",
+            "--sample",
+            9,
         )
     a, b, c = (Path(f"{name}.csv").read_text() for name in "abc")
     assert a == b
@@ -906,13 +908,11 @@ def test_text_of_private_data_needs_the_flag(results: Path, shell: Callable[...,
     assert "--text-of private" in line
     assert "--text-of private" in shell("--template", "s.csv", "--text-of", "gated", code=5)
     assert not Path("s.csv").exists()
-    shell("--template", "s.csv", "--text-of", "private", "--per-benchmark", 6)
+    shell("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))
-    assert Counter(row["benchmark"] for row in rows) == {"Notes": 6, "Ward questions": 6}
-    by_title = {row["benchmark"]: row for row in rows}
-    assert by_title["Notes"]["completeness"] == "n/a"
-    assert by_title["Ward questions"]["structure"] == "n/a"
-    assert by_title["Notes"]["structure"] == ""
+    page = Path("s.page.html").read_text()
+    assert page.count("<pre>Notes</pre>") == page.count("<pre>Ward questions</pre>") == 6
+    assert {row["item"] for row in rows} == {*AXES, "structure"}
 
 
 def test_a_named_model_is_on_the_sheet_even_if_it_reads_the_gold(shell: Callable[..., str]) -> None:
@@ -940,13 +940,6 @@ def load_script(name: str) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_page_defines_every_column() -> None:
-    page = (ROOT / "docs" / "agreement.md").read_text()
-    for name in ("AGREEMENT", "CORRECTED", "SHARES"):
-        for column in getattr(agreement_columns, name):
-            assert f"`{column.name}`" in page, column.name
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def shell(
 
 
 def rows_of(shell: Shell, table: str, *words: str) -> list[dict[str, Any]]:
-    content = json.loads(shell(*words, "--table", table, "--format", "json", "--draws", "200"))
+    content = json.loads(shell(*words, "--table", table, "--format", "json", "--set", "draws=200"))
     document = content["tables"][0] if "tables" in content else content
     rows: list[dict[str, Any]] = document["rows"]
     return rows
@@ -323,10 +323,10 @@ def test_what_a_judge_leaves_out_counts_as_unmet(shell: Shell, tmp_path: Path) -
     assert (row["decisions"], row["invalid"], row["absent"]) == (12, 7, 6)
     assert row["positive"] == pytest.approx(5 / 12)
     corrected = rows_of(shell, "corrected", *words)[0]
-    assert (corrected["decisions"], corrected["share"]) == (12, pytest.approx(5 / 12))
+    assert (corrected["decisions"], corrected["mean"]) == (12, pytest.approx(5 / 12))
     write(tmp_path / "e.jsonl", experts[:1])  # of the other answer nobody has a label
     corrected = rows_of(shell, "corrected", *words)[0]
-    assert (corrected["decisions"], corrected["share"]) == (12, pytest.approx(5 / 12))
+    assert (corrected["decisions"], corrected["mean"]) == (12, pytest.approx(5 / 12))
     assert corrected["labelled"] == 6
 
 
@@ -336,7 +336,7 @@ def test_what_a_file_without_cases_leaves_out_counts_too(shell: Shell, files: li
     own = [key for key in TRUE if key[0] == "org/Alpha-1"]
     met = [STRICT[key] and key not in INVALID for key in own]
     assert (row["decisions"], row["labelled"]) == (72, 72)
-    assert row["share"] == pytest.approx(np.mean(met))
+    assert row["mean"] == pytest.approx(np.mean(met))
 
 
 def test_corrected_shares(shell: Shell, tmp_path: Path) -> None:
@@ -384,9 +384,11 @@ def test_a_judge_of_dice_is_refused(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -> None:
-    words = (*files, "--table", "low_agreement", "--largest", "3")
+    words = (*files, "--table", "low_agreement")
     rows = json.loads(shell(*words, "--format", "json"))["rows"]
-    assert [r["reference"] for r in rows] == ["one"] * 6 + ["two"] * 3
+    assert list(dict.fromkeys((r["reference"], r["grader"]) for r in rows)) == [
+        ("one", "two"), ("one", "strict"), ("two", "strict")
+    ]  # fmt: skip
     values = [r["mf1"] for r in rows[:3]]
     assert values == sorted(values)
     each = {(m, c): answer_f1(ONE, TWO, m, c) for m in MODELS for c in range(12)}
@@ -430,7 +432,8 @@ def test_the_terminal_shows_all_tables(shell: Shell, files: list[str]) -> None:
         (["--experts=one={one}", "--judge=two={short}", "--cases={cases}"], "5 decisions without criteria, of a case of 6"),
         (["--experts=one={one}", "--judge=two={bare}"], "--cases FILE has those of the case"),
         (["--experts=one={one}", "--judge=two={spelt}"], "would be one model"),
-        (["--experts=one={one}", "--judge=two={one}", "--largest=3"], "--largest belongs to --table low_agreement"),
+        (["--experts=one={one}", "--judge=two={one}", "--show-text"], "--show-text belongs to --table low_agreement"),
+        (["--experts=one={one}", "--judge=two={one}", "--set=draw=3"], "sets one of seed, draws"),
         (["--experts=one={one}", "--experts=two={one}", "--table=corrected"], "needs --judge"),
         (["--judge=two={one}", "--export=out"], "--export DIR writes one judge"),
     ],
@@ -453,7 +456,7 @@ def test_mistakes_are_one_line(shell: Shell, tmp_path: Path, words: list[str], l
     words = [word.format(**paths) for word in words]
     is_usage = any(
         part in line
-        for part in ("name two", "'x' is", "belongs", "needs", "writes one", "no row is")
+        for part in ("name two", "'x' is", "belongs", "needs", "writes one", "no row is", "sets")
     )
     error = shell(*words, code=2 if is_usage else 3)
     assert line in error and len(error.strip().splitlines()) == 1

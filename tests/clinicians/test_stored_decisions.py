@@ -122,8 +122,8 @@ def fill(sheet: Path, path: Path, rater: str, seed: int) -> dict[tuple[str, int]
     found: dict[tuple[str, int], bool | None] = {}
     for row in rows:
         met = None if dice.random() < 0.1 else dice.random() < 0.6
-        found[row["item"], int(row["number"])] = met
-        row |= {"rater": rater, "met": "" if met is None else "yes" if met else "no"}
+        found[row["unit"], int(row["item"][1:]) + 1] = met
+        row |= {"rater": rater, "value": "" if met is None else "yes" if met else "no"}
     dice.shuffle(rows)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), delimiter=";")
@@ -146,16 +146,16 @@ def judged(results: Path, model: str, number: int) -> list[bool | None]:
 def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Path) -> None:
     out = shell(
         "agreement",
-        "--criteria",
+        "criteria",
         "ward",
         "--template",
         "sheet.csv",
-        "--answers",
+        "--sample",
         "10",
-        "--seed",
-        "4",
+        "--set",
+        "seed=4",
     )
-    assert "the criteria of 10 answers" in out
+    assert "40 rows to rate, of 10 criteria" in out
     sheet = tmp_path / "sheet.csv"
     assert (
         oct(sheet.stat().st_mode & 0o777)
@@ -168,8 +168,8 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
     assert len(key) == 10 and {item["model"] for item in key.values()} == {*MODELS[:2]}
     filled = {name: fill(sheet, tmp_path / f"{name}.csv", name, n) for n, name in enumerate("ab")}
     (tmp_path / "a.key.json").write_text((tmp_path / "sheet.key.json").read_text())
-    words = ("--table", "fidelity", "--format", "json", "--draws", "50")
-    rows = json.loads(shell("agreement", "--criteria", "ward", "a.csv", "b.csv", *words))["rows"]
+    words = ("--table", "fidelity", "--format", "json", "--set", "draws=50")
+    rows = json.loads(shell("agreement", "criteria", "ward", "a.csv", "b.csv", *words))["rows"]
     found = {(r["reference"], r["grader"]): r for r in rows if r["level"] == "overall"}
     assert {*found} == {("a", "b"), ("a", "j/one"), ("b", "j/one")}
     labels, replies = [], []
@@ -211,7 +211,7 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
 def test_a_larger_sheet_holds_the_smaller_one(shell: Shell, tmp_path: Path) -> None:
     found = []
     for count in ("4", "8"):
-        shell("agreement", "--criteria", "ward", "--template", f"{count}.csv", "--answers", count)
+        shell("agreement", "criteria", "ward", "--template", f"{count}.csv", "--sample", count)
         key: dict[str, Any] = json.loads((tmp_path / f"{count}.key.json").read_text())["items"]
         found.append({(item["model"], item["instance"]) for item in key.values()})
     assert found[0] < found[1]
@@ -219,11 +219,9 @@ def test_a_larger_sheet_holds_the_smaller_one(shell: Shell, tmp_path: Path) -> N
 
 
 def test_text_of_closed_data_stays_closed(shell: Shell, tmp_path: Path) -> None:
-    error = shell("agreement", "--criteria", "notes", "--template", "s.csv", code=5)
+    error = shell("agreement", "criteria", "notes", "--template", "s.csv", code=5)
     assert "is private" in error and not (tmp_path / "s.csv").exists()
-    shell(
-        "agreement", "--criteria", "notes", "--template", "s.csv", "--criteria-text-of", "private"
-    )
+    shell("agreement", "criteria", "notes", "--template", "s.csv", "--text-of", "private")
     fill(tmp_path / "s.csv", tmp_path / "f.csv", "a", 1)
     words = ("fidelity", "--stored", "notes", "--experts", "a=f.csv", "--table", "low_agreement")
     assert "sleeps" not in shell(*words) and "is named" not in shell(*words)
@@ -270,10 +268,9 @@ def test_experts_with_ids_of_their_own_are_read_by_the_file_of_cases(
     ("words", "line"),
     [
         (["fidelity", "--stored", "wart", "--experts", "a=a.csv"], "did you mean"),
-        (["fidelity", "--experts", "a=a.csv", "--judge", "b=b.csv", "--latest"], "--latest belongs to --stored"),
-        (["agreement", "--criteria", "ward", "--template", "s.csv", "--benchmark", "ward"], "--benchmark does not go with"),
-        (["agreement", "--criteria", "ward", "--template", "s.csv", "--per-benchmark", "3"], "--per-benchmark does not go with --criteria"),
-        (["agreement", "--template", "s.csv", "--answers", "3"], "--answers needs --criteria FILE"),
+        (["fidelity", "--experts", "a=a.csv", "--judge", "b=b.csv", "--latest"], "--results-dir belong to --stored"),
+        (["agreement", "criteria", "wart", "--template", "s.csv"], "did you mean"),
+        (["agreement", "criteria", "ward", "--template", "s.csv", "--table", "fidelity"], "--table does not go with"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(shell: Shell, words: list[str], line: str) -> None:

@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_sheet() -> list[dict[str, str]]:
-    assert run_command(["agreement", "--taxonomy", "--template", "sheet.csv", "--seed", "3"]) == 0
+    assert run_command(["agreement", "taxonomy", "--template", "sheet.csv", "--set", "seed=3"]) == 0
     with open("sheet.csv", encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -33,30 +33,30 @@ def fill(name: str, rows: list[dict[str, str]], wrong: int = 0, rating: str = "4
     """Answer by the taxonomy, but for the first `wrong` rows, which get the category after it."""
     path = f"{name}.csv"
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["item", "answer"], extrasaction="ignore")
+        writer = csv.DictWriter(file, ["unit", "item", "value"], extrasaction="ignore")
         writer.writeheader()
         for n, row in enumerate(rows):
-            if row["item"] == "comprehensiveness":
-                writer.writerow(row | {"answer": rating})
+            if row["unit"] == "comprehensiveness":
+                writer.writerow(row | {"value": rating})
                 continue
-            right = CATEGORIES.index(load_taxonomy().category_of(row["item"]).id)
-            writer.writerow(row | {"answer": "ABCDE"[(right + (n < wrong)) % 5]})
+            right = CATEGORIES.index(load_taxonomy().category_of(row["unit"]).id)
+            writer.writerow(row | {"value": "ABCDE"[(right + (n < wrong)) % 5]})
     return path
 
 
 def table(*argv: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     capsys.readouterr()
-    assert run_command(["agreement", "--taxonomy", *argv, "--format", "json"]) == 0
+    assert run_command(["agreement", "taxonomy", *argv, "--format", "json"]) == 0
     return list(json.loads(capsys.readouterr().out)["rows"])
 
 
 def test_the_sheet_holds_every_subcategory_once_and_gives_nothing_away() -> None:
     rows = write_sheet()
-    assert len(rows) == 23 and rows[-1]["item"] == "comprehensiveness"
-    ids = [row["item"] for row in rows[:-1]]
+    assert len(rows) == 23 and rows[-1]["unit"] == "comprehensiveness"
+    ids = [row["unit"] for row in rows[:-1]]
     assert sorted(ids) == sorted(s.id for s in load_taxonomy().subcategories())
     assert ids != [s.id for s in load_taxonomy().subcategories()]
-    assert {row["answer"] for row in rows} == {""} and len({r["choices"] for r in rows[:-1]}) == 1
+    assert {row["value"] for row in rows} == {""} and {r["item"] for r in rows[:-1]} == {"category"}
     assert stat.S_IMODE(Path("sheet.csv").stat().st_mode) == 0o600
 
 
@@ -76,7 +76,7 @@ def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(
     assert coverage["mean_low"] == pytest.approx(mean - half)
     assert coverage["mean_high"] == 5.0  # the scale ends
     assert len(each) == 22
-    first = load_taxonomy().subcategory(rows[0]["item"])
+    first = load_taxonomy().subcategory(rows[0]["unit"])
     (odd,) = [row for row in each if row["what"] == first.name]
     assert odd["agreement"] == pytest.approx(1 / 3) and str(odd["taken_for"]).endswith("(2)")
 
@@ -85,7 +85,7 @@ def test_the_terminal_shows_the_intervals(capsys: pytest.CaptureFixture[str]) ->
     rows = write_sheet()
     files = [fill("ann", rows, 0, "5"), fill("ben", rows, 1, "4"), fill("cem", rows, 2, "4")]
     overall, coverage, *_ = table(*files, capsys=capsys)
-    assert run_command(["agreement", "--taxonomy", *files]) == 0
+    assert run_command(["agreement", "taxonomy", *files]) == 0
     shown = capsys.readouterr().out
     for row, name in ((overall, "agreement"), (coverage, "mean")):
         value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
@@ -96,11 +96,11 @@ def test_rows_without_an_answer_are_counted_and_are_no_disagreement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = write_sheet()
-    half = [row | {"answer": ""} for row in rows]
+    half = [row | {"value": ""} for row in rows]
     fill("ann", rows[:5])
     with open("ann.csv", "a", newline="") as file:
         writer = csv.writer(file)
-        writer.writerows([row["item"], ""] for row in half[5:])
+        writer.writerows([row["unit"], row["item"], ""] for row in half[5:])
     overall, coverage, *_ = table("ann.csv", capsys=capsys)
     assert (overall["answered"], overall["asked"], overall["agreement"]) == (5, 22, 1.0)
     assert overall["method"] == "none (one clinician)" and overall["agreement_low"] is None
@@ -110,22 +110,17 @@ def test_rows_without_an_answer_are_counted_and_are_no_disagreement(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("planning_treatment,A", "no subcategory 'planning_treatment'"),
-        ("planning_treatments,F", "no category 'F'; A to E"),
-        ("comprehensiveness,6", "a whole number from 1 to 5"),
-        ("planning_treatments,A\nplanning_treatments,B", "a second time"),
-        ("planning_treatments,", "no row is answered"),
+        ("planning_treatment,category,A", "no unit 'planning_treatment'"),
+        ("planning_treatments,category,F", "is not A or B or C or D or E"),
+        ("comprehensiveness,comprehensiveness,6", "a whole number from 1 to 5"),
+        ("planning_treatments,category,A\nplanning_treatments,category,B", "row 1; keep one"),
+        ("planning_treatments,category,", "no row has a rating"),
     ],
 )
 def test_a_wrong_row_is_one_line_with_its_place(
     line: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("dr.csv").write_text(f"item,answer\n{line}\n")
-    assert run_command(["agreement", "--taxonomy", "dr.csv"]) != 0
+    Path("dr.csv").write_text(f"unit,item,value\n{line}\n")
+    assert run_command(["agreement", "taxonomy", "dr.csv"]) != 0
     error = capsys.readouterr().err.strip()
     assert says in error and "\n" not in error
-
-
-def test_options_of_other_ratings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["agreement", "--taxonomy", "dr.csv", "--cases", "cases.jsonl"]) == 2
-    assert "--cases does not go with --taxonomy" in capsys.readouterr().err

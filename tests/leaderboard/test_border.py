@@ -155,12 +155,14 @@ def test_agreement_is_of_the_chosen_classes_and_names_no_folder(
 ) -> None:
     own = fresh(results, tmp_path / "PATHCANARY")
     ratings = tmp_path / "ratings.csv"
-    lines = ["rater,benchmark,model,instance,accuracy,completeness,clarity"]
+    lines = ["rater,benchmark,model,instance,item,value"]
     for benchmark, mark in (("open", ""), ("private", "CANARY")):
         for rater in ("RATERCANARY", "ben"):
             for i in range(6):
                 score = 1 + (i + len(rater)) % 5
-                lines.append(f"{rater},{benchmark},lab/one,{mark}ID{benchmark}{i},{score},3,3")
+                answer = f"{rater},{benchmark},lab/one,{mark}ID{benchmark}{i}"
+                given = {"accuracy": score, "completeness": 3, "clarity": 3}
+                lines += [f"{answer},{item},{value}" for item, value in given.items()]
     ratings.write_text("\n".join(lines) + "\n")
     (grading,) = [g for g in find_gradings(own) if "/gated/lab__one/" in g.as_posix()]
     (grading / "summary.json").write_text("{")

@@ -150,7 +150,7 @@ def write_demo(folder: Path) -> Path:
 
 def write_ratings(results: Path, path: Path) -> Path:
     """Write ratings of the demo's free text by three clinicians who roughly agree."""
-    lines = [("rater", "benchmark", "model", "instance", "accuracy", "completeness", "clarity")]
+    lines = [("rater", "benchmark", "model", "instance", "item", "value")]
     draw = random.Random(0)
     for grading in find_gradings(results):
         record = read_record(grading)
@@ -160,10 +160,9 @@ def write_ratings(results: Path, path: Path) -> Path:
         for instance in sorted(set(scores["instance_id"].to_pylist())):
             worth = draw.randint(2, 4)
             for rater in ("anna", "ben", "cleo"):
-                given = (str(worth + draw.randint(-1, 1)) for _ in range(3))
-                lines.append(
-                    (rater, record.spec.benchmark, record.spec.model.name, instance, *given)
-                )
+                answer = (rater, record.spec.benchmark, record.spec.model.name, instance)
+                for item in ("accuracy", "completeness", "clarity"):
+                    lines.append((*answer, item, str(worth + draw.randint(-1, 1))))
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(lines)
     return path

@@ -94,7 +94,7 @@ def test_a_first_word_is_shared_and_told_apart_by_the_second(
     code, out, _ = call(capsys, "generate", "--help")
     assert code == 0
     lines = [line.split()[:2] for line in out.splitlines() if line.startswith("  ")]
-    assert lines == [["generate", "noharm"], ["generate", "words"]]
+    assert lines == [["generate", word] for word in ("noharm", "validated", "words")]
     code, out, _ = call(capsys, "generate", "words", "--help")
     assert code == 0 and "usage: medhelm generate words" in out and "--count N" in out
     assert "--guideline FILE" in call(capsys, "generate", "noharm", "--help")[1]
@@ -114,7 +114,7 @@ def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
     )
     shown, _, loaded = done.stdout.partition("LOADED")
     assert "  tally        count the runs of a folder\n" in shown
-    assert "  generate     noharm, words: `medhelm generate --help` says more\n" in shown
+    assert "  generate     noharm, validated, words: `medhelm generate --help` says more\n" in shown
     assert "  qc           encounters, simulation, noharm: `medhelm qc --help` says more\n" in shown
     heavy = ("medhelm_words", "medhelm_benchmarks", "medhelm_metrics", "importlib.metadata", "yaml")
     assert not [name for name in loaded.split() if name.startswith(heavy)]
@@ -130,7 +130,7 @@ def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
         ),
         (
             ["generate"],
-            "needs a second word: `medhelm generate noharm` or `medhelm generate words`",
+            "needs a second word: `medhelm generate noharm` or ",
         ),
         (["tali"], "unknown command 'tali'; did you mean 'tally'"),
         (["sum"], "there is no command 'sum': it is `medhelm tally`"),
@@ -165,7 +165,7 @@ def test_the_shell_completes_words_of_plugins(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert offered("medhelm ta", capsys, monkeypatch) == ["tables", "tally"]
-    assert offered("medhelm generate ", capsys, monkeypatch) == ["noharm", "words"]
+    assert offered("medhelm generate ", capsys, monkeypatch) == ["noharm", "validated", "words"]
     assert offered("medhelm generate w", capsys, monkeypatch) == ["words"]
     assert offered("medhelm generate words --first g", capsys, monkeypatch) == ["gamma"]
     assert offered("medhelm generate words --count ", capsys, monkeypatch) == []
@@ -202,7 +202,7 @@ def test_words_that_are_taken_are_refused_and_the_rest_works(
         ("[ward]\n", "'ward' has no line of help"),
         (
             '[ward]\nhelp = "x"\nhlep = "y"\n',
-            "unknown key 'hlep'; keys are help, module, also, forms",
+            "unknown key 'hlep'; keys are help, module, also",
         ),
         ('[ward]\nhelp = "x"\nmodule = 3\n', "module is a text"),
     ],
@@ -264,93 +264,60 @@ def test_words_of_other_tools_are_known(capsys: pytest.CaptureFixture[str]) -> N
         )
 
 
-# Forms of a command ----------------------------------------------------------------------------
+# Ratings of a plugin's own ---------------------------------------------------------------------
 
 FORM = """
-from medhelm.cli.rating_forms import RATINGS, RatingForm
+from medhelm.cli.rating_forms import RatingForm, Setting
+from medhelm.tables.clinicians.ratings import Item, Scale, Unit, read_units
+from medhelm.tables.clinicians.sheet import RatingSheet
+from medhelm.tables.format.column_kinds import number
+from medhelm.tables.format.table import make_table
+
+WARDS = tuple(Unit(name, (Item("clean", "It is clean."),), Scale(1, 5)) for name in ("a", "b"))
 
 
-def add_options(parser):
-    of_wards = parser.add_argument_group("ratings of wards")
-    of_wards.add_argument("--wards", metavar="FILE", help="the wards that are rated")
-    of_wards.add_argument("--beds", type=int, metavar="N", help="of a ward")
-
-
-def print_wards(args):
-    print(args.wards, args.beds, args.table, *args.ratings)
-    return 7 // args.beds
+def make_tables(asked):
+    rated = read_units(asked.files, WARDS)
+    mean = sum(r.value for r in rated.ratings) / len(rated.ratings) / asked.own["beds"]
+    return [make_table("wards", "Wards", (number("mean", "mean", "", "mean"),), [{"mean": mean}], (), {})]
 
 
 FORM = RatingForm(
-    option="--wards",
-    about="wards",
-    help="ratings of wards against their audits",
-    add_options=add_options,
-    options={"beds": RATINGS},
-    tables=("wards", "audited"),
-    tables_of_runs=("audited",),
-    print_tables=print_wards,
-    write_sheet=lambda args: 5,
+    word="wards",
+    help="Ratings of wards",
+    source="FILE",
+    source_help="the wards",
+    tables=("wards",),
+    settings={"beds": Setting(help="of a ward", default=1, least=0)},
+    make_tables=make_tables,
+    make_sheet=lambda asked: RatingSheet(units=asked.sample.of(WARDS)),
 )
+add_arguments, run = FORM.add_arguments, FORM.run
 """
 
 
 @pytest.fixture
-def wards(site: Path) -> Path:
-    """A distribution that adds a form of `agreement`."""
-    data = '["agreement --wards"]\nhelp = "of wards against their audits"\nmodule = "own"\n'
+def wards(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A distribution that adds ratings of wards, and a filled sheet."""
+    monkeypatch.chdir(tmp_path)
+    data = '["agreement wards"]\nhelp = "ratings of wards"\nmodule = "own"\n'
     install(site, "ward-form", {"commands.toml": data, "own.py": FORM})
+    Path("anna.csv").write_text("unit,item,value\na,clean,2\nb,clean,4\n")
     return site
 
 
-def test_a_plugin_adds_a_form_of_a_command(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("agreement", "--wards", "w.csv", "--beds", 2, "r.csv", "--table", "audited")
-    assert call(capsys, *asked)[:2] == (3, "w.csv 2 audited r.csv\n")
-    assert call(capsys, *asked, "--model", "lab/a")[0] == 3  # this table reads runs
-    assert call(capsys, "agreement", "--wards", "w.csv", "--template", "s.csv")[0] == 5
-    code, _, err = call(capsys, *asked[:4], 0, "r.csv")
+def test_a_plugin_adds_ratings_of_its_own(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("agreement", "wards", "w.csv")
+    assert '"mean":3.0' in call(capsys, *asked, "anna.csv", "--format", "json")[1].replace(" ", "")
+    code, out, _ = call(capsys, *asked, "--template", "s.csv", "--sample", 1)
+    assert code == 0 and "s.csv: 1 rows to rate, of 1 wards" in out
+    assert Path("s.csv").read_text("utf-8-sig").splitlines()[0] == "unit,item,text,rater,value"
+    code, _, err = call(capsys, *asked, "anna.csv", "--set", "beds=0")
     assert code == 2 and err.count("\n") == 1
-    assert "'agreement --wards' of plugin ward-form (ward_form): ZeroDivisionError" in err
-    shown = call(capsys, "agreement", "--help")[1]
-    assert "with --wards, ratings of wards against" in " ".join(shown.split())
-    assert "ratings of wards:\n  --wards FILE" in shown
-    summary = call(capsys, "--help")[1]
-    assert "clinicians' ratings against the jury, or of " in summary and ", or of wards" in summary
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--beds", 2, "r.csv"], "--beds needs --wards FILE: it is of ratings of wards"),
-        (
-            ["--wards", "w", "--beds", 2, "--template", "s.csv"],
-            "--beds does not go with --template",
-        ),
-        (["--wards", "w", "--judges", "r.csv"], "--judges does not go with --wards"),
-        (
-            ["r.csv", "--wards", "w", "--model", "lab/a"],
-            "--model does not go with --wards (but with --table audited)",
-        ),
-        (["--table", "audited", "r.csv"], "--table audited needs --wards; of answers: agreement"),
-        (
-            ["--wards", "w", "--table", "corrected", "r.csv"],
-            "--table corrected does not go with --wards; of wards: wards, audited",
-        ),
-        (["--wards", "w", "--taxonomy", "r.csv"], "--wards does not go with --taxonomy"),
-        (["--cases", "c", "--wards", "w", "r.csv"], "--wards does not go with --cases"),
-    ],
-)
-def test_an_option_of_another_form_is_refused(
-    wards: Path, capsys: pytest.CaptureFixture[str], argv: list[object], said: str
-) -> None:
-    code, out, err = call(capsys, "agreement", *argv)
-    assert (code, out) == (2, "") and said in err and err.count("\n") == 1
-
-
-def test_a_form_of_a_command_that_takes_none_leaves_its_plugin_out(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(site, "ward-bad", {"commands.toml": '["gate --wards"]\nhelp = "x"\n'})
-    code, _, err = call(capsys, "--help")
-    assert code == 0 and "'gate --wards': `medhelm gate` takes no further forms" in err
-    assert call(capsys, "generate", "words")[0] == 0
+    assert "'agreement wards' of plugin ward-form (ward_form): ZeroDivisionError" in err
+    assert "sets one of beds, seed" in call(capsys, *asked, "anna.csv", "--set", "bed=2")[2]
+    assert "unknown command 'ward'" in call(capsys, "agreement", "ward", "anna.csv")[2].replace(
+        "command of `medhelm agreement`", "command"
+    )
+    shown = " ".join(call(capsys, "agreement", "--help")[1].split())
+    assert "agreement wards ratings of wards" in shown and "agreement answers" in shown

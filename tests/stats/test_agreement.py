@@ -366,57 +366,6 @@ def test_errors_of_judges_correlate_by_what_they_share() -> None:
 # Corrected scores --------------------------------------------------------------------------------
 
 
-def test_corrected_rate_by_hand() -> None:
-    # p = 0.5, Se = 0.9, Sp = 0.8: (0.5 + 0.8 - 1) / 0.7 = 3/7
-    found = agreement.corrected_rate(0.5, 100, 0.9, 40, 0.8, 60)
-    t = 3 / 7
-    variance = (0.25 / 100 + (1 - t) ** 2 * 0.16 / 60 + t**2 * 0.09 / 40) / 0.49
-    assert found.value is not None and found.error is not None
-    assert close(found.value, t)
-    assert close(found.error, math.sqrt(variance))
-    assert found.method == "rogan-gladen"
-
-
-def test_a_perfect_judge_needs_no_correction_and_rates_are_clipped() -> None:
-    found = agreement.corrected_rate(0.3, 50, 1.0, 20, 1.0, 30)
-    assert found.value is not None and close(found.value, 0.3)
-    assert found.error is not None and close(found.error, math.sqrt(0.21 / 50))
-    low = agreement.corrected_rate(0.05, 50, 0.9, 20, 0.8, 30)
-    assert low.value == 0
-
-
-@pytest.mark.parametrize(
-    ("given_", "why"),
-    [
-        ((0.5, 100, 0.6, 40, 0.45, 60), "sensitivity + specificity = 1.05"),
-        ((0.5, 100, 0.3, 40, 0.3, 60), "sensitivity + specificity = 0.60"),
-        ((0.5, 100, 0.9, 0, 0.9, 60), "no labelled positive"),
-    ],
-)
-def test_a_judge_no_better_than_chance_corrects_nothing(
-    given_: tuple[float, int, float, int, float, int], why: str
-) -> None:
-    found = agreement.corrected_rate(*given_)
-    assert found.value is None
-    assert why in found.method
-
-
-def test_the_error_of_a_corrected_rate_is_that_of_simulation() -> None:
-    rng = np.random.default_rng(3)
-    t, se, sp, n, m1, m0 = 0.3, 0.85, 0.9, 300, 80, 120
-    p = t * se + (1 - t) * (1 - sp)
-    found = [
-        agreement.corrected_rate(
-            rng.binomial(n, p) / n, n, rng.binomial(m1, se) / m1, m1, rng.binomial(m0, sp) / m0, m0
-        )
-        for _ in range(2000)
-    ]
-    values = [f.value for f in found if f.value is not None]
-    errors = [f.error for f in found if f.error is not None]
-    assert close(float(np.mean(values)), t, 2)
-    assert abs(float(np.std(values)) / float(np.mean(errors)) - 1) < 0.06
-
-
 def test_powered_mean_by_hand() -> None:
     judge = np.asarray([4.0, 5, 3, 4, 4, 2])
     human = np.asarray([3.0, 5, NO, NO, NO, 1])
@@ -472,9 +421,6 @@ def test_what_does_not_vary_has_no_interval() -> None:
     ends = agreement.t_interval(found, 3, 0.95)
     assert (ends.low, ends.high) == (None, None)
     assert ends.method == "prediction-powered, no interval (no spread)"
-    rate = agreement.corrected_rate(1.0, 50, 1.0, 20, 1.0, 30)
-    assert rate.value == 1.0
-    assert agreement.normal_interval(rate, 0.95).low is None
 
 
 def test_powered_mean_without_labels_is_none() -> None:

@@ -13,6 +13,7 @@ from medhelm.grading.rubric.explanations import Explained, explained
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.store.records import grader_folder, order_key
+from medhelm.tables.clinicians.rated_answers import RunChoice
 from medhelm.tables.clinicians.stored_decisions import chosen_runs, rubric_terms, stored_episodes
 from medhelm.tables.study.selection import Data
 
@@ -45,7 +46,8 @@ def read_unmet(
 ) -> list[Answer]:
     """Return the graded answers of the runs of a benchmark; raises UsageError where there is none."""
     found: list[Answer] = []
-    for run, record in chosen_runs(results_dir, benchmark, data, "fixed", latest, models):
+    choice = RunChoice(results_dir=results_dir, data=data, latest=latest, models=(*models,))
+    for run, record in chosen_runs(choice, benchmark):
         terms = rubric_terms(record)
         if terms is not None:
             found += _of_run(run, record, terms)

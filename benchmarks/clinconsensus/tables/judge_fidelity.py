@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from medhelm.store.kept_fidelity import Agreement
-from medhelm.tables.format.column_kinds import count, ends, number, text
+from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
 from medhelm.tables.format.table import Table, make_table
 
 _COLUMNS = (
@@ -18,19 +18,11 @@ _COLUMNS = (
     count("decisions", "criteria that both decided on", "decisions"),
     count("answers", "answers that they belong to", "answers"),
     count("cases", "cases of these answers"),
-    number(
-        "mf1",
-        "macro F1 of all decisions, invalid replies as unmet",
-        "share",
-        "MF1",
-        ("mf1_low", "mf1_high"),
-        3,
-    ),
-    *ends("mf1", "mf1", "share"),
+    *estimate("mf1", "macro F1 of all decisions, invalid replies as unmet", "share", "MF1", 3),
     number("mf1_wrong", "macro F1 with invalid replies wrong", "share", "invalid wrong", None, 3),
     number("kappa", "Cohen's kappa", "", "kappa", None, 3),
-    number("positive_reference", "share met by the reference", "share", "met by it", None, 1, True),
-    number("positive", "share met by the grader", "share", "met", None, 1, True),
+    percent("positive_reference", "share met by the reference", "met by it", 1),
+    percent("positive", "share met by the grader", "met", 1),
     count("invalid", "decisions of the grader that could not be read", "invalid"),
 )
 

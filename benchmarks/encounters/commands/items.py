@@ -1,66 +1,44 @@
-"""`medhelm agreement --encounter-items`: people tick the items of stored encounters."""
+"""`medhelm agreement items`: people tick the items of stored encounters.
+
+A filled sheet scores them too: `medhelm run` with `jury.judges=[rater/SHEET.csv]`.
+"""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from medhelm.cli.rating_forms import SHEET, RatingForm, least_of
-from medhelm.cli.tables import chosen_format, emit
+from medhelm.cli.rating_forms import Asked, RatingForm
 
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of items ticked by hand."""
-    of_items = parser.add_argument_group("items of encounters, ticked by hand")
-    of_items.add_argument(
-        "--encounter-items", metavar="DIR", help="the results folder with the encounters"
-    )
-    of_items.add_argument(
-        "--max-units", type=int, metavar="N", help="encounters on the sheet (default: all)"
-    )
+if TYPE_CHECKING:
+    from medhelm.tables.clinicians.sheet import RatingSheet
+    from medhelm.tables.format.table import Table
 
 
-def _print_items(args: argparse.Namespace) -> int:
-    """Print how far raters and evaluators agree on items."""
+def _sheet(asked: Asked) -> RatingSheet:
+    from medhelm_benchmarks.encounters.experts.items import item_sheet, read_judged
+
+    return item_sheet(*read_judged(Path(asked.source)), asked.sample)
+
+
+def _tables(asked: Asked) -> list[Table]:
+    from medhelm.tables.clinicians.ratings import read_units
     from medhelm_benchmarks.encounters.experts.items import items_table, read_judged
 
-    form = chosen_format(args.format, args.out)
-    judged, _ = read_judged(Path(args.encounter_items))
-    emit([items_table([Path(p) for p in args.ratings], judged)], form, args.out)
-    return 0
-
-
-def _write_items(args: argparse.Namespace) -> int:
-    """Write the sheet and return the exit code."""
-    from medhelm_benchmarks.encounters.experts.items import RULES, read_judged, write_item_sheet
-
-    most = args.max_units
-    if most is not None:
-        most = least_of("--max-units", most, most, 1)
-    judged, left_out = read_judged(Path(args.encounter_items))
-    sheet = write_item_sheet(Path(args.template), judged, most=most, seed=args.seed or 0)
-    print(f"{sheet.path}: the items of {sheet.units} encounters to tick")
-    print(f"{sheet.page}: the encounters, to be read beside it")
-    if left_out:
-        print(f"left out, since their data are not public: {left_out} encounters")
-    print("\nEach rater fills a copy of their own:")
-    for name, meaning in RULES:
-        print(f"  {name}: {meaning}")
-    print(
-        f"\nThen: medhelm agreement --encounter-items {args.encounter_items} RATER.csv\n"
-        "The scores: the same `medhelm run` with jury.name=by_hand jury.quorum=1 "
-        "'jury.judges=[rater/RATER.csv]'"
-    )
-    return 0
+    judged, _ = read_judged(Path(asked.source))
+    return [items_table(read_units(asked.files, [j.unit for j in judged]), judged)]
 
 
 FORM = RatingForm(
-    option="--encounter-items",
-    about="items of encounters",
-    help="items of encounters that people have ticked",
-    add_options=_add_options,
-    options={"max_units": SHEET},
+    word="items",
+    help="Items of encounters that people have ticked, against each other and the evaluators. The "
+    "scores by a sheet: the same `medhelm run` with jury.name=by_hand jury.quorum=1 "
+    "'jury.judges=[rater/SHEET.csv]'.",
+    source="DIR",
+    source_help="the results folder with the encounters",
     tables=("items",),
-    print_tables=_print_items,
-    write_sheet=_write_items,
+    make_tables=_tables,
+    make_sheet=_sheet,
+    sample="encounters on the sheet (default: all)",
 )
+add_arguments, run = FORM.add_arguments, FORM.run

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,49 +20,60 @@ import msgspec
 from medhelm import DataError, ModelSpec, Provider, Request, Response
 from medhelm.errors import ModelError, UsageError
 from medhelm.schema.episode import Usage
-from medhelm.tables.clinicians.ratings import check_columns
-from medhelm.tables.format.spreadsheet import read_filled, unguarded
+from medhelm.tables.clinicians.ratings import (
+    YES_NO,
+    blind_name,
+    check_columns,
+    is_same_text,
+    read_rows,
+)
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 
 PROVIDER = "rater"
-COLUMNS = ("unit", "competency", "item", "met", "turns")
-_MET = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+TURNS = "turns"
+"""The column with the numbers of the turns that show an item."""
 
 
 class Tick(NamedTuple):
     """A row of a filled sheet."""
 
-    competency: str
-    item: str
+    text: str
     met: bool
     turns: tuple[int, ...]
 
 
 def unit_of(case: str, encounter: str) -> str:
-    """Return the blind name of an encounter as an evaluator reads it: 10 hex digits."""
-    return hashlib.sha256(f"{case}\0{encounter}".encode()).hexdigest()[:10]
+    """Return the blind name of an encounter as an evaluator reads it."""
+    return blind_name(f"{case}\0{encounter}")
 
 
-def plain(text: str) -> str:
-    """Return a text as a sheet gives it back."""
-    return unguarded(text.replace("\r\n", "\n").replace("\r", "\n").strip())
+def item_text(competency: str, item: str) -> str:
+    """Return an item as a sheet has it."""
+    return f"{competency}: {item}"
+
+
+def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
+    """Return the turns that a row names; raises DataError."""
+    check_columns(where, cells, [TURNS])
+    named = cells[TURNS].replace(",", " ").replace(";", " ").split()
+    if not all(turn.isdecimal() for turn in named):
+        raise DataError(f"{where}: turns are numbers, such as 2, 5")
+    return tuple(map(int, named))
 
 
 def read_ticks(path: Path) -> dict[str, list[Tick]]:
     """Return the rows of a sheet that are filled in, by unit; raises DataError with file and row."""
     found: dict[str, list[Tick]] = {}
-    for row, cells in read_filled(path):
-        where = f"{path.name}, row {row}"
-        check_columns(path.name, cells, COLUMNS)
-        if not cells["met"]:
+    for where, _, _, cells in read_rows([path]):
+        turns = turns_of(cells, where)
+        if not cells["value"]:
             continue
-        met = _MET.get(cells["met"].casefold())
+        met = YES_NO.read(cells["value"])
         if met is None:
-            raise DataError(f"{where}: met is {cells['met'][:20]!r}; it is yes or no, or empty")
-        named = cells["turns"].replace(",", " ").replace(";", " ").split()
-        if not all(turn.isdecimal() for turn in named):
-            raise DataError(f"{where}: turns are numbers, such as 2, 5")
-        tick = Tick(plain(cells["competency"]), plain(cells["item"]), met, tuple(map(int, named)))
+            raise DataError(
+                f"{where}: the value is {cells['value'][:20]!r}; it is {YES_NO}, or empty"
+            )
+        tick = Tick(cells.get("text", ""), bool(met), turns)
         found.setdefault(cells["unit"], []).append(tick)
     return found
 
@@ -106,13 +117,13 @@ def _with(response: Response, **changes: str) -> Response:
     return msgspec.structs.replace(response, **changes)
 
 
-def _reply(ticks: Iterable[Tick], items: list[dict[str, str]]) -> str:
+def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, str]]) -> str:
     """Return the rows that name an item of the list, as an evaluator would write them."""
-    texts = {plain(item["item"]): item["item"] for item in items}
     rows = [
-        {"competency": t.competency, "item": texts[t.item], "met": t.met, "turns": t.turns}
+        {"competency": i["competency"], "item": i["item"], "met": t.met, "turns": t.turns}
         for t in ticks
-        if t.item in texts
+        for i in items
+        if is_same_text(t.text, item_text(i["competency"], i["item"]))
     ]
     return json.dumps({"items": rows}, ensure_ascii=False)
 
@@ -125,7 +136,7 @@ def spec_of(name: str) -> ModelSpec:
     except OSError:
         raise UsageError(
             f"{PROVIDER}/{name}: there is no sheet {name}; "
-            "`medhelm agreement --encounter-items RESULTS --template SHEET.csv` writes one to fill in"
+            "`medhelm agreement items RESULTS --template SHEET.csv` writes one to fill in"
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     return ModelSpec(

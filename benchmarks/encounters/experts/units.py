@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,8 @@ from medhelm.files.folders import entries
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
+from medhelm.tables.clinicians.ratings import Item, Scale, Unit, blind_name
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
@@ -37,29 +39,22 @@ RUNTIME = {
     "progression": "The case went on when it should, and as it should.",
     "evaluator": "The items that were ticked are those that were done.",
 }
-SCALE = (
-    ("5", "yes, wholly"),
-    ("4", "yes, but for trifles"),
-    ("3", "partly"),
-    ("2", "hardly"),
-    ("1", "no"),
+ASPECTS: Mapping[Kind, Mapping[str, str]] = {"construction": CONSTRUCTION, "runtime": RUNTIME}
+SCALE = Scale(
+    1,
+    5,
+    points=(
+        ("5", "yes, wholly"),
+        ("4", "yes, but for trifles"),
+        ("3", "partly"),
+        ("2", "hardly"),
+        ("1", "no"),
+    ),
 )
 
 
 @dataclass(frozen=True)
-class Unit:
-    """One case or encounter, with what a rater reads of it."""
-
-    name: str
-    """Blind: 10 hex digits."""
-    cluster: str
-    """Its case, which several encounters share."""
-    parts: tuple[tuple[str, str], ...]
-    """(heading, text)."""
-
-
-@dataclass(frozen=True)
-class Units:
+class RatedFolder:
     """All that can be rated in a folder."""
 
     kind: Kind
@@ -68,39 +63,48 @@ class Units:
     """Encounters whose text must not be shown."""
 
     @property
-    def aspects(self) -> dict[str, str]:
+    def aspects(self) -> Mapping[str, str]:
         """Return the aspects that are rated, and their wording."""
-        return CONSTRUCTION if self.kind == "construction" else RUNTIME
+        return ASPECTS[self.kind]
 
 
-def read_units(folder: Path) -> Units:
+def open_folder(folder: Path) -> RatedFolder:
     """Return the cases of a folder that `curate` made, or the encounters of a results folder.
 
     Raises UsageError where the folder holds neither.
     """
     if (folder / CASES).is_dir():
-        return Units("construction", tuple(_cases(folder / CASES)))
+        return RatedFolder("construction", tuple(_cases(folder / CASES)))
     if not (folder / "runs").is_dir():
         raise UsageError(
-            f"--encounters {folder} holds neither {CASES}/ (constructed cases) nor runs/ (encounters); "
-            "name the folder of either"
+            f"{folder} holds neither {CASES}/ (constructed cases) nor runs/ (encounters); name the "
+            "folder of either"
         )
     runs = {
         run.path.parents[1]: run
         for run in graded_runs(folder)[0]
         if run.record.spec.protocol in PROTOCOLS
     }
-    units: dict[str, Unit] = {}
-    left_out = 0
-    for run in runs.values():
-        for unit in _encounters(run):
-            if run.record.card.data_class == "public":
-                units[unit.name] = unit
-            else:
-                left_out += 1
-    if not units and not left_out:
+    found = [(run, unit) for run in runs.values() for unit in _encounters(run)]
+    if not found:
         raise UsageError(f"no run below {folder} has encounters")
-    return Units("runtime", tuple(units.values()), left_out)
+    units = {u.name: u for run, u in found if run.record.card.data_class == "public"}
+    hidden = sum(run.record.card.data_class != "public" for run, _ in found)
+    return RatedFolder("runtime", tuple(units.values()), hidden)
+
+
+def unit_sheet(folder: RatedFolder, sample: Sample) -> RatingSheet:
+    """Return a sheet of a sample of the units."""
+    return RatingSheet(units=sample.of(folder.units), notes=hidden_note(folder.left_out))
+
+
+def hidden_note(left_out: int) -> tuple[str, ...]:
+    """Return how many encounters are on no sheet."""
+    return (f"left out, since their data are not public: {left_out} encounters",) * bool(left_out)
+
+
+def _unit(kind: Kind, place: str, parts: Sequence[tuple[str, str]]) -> Unit:
+    return Unit(blind_name(place), tuple(starmap(Item, ASPECTS[kind].items())), SCALE, (*parts,))
 
 
 def _cases(folder: Path) -> Iterator[Unit]:
@@ -110,7 +114,7 @@ def _cases(folder: Path) -> Iterator[Unit]:
         if source.is_dir():
             files = [p for p in entries(source, folder) if p.is_file()]
             parts += [(f"Source: {p.name}", p.read_text(encoding="utf-8")) for p in files]
-        yield Unit(_blind(scenario.id), scenario.case, tuple(parts))
+        yield _unit("construction", scenario.id, parts)
 
 
 def _encounters(run: GradedRun) -> Iterator[Unit]:
@@ -121,11 +125,10 @@ def _encounters(run: GradedRun) -> Iterator[Unit]:
         if not transcript(episode):
             continue
         case, repeat = episode.instance, episode.response.repeat
-        name = _blind(f"{path.name}/{case.id}/{repeat}")
         parts = [("Encounter", "\n".join(_numbered(episode)))]
         parts += [("Briefing of the clinician", case.context), *_material(packets_of(case))]
         parts += _ticks(rubric_of(run, case), ticks.get((case.id, repeat)))
-        yield Unit(name, case.cluster or case.id, tuple(parts))
+        yield _unit("runtime", f"{path.name}/{case.id}/{repeat}", parts)
 
 
 def _numbered(episode: Episode) -> Iterator[str]:
@@ -162,7 +165,3 @@ def _ticks(
         said = "no valid verdict" if turns is None else "met, turns " + ", ".join(map(str, turns))
         lines.append(f"[{said if turns != () else 'not met'}] {item.competency}: {item.text}")
     return [("Items, as the evaluator ticked them", "\n".join(lines))]
-
-
-def _blind(place: str) -> str:
-    return hashlib.sha256(place.encode()).hexdigest()[:10]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,13 @@ from medhelm.errors import UsageError
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import common_pairs, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate, seed_of
+from medhelm.stats.measured import Measured
+from medhelm.tables.clinicians.ratings import several
+from medhelm.tables.format.column_kinds import count, ends, estimate, number, percent, text, yes
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts import measures
-from medhelm_benchmarks.noharm.experts.columns import (
-    ACTIONS,
-    ACTIONS_LAYOUT,
-    DIFFERENCES,
-    DIFFERENCES_LAYOUT,
-)
-from medhelm_benchmarks.noharm.experts.measures import (
-    CLASSES,
-    Agreement,
-    Pairs,
-    classes,
-    harm_weight,
-)
+from medhelm_benchmarks.noharm.experts.measures import CLASSES, classes, harm_weight
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.derive import action_class, middle, to_point
@@ -43,13 +35,72 @@ MIN_EXPERTS = 2
 LARGEST = 20
 MEDIAN = "experts' median"
 _SEVERE = 25
-_MANY = 5
 
 _PARTS = (
     Part(level="overall", title="Ratings of actions against the synthetic ones"),
     Part(level="category", title=f"By category, {MEDIAN}"),
     Part(level="specialty", title=f"By specialty, {MEDIAN}"),
     Part(level="class", title=f"By class of the synthetic ratings, {MEDIAN}"),
+)
+
+
+ACTIONS = (
+    text("level", "overall: of all actions; category, specialty, class: of a part of them"),
+    text(
+        "who",
+        "whose ratings are compared with the median of the case's own: median (of the experts) or "
+        "expert; experts, synthetic: those among themselves",
+    ),
+    text("rater", "that in words, an expert by name; missing in rows of a part", "rater"),
+    text("part", "the category, the specialty or the class of the synthetic ratings", "actions"),
+    count("n", "actions that both rated; of pairs those that any pair did", "n", of="asked"),
+    count("asked", "actions that the files name; missing for pairs"),
+    count("cases", "cases of the n", "cases"),
+    count("pairs", "pairs of raters in the mean"),
+    count("pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"),
+    *estimate("kappa_quadratic", "weighted kappa, quadratic weights", "", "kappa"),
+    text("kappa_quadratic_method", "how its interval was made, or why there is none"),
+    percent("same_class", "share of the n in one class", "class"),
+    *ends("same_class", "same_class", "share"),
+    number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
+    *estimate("difference", "mean of expert - synthetic, in points", "", "difference"),
+    percent("within_1", "share at most one point apart", "within 1"),
+    count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
+    *estimate("reversed_rate", "share reversed", "share"),
+    text("reversed_rate_method", "how that interval was made"),
+    percent("harm_changed", "share whose error would weigh or be otherwise", "harm differs"),
+    count("severe_missed", "an error about it is severe by the expert's rating only"),
+    count("severe_added", "an error about it is severe by the synthetic rating only"),
+    number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),
+    count("appropriate", "actions of a synthetic class that the experts rate so", "7 to 9"),
+    count("uncertain", "the same", "4 to 6"),
+    count("inappropriate", "the same", "1 to 3"),
+)
+
+DIFFERENCES = (
+    text("case", "code of the case", "case"),
+    text("action", "id of the action", "action"),
+    text("category", "category of the action", "category"),
+    text("specialty", "specialty of the case"),
+    text("synthetic", "the ratings that the case came with", "synthetic"),
+    number("synthetic_median", "their median", digits=1),
+    text("synthetic_class", "class of that median"),
+    text("experts", "the experts' ratings in the order of their names; - where none", "experts"),
+    number("experts_median", "their median", "", "median", digits=1),
+    text("experts_class", "class of that median"),
+    number("difference", "experts_median - synthetic_median", "", "gap", digits=1),
+    yes("reversed", "appropriate to one, inappropriate to the other", "reversed"),
+    count("synthetic_harm", "weight of an error: above 0 of leaving it out, below 0 of doing it"),
+    count("experts_harm", "the same by the experts' median"),
+    text("text", "the action's text, where asked for", "text"),
+)
+
+ACTIONS_LAYOUT = Layout(
+    leaving=("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
+    main=("kappa_quadratic",),
+)
+DIFFERENCES_LAYOUT = Layout(
+    leaving=("category", "reversed", "experts_median"), main=("difference",)
 )
 
 _Rows = NDArray[np.bool_]
@@ -65,15 +116,11 @@ class _Study:
     """Ratings that make a median."""
     min_common: int
 
-    @property
-    def synthetic(self) -> Floats:
-        return np.asarray([middle(a) for a in self.rated.actions], dtype=np.float64)
-
-    @property
+    @cached_property
     def median(self) -> Floats:
         return measures.median(self.rated.ratings, self.least)
 
-    def compare(self, pairs: Pairs, rows: _Rows, *names: str) -> Agreement:
+    def compare(self, pairs: Sequence[tuple[Floats, Floats]], rows: _Rows, *names: str) -> Measured:
         """Return the agreement of pairs of raters on some of the actions."""
         return measures.compare(
             [(a[rows], b[rows]) for a, b in pairs],
@@ -91,7 +138,7 @@ def fewest_ratings(rated: RatedActions, given: int | None) -> int:
         return min(MIN_EXPERTS, there)
     if given > there:
         s = "" if there == 1 else "s"
-        raise UsageError(f"--min-experts {given}: the files hold ratings of {there} expert{s}")
+        raise UsageError(f"min_experts={given}: the files hold ratings of {there} expert{s}")
     return given
 
 
@@ -136,10 +183,10 @@ def _overall(study: _Study) -> Iterator[Row]:
         "rater": MEDIAN,
         **_against(study, study.median, everything, "median"),
     }
-    for number, name in enumerate(rated.experts):
-        row = _against(study, rated.ratings[:, number], everything, "expert", name)
+    for place, name in enumerate(rated.experts):
+        row = _against(study, rated.ratings[:, place], everything, "expert", name)
         yield {"level": "overall", "who": "expert", "rater": name, **row} | {
-            "asked": int(rated.asked[number])
+            "asked": int(rated.asked[place])
         }
     yield {"rater": "experts, in pairs"} | _among(study, rated.ratings, "experts", study.min_common)
     seen = np.asarray((~np.isnan(rated.ratings)).any(axis=1))
@@ -149,9 +196,9 @@ def _overall(study: _Study) -> Iterator[Row]:
 
 def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> Row:
     """Return the row of ratings against the synthetic median, on some of the actions."""
-    found = study.compare([(ratings, study.synthetic)], rows, *names)
+    found = study.compare([(ratings, study.rated.middles)], rows, *names)
     used = rows & ~np.isnan(ratings)
-    own, other = (_harm(x[used]) for x in (ratings, study.synthetic))
+    own, other = (_harm(x[used]) for x in (ratings, study.rated.middles))
     row = _measured(found) | {"asked": int(rows.sum())}
     if not found.n:
         return row
@@ -171,13 +218,12 @@ def _harm(ratings: Floats) -> NDArray[np.int64]:
     return np.asarray([abs(harm_weight(float(r))) for r in ratings], dtype=np.int64)
 
 
-def _measured(found: Agreement) -> Row:
-    values: Row = {**found.values}
+def _measured(found: Measured) -> Row:
+    values: Row = {**found.values, "n": found.n, "cases": found.clusters}
     values["reversed_rate"] = values.pop("reversed", None)
-    for name, ends in found.intervals.items():
-        values |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
-        values[f"{name}_method"] = ends.method
-    return values | {"n": found.n, "cases": found.cases}
+    for name, own in found.intervals.items():
+        values |= {f"{name}_low": own.low, f"{name}_high": own.high}
+    return values | {"kappa_quadratic_method": found.intervals["kappa_quadratic"].method}
 
 
 def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> Row:
@@ -195,7 +241,7 @@ def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> Row:
     own = [(ratings[:, i], ratings[:, j]) for i, j in pairs]
     found = study.compare(own, np.ones(len(ratings), dtype=np.bool_), who)
     measured = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
-    return row | measured | {"pairs_undefined": found.undefined}
+    return row | measured | {"pairs_undefined": found.undefined["kappa_quadratic"]}
 
 
 def _parts(study: _Study) -> Iterator[Row]:
@@ -203,7 +249,7 @@ def _parts(study: _Study) -> Iterator[Row]:
     rated = study.rated
     categories = np.asarray([a.category for a in rated.actions])
     specialties = np.asarray(rated.specialties)
-    synthetic = np.asarray(CLASSES)[classes(study.synthetic)]
+    synthetic = np.asarray(CLASSES)[classes(study.rated.middles)]
     for level, names, of in (
         ("category", CATEGORIES, categories),
         ("specialty", sorted({*rated.specialties}), specialties),
@@ -223,10 +269,8 @@ def _confusion(study: _Study, rows: _Rows) -> Row:
     agreement within one class means nothing."""
     given = classes(study.median[rows & ~np.isnan(study.median)])
     row: Row = {name: int((given == i).sum()) for i, name in enumerate(CLASSES)}
-    for name in ("kappa_quadratic", "kappa_linear", "class_kappa"):
-        row |= {f"{name}{end}": None for end in ("", "_low", "_high")}
-        row[f"{name}_method"] = "none (within one class)"
-    return row
+    row |= {f"kappa_quadratic{end}": None for end in ("", "_low", "_high")}
+    return row | {"class_kappa": None, "kappa_quadratic_method": "none (within one class)"}
 
 
 # What must be said beside the numbers -----------------------------------------------------------
@@ -235,9 +279,9 @@ def _confusion(study: _Study, rows: _Rows) -> Row:
 def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
     rated = study.rated
     there = ~np.isnan(rated.ratings)
-    several = "one rating" if study.least == 1 else f"at least {study.least} ratings"
+    panel = "one rating" if study.least == 1 else f"at least {study.least} ratings"
     notes = [
-        f"Experts' median of {several} against the median of the three synthetic ones. Halves go up "
+        f"Experts' median of {panel} against the median of the three synthetic ones. Halves go up "
         "for class and harm weight: 3.5 is uncertain, 6.5 appropriate. 7 to 9, 4 to 6, 1 to 3 count "
         "the experts' classes.",
         "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "
@@ -246,23 +290,23 @@ def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
         *_alphas(rows),
         *_turned(rows),
     ]
-    if blank := int(rated.asked.sum() - there.sum()) + rated.unnamed:
-        notes.append(f"Rows without a rating: {blank}.")
+    if rated.blank:
+        notes.append(f"Rows without a rating: {rated.blank}.")
     few = int(((there.sum(axis=1) < study.least) & there.any(axis=1)).sum())
     if few:
         notes.append(
             f"Actions without a median, rated by fewer than {study.least} experts: {few}; "
-            "--min-experts takes fewer."
+            "min_experts takes fewer."
         )
     silent = [e for e, own in zip(rated.experts, there.T, strict=True) if not own.any()]
     if silent:
-        notes.append(f"Without any rating: {_several(silent)}.")
+        notes.append(f"Without any rating: {several(silent)}.")
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row["level"] == "overall" and _is_missing(row.get("kappa_quadratic")):
             why = str(row["kappa_quadratic_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(str(row["rater"]))
-    notes += [f"No kappa {why}: {_several(of)}." for why, of in lacking.items()]
+    notes += [f"No kappa {why}: {several(of)}." for why, of in lacking.items()]
     return notes
 
 
@@ -299,11 +343,6 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and np.isnan(value))
 
 
-def _several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
-
-
 # Where they differ most -------------------------------------------------------------------------
 
 
@@ -311,22 +350,22 @@ def differences_table(
     rated: RatedActions,
     *,
     least: int | None = None,
-    largest: int = LARGEST,
+    largest: int | None = None,
     with_text: bool = False,
 ) -> Table:
     """Return the actions whose experts' median is farthest from the synthetic one, farthest first.
 
-    `largest`: how many at most; `with_text` adds the text of the actions.
+    `largest`: how many at most, None: all; `with_text` adds the text of the actions.
     """
     least = fewest_ratings(rated, least)
     found = measures.median(rated.ratings, least)
-    order = [i for i in _farthest(rated, found) if found[i] != middle(rated.actions[i])]
+    order = [i for i in _farthest(rated, found) if found[i] != rated.middles[i]]
     rows = [_difference(rated, i, float(found[i]), with_text) for i in order[:largest]]
     notes = [
         f"Experts: {', '.join(rated.experts)}; their median is of at least {least}.",
     ]
-    if len(order) > largest:
-        notes.append(f"{len(order) - largest} more actions differ; --largest shows more.")
+    if more := len(order) - len(rows):
+        notes.append(f"{more} more actions differ; a file of data, as --out FILE.csv, has all.")
     return make_table(
         "differences",
         "Actions on which experts and synthetic ratings differ most",
@@ -340,12 +379,12 @@ def differences_table(
 
 def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
     """Return the places of actions with a median: by points, then by weight of an error, apart."""
-    given = [middle(a) for a in rated.actions]
+    given = rated.middles
     there = [i for i, own in enumerate(medians) if not np.isnan(own)]
 
     def apart(i: int) -> tuple[float, int]:
         own, other = float(medians[i]), given[i]
-        return -abs(own - other), -abs(harm_weight(own) - harm_weight(other))
+        return -abs(own - float(other)), -abs(harm_weight(own) - harm_weight(other))
 
     return sorted(there, key=apart)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -12,8 +11,8 @@ from medhelm.errors import DataError, UsageError
 from medhelm.schema.episode import Episode
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.study.selection import Data, GradedRun, choose_runs, is_ranked
+from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
+from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
 
@@ -46,33 +45,25 @@ class StoredReplies:
     notes: tuple[str, ...]
 
 
-def load_replies(
-    results_dir: Path,
-    cases: Sequence[Case],
-    *,
-    data: Data | None = None,
-    latest: bool = False,
-    benchmarks: Collection[str] = (),
-    models: Collection[str] = (),
-) -> StoredReplies:
+def load_replies(choice: RunChoice, cases: Sequence[Case]) -> StoredReplies:
     """Return the stored replies to these cases, whatever their ratings.
 
     Models that read the gold are left out unless they are named. Raises UsageError where no run is
     of these cases or runs of several benchmarks are, DataError where a run has other actions.
     """
-    runs, damaged = graded_runs(results_dir)
+    runs, damaged = graded_runs(choice.results_dir)
     own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
-    if not models:
+    if not choice.models:
         own = [r for r in own if is_ranked(r.record.spec.model)]
     if not own:
-        raise UsageError(f"no run below {results_dir} has labelled actions (metric {_METRIC})")
-    chosen = choose_runs(own, data=data, latest=latest, benchmarks=benchmarks, models=models)
+        raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
+    chosen = choice.of(own)
     by_code = {case.code: case for case in cases}
     found = [(run, _read(run, by_code)) for run in chosen.runs]
     found = [(run, replies) for run, replies in found if replies.asked]
     if not found:
         raise UsageError(
-            f"no run below {results_dir} asked any of the cases that experts rated whole"
+            f"no run below {choice.results_dir} asked any of the cases that experts rated whole"
         )
     if len(names := sorted({run.benchmark for run, _ in found})) > 1:
         raise UsageError(f"runs of {' and '.join(names)} asked these cases; choose by --benchmark")

@@ -16,12 +16,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.errors import UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import Interval, percentile, seed_of
-from medhelm.tables.clinicians.agreement_columns import AGREEMENT
+from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.rated_answers import Rated
+from medhelm.tables.clinicians.ratings import several
+from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Layout, Row, Settings, Table, Value, make_table
 
 ZScores = Literal["before", "after"]
@@ -30,9 +33,51 @@ ZScores = Literal["before", "after"]
 MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
 """A pair of clinicians needs that many answers in common for an ICC of its own; two as in the paper."""
 
-_MANY = 5
 COMBINED = "combined"
 CLINICIANS = "clinicians"
+
+COLUMNS = (
+    text("level", "combined, or benchmark"),
+    text("benchmark", "name of the benchmark; combined: all of the file", "benchmark"),
+    text(
+        "measure",
+        "who is compared with the clinicians: the jury, a judge, a metric; clinicians: each pair "
+        "of them, averaged",
+        "measure",
+    ),
+    yes("is_stand_in", "whether the scores are of the offline graders"),
+    count("n", "answers that have both: those of the ICC", "n", of="answers"),
+    count("answers", "rated answers"),
+    count("n_scale", "answers of MAE, bias and kappa, which need no z-score"),
+    count("clusters", "patients, notes or dialogues among the n"),
+    count("raters", "clinicians that rated any of them"),
+    count("pairs", "pairs of clinicians in the average"),
+    count("pairs_undefined", "pairs left out: no spread, or exact contradiction"),
+    count("pairs_of_two", "pairs in the average with two answers in common"),
+    number(
+        "icc",
+        "ICC(3,k), k = 2, of z-scores: consistency; of clinicians the mean over pairs",
+        "",
+        "ICC(3,k)",
+        ("icc_low", "icc_high"),
+    ),
+    number("icc_low", "lower end of its F interval, not clipped"),
+    number("icc_high", "upper end of its F interval"),
+    text("icc_method", "F, or why there is no such interval"),
+    number("boot_low", "lower end of its bootstrap interval, over clusters", "", "low"),
+    number("boot_high", "upper end of its bootstrap interval", "", "high"),
+    text("boot_method", "how that interval was made, or why there is none"),
+    number("correlation", "Pearson's r of the same z-scores"),
+    number("mae", "mean absolute difference on the rubric's scale", "metric", "MAE"),
+    number("bias", "mean of score - clinicians' mean", "metric"),
+    number("kappa_quadratic", "quadratically weighted kappa of rounded scores", "", "kappa"),
+    number("alpha", "Krippendorff's alpha (ordinal) of all clinicians' ratings"),
+    count("judges", "judges that rated any of the answers"),
+    number(
+        "effective_votes",
+        "k / (1 + (k - 1) r), r the mean correlation of the judges' errors against the clinicians",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +149,7 @@ def agreement_table(
     return make_table(
         "agreement",
         f"Agreement with clinicians, jury {jury_name(rated)}",
-        AGREEMENT,
+        COLUMNS,
         rows,
         [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
         {
@@ -187,7 +232,6 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
         "mae": agreement.mean_absolute_error(a, b),
         "bias": float(np.nanmean(a - b)),
         "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps, "quadratic"),
-        "kappa_linear": agreement.kappa_of_ratings(one, other, steps, "linear"),
     }
 
 
@@ -231,14 +275,62 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     none = Interval(None, None, "none (one cluster)")
     row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
-    for name in ("mae", "kappa_quadratic", "kappa_linear"):
+    for name in ("mae", "kappa_quadratic"):
         row[name] = _mean([own.get(name) for own in each])
-    return row | {"icc": float(iccs.mean()), "icc_median": float(np.median(iccs))}
+    return row | {"icc": float(iccs.mean())}
 
 
 def _mean(values: Sequence[object]) -> float | None:
     known = [float(str(v)) for v in values if v is not None and not np.isnan(float(str(v)))]
     return float(np.mean(known)) if known else None
+
+
+def judged_runs(rated: Rated) -> list[list[Judged]]:
+    """Return the jury's scores of whole runs beside the clinicians' means, by benchmark."""
+    groups: dict[str, list[Judged]] = {}
+    for own in rated.runs:
+        human = np.full(len(own.places), np.nan)
+        for answer, value in zip(rated.answers, rated.human(), strict=True):
+            if answer[:2] == (own.run.benchmark, own.run.model):
+                human[own.place(answer)] = value
+        there = ~np.isnan(own.values[JURY])
+        head: dict[str, Value] = {"benchmark": own.run.benchmark, "model": own.run.model}
+        head["asked"] = len(there)
+        judged = Judged(
+            head,
+            own.values[JURY][there],
+            human[there],
+            own.clusters[there].tolist(),
+            rated.scales[own.run.benchmark],
+        )
+        groups.setdefault(own.run.benchmark, []).append(judged)
+    return [*groups.values()]
+
+
+def scores_table(rated: Rated, settings: Settings, threshold: float | None = None) -> Table:
+    """Return the jury's mean of each rated run, corrected by the answers that clinicians rated.
+
+    With a threshold, its share of answers with at least that score.
+    """
+    groups = judged_runs(rated)
+    of, more = "Scores", rated_settings(rated)
+    if threshold is not None:
+        if not any(low < threshold <= high for low, high in rated.scales.values()):
+            raise UsageError(
+                f"threshold={threshold:g} parts no answers: it must lie above the lowest score, and "
+                "not above the highest"
+            )
+        groups = [[own.over(threshold) for own in group] for group in groups]
+        of, more = f"Shares of answers of {threshold:g} or more", more | {"threshold": threshold}
+    return corrected_table(
+        f"{of} corrected by clinicians' ratings, jury {jury_name(rated)}",
+        groups,
+        common_notes(rated),
+        settings,
+        is_share=threshold is not None,
+        is_pooled=True,
+        more=more,
+    )
 
 
 # What must be said beside the numbers -----------------------------------------------------------
@@ -293,21 +385,29 @@ def _agreement_notes(
         if row.get("icc") is None:
             why = str(row["boot_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(f"{row['benchmark']} x {row['measure']}")
-    notes += [f"No ICC {why}: {_several(of)}." for why, of in lacking.items()]
-    notes += _without_interval(rows)
-    more = [
-        f"{row['n_scale']} of {row['benchmark']}"
+    notes += [f"No ICC {why}: {several(of)}." for why, of in lacking.items()]
+    wide = [
+        f"{row['benchmark']} x {row['measure']} {kind} {str(row[column])[6:-1]}"
         for row in rows
-        if row["measure"] == JURY and row["n_scale"] != row["n"]
+        for column, kind in (("icc_method", "F"), ("boot_method", "bootstrap"))
+        if "says nothing" in str(row.get(column, ""))
     ]
-    if more:
-        notes.append(f"MAE and kappa take answers without a z-score too: {_several(more)}.")
-    undefined = [(r["benchmark"], r["pairs_undefined"]) for r in rows if r.get("pairs_undefined")]
-    if undefined:
-        pairs = _several([f"{n} of {name}" for name, n in undefined])
-        notes.append(
-            f"Pairs of clinicians left out, without spread or in exact contradiction: {pairs}."
-        )
+    more = [r for r in rows if r["measure"] == JURY and r["n_scale"] != r["n"]]
+    two = "Pairs with two answers in common, whose ICC is 1 or undefined whatever they say"
+    for what, found in (
+        (
+            f"No interval where it would reach from below 0 to above {agreement.NEAR_IDENTITY:g}",
+            wide,
+        ),
+        ("MAE and kappa take answers without a z-score too", _counted(more, "n_scale")),
+        (
+            "Pairs of clinicians left out, without spread or in exact contradiction",
+            _counted(rows, "pairs_undefined"),
+        ),
+        (two, _counted(rows, "pairs_of_two")),
+    ):
+        if found:
+            notes.append(f"{what}: {several(found)}.")
     for row in rows:
         alpha, votes = row.get("alpha"), row.get("effective_votes")
         if row["level"] != COMBINED:
@@ -319,34 +419,8 @@ def _agreement_notes(
     return notes
 
 
-def _without_interval(rows: Sequence[Row]) -> list[str]:
-    """Return the notes on intervals that are left out, and on pairs with two answers in common."""
-    found = [
-        f"{row['benchmark']} x {row['measure']} {kind} {str(row[column])[6:-1]}"
-        for row in rows
-        for column, kind in (("icc_method", "F"), ("boot_method", "bootstrap"))
-        if "says nothing" in str(row.get(column, ""))
-    ]
-    notes = []
-    if found:
-        notes.append(
-            "No interval where it would reach from below 0 to above "
-            f"{agreement.NEAR_IDENTITY:g}: {_several(found)}."
-        )
-    of_two = [
-        f"{row['pairs_of_two']} of {row['benchmark']}" for row in rows if row.get("pairs_of_two")
-    ]
-    if of_two:
-        notes.append(
-            "Pairs with two answers in common, whose ICC is 1 or undefined whatever they say: "
-            f"{_several(of_two)}."
-        )
-    return notes
-
-
-def _several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
+def _counted(rows: Sequence[Row], column: str) -> list[str]:
+    return [f"{row[column]} of {row['benchmark']}" for row in rows if row.get(column)]
 
 
 def rated_settings(rated: Rated) -> dict[str, Value]:

@@ -8,9 +8,10 @@ with the reason, and is in no figure.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
@@ -61,6 +62,16 @@ class Matched:
 
 
 @dataclass(frozen=True)
+class Graded:
+    """All decisions i = 1..n of a grader on the answers of one model, beside the reference's."""
+
+    met: Bools
+    cases: Sequence[str]
+    human: Floats
+    """Decisions of the reference, 1 or 0; NaN where it has none."""
+
+
+@dataclass(frozen=True)
 class Aligned:
     """Decisions i = 1..n of two graders on the same criteria of the same answers."""
 
@@ -75,15 +86,16 @@ class Aligned:
     """(n,): whether a reply of the grader was no decision, or there was none."""
     absent: Bools
     """(n,): those of the invalid that the grader's file does not hold."""
-    lost_of_reference: Lost
-    lost_of_grader: Lost
+    lost_of_reference: Lost = Lost()
+    lost_of_grader: Lost = Lost()
+    by_model: Mapping[str, Graded] | None = None
 
-    @property
+    @cached_property
     def answer_of(self) -> Ints:
         """Return the number (n,) of each decision's answer."""
         return np.repeat(np.arange(len(self.answers)), [len(a.criteria) for a in self.answers])
 
-    @property
+    @cached_property
     def clusters(self) -> Ints:
         """Return the case (n,) of each decision as a code; answers to one case are one cluster."""
         codes: dict[str, int] = {}
@@ -97,65 +109,66 @@ class Aligned:
 
 
 def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None = None) -> Aligned:
-    """Return what both graders decided; `aliases` maps a file's name of a model to another."""
+    """Return what both graders decided; `aliases` maps a file's name of a model to another.
+
+    A judge that is silent on a criterion has failed. An expert who is silent was not asked or
+    cannot say: such a decision is lost.
+    """
     has_ids = _share_ids(reference, grader)
     rows, others = (_by_key(g, aliases or {}, has_ids) for g in (reference, grader))
     answers: list[Matched] = []
-    kept: list[_Pair] = []
-    lost = [Counter[str](), Counter[str]()]
-    for key, own in rows.items():
-        for row, other in zip(own, others.get(key, ()), strict=False):
-            found = list(_pairs(row, other, reference.is_judge, grader.is_judge, lost))
-            if found:
-                names = tuple(pair.criterion for pair in found)
-                answers.append(Matched(key[0], row.case, row.case_id, names, len(kept)))
-                kept += found
-    met, invalid = (
-        np.asarray([pair.found in verdicts for pair in kept], dtype=np.bool_)
-        for verdicts in (("met",), ("invalid", "none", None))
-    )
+    kept: list[tuple[Verdict, Verdict | None]] = []
+    graded: dict[str, list[tuple[bool, str, float]]] = defaultdict(list)
+    lost = Counter[str]()
+    for key in (*rows, *(key for key in others if key not in rows)):
+        model, case, _ = key
+        for row, other in zip_longest(rows.get(key, ()), others.get(key, ())):
+            if other is None:
+                continue
+            found = {plain(d.criterion): d.verdict for d in other.decisions}
+            names = []
+            for criterion, verdict in _decisions(row):
+                own = found.pop(plain(criterion), None)
+                if verdict == "none" and not reference.is_judge:
+                    lost["undecided"] += 1
+                elif own is None and not grader.is_judge:
+                    lost["criteria"] += 1
+                elif own == "none" and not grader.is_judge:
+                    lost["undecided of grader"] += 1
+                else:
+                    names.append(criterion)
+                    kept.append((verdict, own))
+                    graded[model].append((own == "met", case, float(verdict == "met")))
+                    continue
+                if own is not None:
+                    graded[model].append((own == "met", case, np.nan))
+            graded[model] += [(own == "met", case, np.nan) for own in found.values()]
+            if row is not None:
+                lost["criteria of grader"] += len(found)
+                if names:
+                    start = len(kept) - len(names)
+                    answers.append(Matched(model, row.case, row.case_id, tuple(names), start))
     return Aligned(
         reference,
         grader,
         tuple(answers),
-        np.asarray([pair.expected == "met" for pair in kept], dtype=np.bool_),
-        met,
-        invalid,
-        np.asarray([pair.found in (None, "none") for pair in kept], dtype=np.bool_),
-        _lost(rows, others, lost[0]),
-        _lost(others, rows, lost[1]),
+        np.asarray([verdict == "met" for verdict, _ in kept], dtype=np.bool_),
+        np.asarray([own == "met" for _, own in kept], dtype=np.bool_),
+        np.asarray([own in ("invalid", "none", None) for _, own in kept], dtype=np.bool_),
+        np.asarray([own in ("none", None) for _, own in kept], dtype=np.bool_),
+        _lost(rows, others, lost["criteria"], lost["undecided"]),
+        _lost(others, rows, lost["criteria of grader"], lost["undecided of grader"]),
+        {model: _graded(own) for model, own in graded.items() if own},
     )
 
 
-class _Pair(NamedTuple):
-    """Two decisions on one criterion; None where a judge's row does not name it."""
-
-    criterion: str
-    expected: Verdict
-    found: Verdict | None
+def _decisions(row: DecisionRow | None) -> list[tuple[str, Verdict]]:
+    return [(d.criterion, d.verdict) for d in row.decisions] if row is not None else []
 
 
-def _pairs(
-    row: DecisionRow,
-    other: DecisionRow,
-    is_reference_judge: bool,
-    is_judge: bool,
-    lost: Sequence[Counter[str]],
-) -> Iterator[_Pair]:
-    """Yield the decisions on criteria of both rows. A judge that is silent has failed, an expert
-    who is silent was not asked or did not say: such a decision is lost."""
-    said = {plain(d.criterion): d.verdict for d in other.decisions}
-    for decision in row.decisions:
-        found = said.pop(plain(decision.criterion), None)
-        if decision.verdict == "none" and not is_reference_judge:
-            lost[0]["undecided"] += 1
-        elif found is None and not is_judge:
-            lost[0]["criteria"] += 1
-        elif found == "none" and not is_judge:
-            lost[1]["undecided"] += 1
-        else:
-            yield _Pair(decision.criterion, decision.verdict, found)
-    lost[1]["criteria"] += len(said)
+def _graded(rows: Sequence[tuple[bool, str, float]]) -> Graded:
+    met, cases, human = zip(*rows, strict=True)
+    return Graded(np.asarray(met), cases, np.asarray(human))
 
 
 def _share_ids(one: Grader, other: Grader) -> bool:
@@ -179,18 +192,13 @@ def _by_key(
 def _lost(
     rows: Mapping[_Key, Sequence[DecisionRow]],
     others: Mapping[_Key, Sequence[DecisionRow]],
-    decisions: Mapping[str, int],
+    criteria: int,
+    undecided: int,
 ) -> Lost:
     """Return which rows have no partner among the others, and why."""
     models = {model for model, *_ in others}
-    return Lost(
-        other_model=sum(len(own) for key, own in rows.items() if key[0] not in models),
-        other_case=sum(
-            len(own) for key, own in rows.items() if key[0] in models and key not in others
-        ),
-        surplus=sum(
-            max(0, len(own) - len(others[key])) for key, own in rows.items() if key in others
-        ),
-        criteria=decisions["criteria"],
-        undecided=decisions["undecided"],
-    )
+    counts = Counter[str]()
+    for key, own in rows.items():
+        reason = "surplus" if key in others else "other_case" if key[0] in models else "other_model"
+        counts[reason] += max(0, len(own) - len(others.get(key, ())))
+    return Lost(**counts, criteria=criteria, undecided=undecided)

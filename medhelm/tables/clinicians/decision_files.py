@@ -1,8 +1,9 @@
 """Files of decisions: annotation exports, filled sheets, and judge files of the exchange format.
 
-A table (.csv, .xlsx) holds one decision a row: `model`, `case` or `case_id`, `criterion` or
-`criterion_id`, `met`, and `rater` where there are several. JSON (.jsonl, .json) holds one answer an
-object, with the list of its decisions. Errors name file and row, never a text.
+A table (.csv, .tsv, .xlsx) holds one decision a row: `model`, `case` or `case_id`, `criterion` or
+`criterion_id`, `met`, and `rater` where there are several; a filled sheet names a `unit` of its key.
+JSON (.jsonl, .json) holds one answer an object, with the list of its decisions. Errors name file
+and row, never a text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,7 +22,7 @@ from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.files.folders import entries
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
-from medhelm.tables.clinicians.ratings import KeyItem, check_columns, items_of
+from medhelm.tables.clinicians.ratings import YES_NO, check_columns, read_ratings
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
@@ -31,14 +32,7 @@ GIVEN = "baseline/oracle"
 """The model that gives an instance's own answer, and so the one that people labelled."""
 
 _LISTS = ("criteria", "criteria_results", "rubric_results", "rubric_judgments")
-_WORDS: Mapping[str, Verdict] = {
-    **dict.fromkeys(("met", "true", "1", "yes", "y", "是"), "met"),
-    **dict.fromkeys(("unmet", "not_met", "not met", "false", "0", "no", "n", "否"), "unmet"),
-    "": "none",
-}
-"""Maps what people and spreadsheets write in a cell. In JSON a decision is a boolean, nothing else."""
-
-_TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx")
+_TABLES = (".csv", ".tsv", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -84,73 +78,182 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
+    reader = _Reader(cases, is_judge)
     try:
-        if path.suffix in _TABLE_SUFFIXES:
-            yield from _of_table(path, cases, is_judge)
-        else:
-            for number, row in read_file(path):
-                where = f"{path.name}, row {number}"
-                if LABELS in row and not is_judge:
-                    yield from _of_labels(row, where)
-                else:
-                    yield _of_object(row, where, path, cases, is_judge)
+        if path.suffix in _TABLES:
+            yield from reader.of_table(path)
+            return
+        for number, row in read_file(path):
+            where = f"{path.name}, row {number}"
+            if LABELS in row and not is_judge:
+                yield from _of_labels(row, where)
+            else:
+                yield reader.of_object(row, where, path)
     except OSError as e:
         raise DataError(f"cannot read {path}: {why(e)}") from None
 
 
-# One decision a row ------------------------------------------------------------------------------
+class _Place(NamedTuple):
+    """Whose decisions on which answer."""
+
+    model: str
+    case: str
+    case_id: str
+    rater: str
 
 
-def _of_table(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
-    lines = _cells(path)
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the decisions of one grader."""
+
+    cases: Cases
+    is_judge: bool
+
+    def of_table(self, path: Path) -> Iterator[DecisionRow]:
+        """Yield the answers of a table with one decision a row.
+
+        A criterion that comes again is of the next answer of the model to the case.
+        """
+        found: dict[_Place, list[tuple[str, dict[str, Verdict]]]] = {}
+        for where, cells in _lines(path):
+            if not cells["model"]:
+                raise DataError(f"{where}: model is empty")
+            case_id = cells.get("case_id", "")
+            case = self._case(unguarded(cells.get("case", "")), case_id, where)
+            text = unguarded(cells.get("criterion", ""))
+            criterion = text or self._criterion(cells.get("criterion_id", ""), case_id, where)
+            met = YES_NO.read(cells["met"])
+            if met is None and cells["met"] and not self.is_judge:
+                raise DataError(f"{where}: met is neither true nor false, nor empty")
+            verdict: Verdict = "met" if met else "unmet"
+            if met is None:
+                verdict = "invalid" if cells["met"] else "none"
+            place = _Place(cells["model"], case, case_id, cells.get("rater", ""))
+            answers = found.setdefault(place, [])
+            own = next((d for _, d in answers if criterion not in d), None)
+            if own is None:
+                answers.append((where, own := {}))
+            own[criterion] = verdict
+        for place, answers in found.items():
+            for where, own in answers:
+                yield self._row(where, place, [Decision(*pair) for pair in own.items()])
+
+    def of_object(self, row: Mapping[str, Any], where: str, path: Path) -> DecisionRow:
+        """Return the answer of an object with the list of its decisions."""
+        case_id = _text(row.get("case_id", row.get("id")), "case_id", where)
+        model = _text(row.get("model"), "model", where)
+        if not model:
+            if not path.name.endswith(JUDGE_SUFFIX):
+                raise DataError(f"{where}: no model; only the name MODEL{JUDGE_SUFFIX} gives one")
+            model = path.name.removesuffix(JUDGE_SUFFIX)
+        case = self._case(_asked(row, where), case_id, where)
+        given = next((row[name] for name in _LISTS if name in row), None)
+        if not isinstance(given, list) or not all(isinstance(d, dict) for d in given):
+            raise DataError(f"{where}: no list of objects of the name {' or '.join(_LISTS)}")
+        texts = self._criteria(given, case_id, where)
+        decisions = [
+            Decision(text, self._verdict(own, where))
+            for text, own in zip(texts, given, strict=True)
+        ]
+        rater = _text(row.get("rater"), "rater", where)
+        return self._row(where, _Place(model, case, case_id, rater), self._once(decisions, where))
+
+    def _row(self, where: str, place: _Place, decisions: Sequence[Decision]) -> DecisionRow:
+        """Return an answer; criteria on which a judge is silent count: the frozen list is complete."""
+        there = {d.criterion for d in decisions}
+        frozen = self.cases[place.case_id].criteria if place.case_id in self.cases else {}
+        silent = [Decision(t, "none") for t in frozen.values() if self.is_judge and t not in there]
+        own = (*decisions, *silent)
+        return DecisionRow(where, place.model, place.case, own, place.case_id, place.rater)
+
+    def _case(self, text: str, case_id: str, where: str) -> str:
+        if text.strip():
+            return text
+        if not case_id:
+            raise DataError(
+                f"{where}: neither the text nor the id of its case; a row is not matched by its position"
+            )
+        if self.cases and case_id not in self.cases:
+            raise DataError(f"{where}: the file of cases has no case {case_id[:40]!r}")
+        return self.cases[case_id].text if self.cases else case_id
+
+    def _criteria(
+        self, given: Sequence[Mapping[str, Any]], case_id: str, where: str
+    ) -> Sequence[str]:
+        """Return the text of each decision's criterion: its own, that of its id, or of its place."""
+        named = [own.get("criterion") or own.get("criterion_id") for own in given]
+        if all(isinstance(name, str) for name in named):
+            return [
+                _text(own.get("criterion"), "criterion", where)
+                or self._criterion(str(own.get("criterion_id")), case_id, where)
+                for own in given
+            ]
+        if any(named):
+            raise DataError(f"{where}: some decisions name their criterion and some do not")
+        if case_id not in self.cases:
+            raise DataError(
+                f"{where}: decisions without criteria; --cases FILE has those of the case"
+            )
+        own = self.cases[case_id].criteria
+        if len(given) != len(own):
+            raise DataError(
+                f"{where}: {len(given)} decisions without criteria, of a case of {len(own)}: "
+                "nobody can say which is about which"
+            )
+        return [*own.values()]
+
+    def _criterion(self, name: str, case_id: str, where: str) -> str:
+        if not name:
+            raise DataError(f"{where}: a decision names no criterion")
+        if case_id not in self.cases:
+            return name
+        own = self.cases[case_id].criteria
+        if name not in own:
+            first, *_, last = (*own, *own)
+            raise DataError(
+                f"{where}: its case has no criterion {name[:40]!r}, it has {first} to {last}; write the "
+                "text as `criterion`, or give --cases FILE with the ids that the file uses"
+            )
+        return own[name]
+
+    def _verdict(self, own: Mapping[str, Any], where: str) -> Verdict:
+        met = own.get("criteria_met", own.get("met"))
+        if isinstance(met, bool):
+            return "met" if met else "unmet"
+        if self.is_judge:  # also where it is null: the judge was asked, and did not decide
+            return "invalid"
+        if met is not None:
+            raise DataError(f"{where}: a decision of an expert is neither true, false nor null")
+        return "none"
+
+    def _once(self, decisions: Sequence[Decision], where: str) -> Sequence[Decision]:
+        """Return one decision a criterion; of a judge that decides twice the reply is invalid."""
+        counts = Counter(d.criterion for d in decisions)
+        if max(counts.values(), default=0) < 2:
+            return decisions
+        if not self.is_judge:
+            raise DataError(f"{where}: a criterion is decided twice")
+        once = {d.criterion: d if counts[d.criterion] == 1 else None for d in decisions}
+        return [d or Decision(text, "invalid") for text, d in once.items()]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the rows of a table with their places; of a filled sheet with what its key says."""
+    lines = read_filled(path)
     if not lines:
         raise DataError(f"{path.name}: no row below names of columns")
-    there = lines[0][1]
-    items = items_of(path, None) if "item" in there else {}
-    check_columns(path.name, there, ("item", "rater", "met") if items else ("model", "met"))
-    if items:
-        lines = [(n, _named(cells, items, f"{path.name}, row {n}")) for n, cells in lines]
-        there = lines[0][1]
+    if "unit" in lines[0][1]:
+        for row, answer, *_ in read_ratings([path]):
+            named = {"model": answer.model, "case_id": answer.instance, "rater": row.rater}
+            criterion = {"criterion": row.cells.get("text", ""), "criterion_id": row.cells["item"]}
+            yield row.where, {**named, **criterion, "met": row.cells["value"]}
+        return
+    check_columns(path.name, lines[0][1], ("model", "met"))
     for name in ("case", "criterion"):
-        if not {name, f"{name}_id"} & there.keys():
+        if not {name, f"{name}_id"} & lines[0][1].keys():
             raise DataError(f"{path.name}: no column {name!r}, and no {name}_id either")
-    found: dict[tuple[str, ...], list[tuple[str, dict[str, Verdict]]]] = {}
     for number, cells in lines:
-        where = f"{path.name}, row {number}"
-        model, case_id = cells["model"], cells.get("case_id", "")
-        if not model:
-            raise DataError(f"{where}: model is empty")
-        case = _case_text(unguarded(cells.get("case", "")), case_id, cases, where)
-        criterion = unguarded(cells.get("criterion", "")) or _criterion_text(
-            cells.get("criterion_id", ""), cases.get(case_id), where
-        )
-        verdict = _WORDS.get(cells["met"].casefold(), "invalid")
-        if verdict == "invalid" and not is_judge:
-            raise DataError(f"{where}: met is neither true nor false, nor empty")
-        answers = found.setdefault((model, case, case_id, cells.get("rater", "")), [])
-        own = next((d for _, d in answers if criterion not in d), None)
-        if own is None:  # the same criterion again: of the next answer to this case
-            answers.append((where, own := {}))
-        own[criterion] = verdict
-    for (model, case, case_id, rater), answers in found.items():
-        for where, own in answers:
-            decisions = tuple(Decision(text, verdict) for text, verdict in own.items())
-            if is_judge and case_id in cases:
-                decisions += _silent(decisions, cases[case_id])
-            yield DecisionRow(where, model, case, decisions, case_id, rater)
-
-
-def _named(cells: dict[str, str], items: Mapping[str, KeyItem], where: str) -> dict[str, str]:
-    """Return a row of a blinded sheet with the answer that its key names."""
-    if (item := items.get(cells["item"])) is None:
-        raise DataError(f"{where}: no key beside the file knows the item {cells['item'][:40]!r}")
-    return cells | {"model": item.model, "case_id": item.instance}
-
-
-def _cells(path: Path) -> list[tuple[int, dict[str, str]]]:
-    if path.suffix != ".xlsx":
-        return read_filled(path)
-    return [(n, {k: str(v).strip() for k, v in row.items()}) for n, row in read_file(path)]
+        yield f"{path.name}, row {number}", cells
 
 
 def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
@@ -165,116 +268,12 @@ def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
         yield DecisionRow(where, GIVEN, asked, (decision,), instance.id, group=str(place))
 
 
-# One answer an object ----------------------------------------------------------------------------
-
-
-def _of_object(
-    row: Mapping[str, Any], where: str, path: Path, cases: Cases, is_judge: bool
-) -> DecisionRow:
-    case_id = _text(row.get("case_id", row.get("id")), "case_id", where)
-    model = _text(row.get("model"), "model", where)
-    if not model:
-        if not path.name.endswith(JUDGE_SUFFIX):
-            raise DataError(f"{where}: no model; only the name MODEL{JUDGE_SUFFIX} gives one")
-        model = path.name.removesuffix(JUDGE_SUFFIX)
-    case = _case_text(_asked(row, where), case_id, cases, where)
-    name = next((n for n in _LISTS if n in row), None)
-    given = None if name is None else row[name]
-    if not isinstance(given, list) or not all(isinstance(d, dict) for d in given):
-        raise DataError(f"{where}: no list of objects of the name {' or '.join(_LISTS)}")
-    texts = _criteria(given, cases.get(case_id), where)
-    decisions = tuple(
-        Decision(text, _verdict(own, where, is_judge))
-        for text, own in zip(texts, given, strict=True)
-    )
-    rater = _text(row.get("rater"), "rater", where)
-    own = _once(decisions, where, is_judge)
-    if is_judge and case_id in cases:
-        own += _silent(own, cases[case_id])
-    return DecisionRow(where, model, case, own, case_id, rater)
-
-
-def _silent(decisions: Iterable[Decision], case: CaseCriteria) -> tuple[Decision, ...]:
-    """Return the criteria of a case on which a judge is silent: the frozen list is what counts."""
-    there = {d.criterion for d in decisions}
-    return tuple(Decision(text, "none") for text in case.criteria.values() if text not in there)
-
-
 def _asked(row: Mapping[str, Any], where: str) -> str:
     """Return the text of a case where an object holds it."""
     if "case" in row:
         return _text(row["case"], "case", where)
     parts = (_text(row.get(name), name, where) for name in ("clinical_context", "user_request"))
     return "\n\n".join(part for part in parts if part.strip())
-
-
-def _case_text(text: str, case_id: str, cases: Cases, where: str) -> str:
-    if text.strip():
-        return text
-    if not case_id:
-        raise DataError(
-            f"{where}: neither the text nor the id of its case; a row is not matched by its position"
-        )
-    if cases and case_id not in cases:
-        raise DataError(f"{where}: the file of cases has no case {case_id[:40]!r}")
-    return cases[case_id].text if cases else case_id
-
-
-def _criteria(
-    given: Sequence[Mapping[str, Any]], case: CaseCriteria | None, where: str
-) -> list[str]:
-    """Return the text of each decision's criterion: its own, that of its id, or of its place."""
-    named = [own.get("criterion") or own.get("criterion_id") for own in given]
-    if all(isinstance(name, str) for name in named):
-        return [
-            _text(own.get("criterion"), "criterion", where)
-            or _criterion_text(str(own.get("criterion_id")), case, where)
-            for own in given
-        ]
-    if any(named):
-        raise DataError(f"{where}: some decisions name their criterion and some do not")
-    if case is None:
-        raise DataError(f"{where}: decisions without criteria; --cases FILE has those of the case")
-    if len(given) != len(case.criteria):
-        raise DataError(
-            f"{where}: {len(given)} decisions without criteria, of a case of {len(case.criteria)}: "
-            "nobody can say which is about which"
-        )
-    return [*case.criteria.values()]
-
-
-def _criterion_text(name: str, case: CaseCriteria | None, where: str) -> str:
-    if not name:
-        raise DataError(f"{where}: a decision names no criterion")
-    if case is not None and name not in case.criteria:
-        first, *_, last = (*case.criteria, *case.criteria)
-        raise DataError(
-            f"{where}: its case has no criterion {name[:40]!r}, it has {first} to {last}; write the text "
-            "as `criterion`, or give --cases FILE with the ids that the file uses"
-        )
-    return name if case is None else case.criteria[name]
-
-
-def _verdict(own: Mapping[str, Any], where: str, is_judge: bool) -> Verdict:
-    met = own.get("criteria_met", own.get("met"))
-    if isinstance(met, bool):
-        return "met" if met else "unmet"
-    if is_judge:  # also where it is null: the judge was asked, and did not decide
-        return "invalid"
-    if met is not None:
-        raise DataError(f"{where}: a decision of an expert is neither true, false nor null")
-    return "none"
-
-
-def _once(decisions: Sequence[Decision], where: str, is_judge: bool) -> tuple[Decision, ...]:
-    """Return one decision a criterion; of a judge that decides twice the reply is invalid."""
-    counts = Counter(d.criterion for d in decisions)
-    if max(counts.values(), default=0) < 2:
-        return tuple(decisions)
-    if not is_judge:
-        raise DataError(f"{where}: a criterion is decided twice")
-    once = {d.criterion: d if counts[d.criterion] == 1 else None for d in decisions}
-    return tuple(d or Decision(text, "invalid") for text, d in once.items())
 
 
 def _text(value: Any, name: str, where: str) -> str:

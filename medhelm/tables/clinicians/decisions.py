@@ -63,21 +63,6 @@ class Grader:
         return len({row.rater for row in self.rows if row.rater})
 
 
-def by_rater(grader: Grader) -> list[Grader]:
-    """Return a source of decisions as one for each rater, without rows that decide nothing.
-
-    Raises DataError for decisions of nobody.
-    """
-    found: dict[str, list[DecisionRow]] = {}
-    for row in grader.rows:
-        if all(d.verdict == "none" for d in row.decisions):
-            continue
-        if not row.rater:
-            raise DataError(f"{row.where}: rater is empty; a name or a number is needed")
-        found.setdefault(row.rater, []).append(row)
-    return [Grader(name, grader.is_judge, tuple(own)) for name, own in found.items()]
-
-
 @lru_cache(maxsize=1 << 18)
 def plain(text: str) -> str:
     """Return a text by which equal ones are found: one form of each character, no case of letters,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import combinations
 
 import msgspec
@@ -19,25 +20,98 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.alignment import Aligned, align
+from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
-from medhelm.tables.clinicians.fidelity_columns import (
-    ALIGNMENT,
-    FIDELITY,
-    FIDELITY_LAYOUT,
-    GRADERS,
-    GRADERS_LAYOUT,
-    LOW,
-    LOW_LAYOUT,
-)
+from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 
 BELOW = 0.6
 """An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""
 
 TOPS = (3, 5)
+LARGEST = 10
 _DISPUTED = 3
 _ENDING = 12
+
+
+_PAIR = (
+    text("reference", "the group of experts that is compared with", "against"),
+    text("grader", "the judge, or the second group of experts", "grader"),
+)
+
+FIDELITY = (
+    text("level", "overall: all models; model: one of them; mean: over the groups of experts"),
+    *_PAIR,
+    text("kind", "judge, or experts: two groups against each other", "kind"),
+    text("model", "whose answers were graded", "model"),
+    count("decisions", "criteria that both decided on", "decisions"),
+    count("answers", "answers that they belong to", "answers"),
+    count("cases", "cases of these answers: the clusters of the interval"),
+    *estimate("mf1", "macro F1 of all decisions, invalid replies as unmet", "share", "MF1", 3),
+    text("mf1_method", "how that interval was made, or why there is none"),
+    number("f1_met", "F1 of the class met", "share", digits=3),
+    number("f1_unmet", "F1 of the class not met", "share", digits=3),
+    number("mf1_wrong", "the same, invalid replies wrong", "share", "invalid wrong", digits=3),
+    number("mf1_of_answers", "mean of the macro F1 of answers that have one", "share", digits=3),
+    count("answers_defined", "answers with a macro F1 of their own"),
+    count("answers_undefined", "answers where nobody finds a criterion met, or nobody one unmet"),
+    count("answers_below", "answers with a macro F1 below 0.6"),
+    percent("below_share", "their share of the answers with a value", "< 0.6", 1),
+    percent("positive_reference", "decisions that the reference finds met", "met by reference", 1),
+    percent("positive", "decisions that the grader finds met, invalid replies as unmet", "met", 1),
+    count("invalid", "decisions of the grader that could not be read, or are not there", "invalid"),
+    count("absent", "those of the invalid that its file does not name"),
+    *estimate("kappa", "Cohen's kappa", "", "kappa"),
+    count("raters_reference", "people whom the rows of the reference name"),
+    count("raters", "people whom the rows of the grader name"),
+)
+
+GRADERS = (
+    text("a", "one grader", "a"),
+    text("b", "the other", "b"),
+    count("models", "models with answers that both graded", "models"),
+    count("decisions", "criteria that both decided on", "decisions"),
+    number("spearman", "rank correlation of the models' shares met", "", "Spearman", digits=3),
+    number("kendall", "tau-b of the same", "", "Kendall", digits=3),
+    percent("difference", "mean over models of share of b - share of a", "b - a", 2),
+    percent("absolute", "mean of its absolute value", "|b - a|", 2),
+    number("top_3", "models that both have among their first three", "", "top 3", digits=1),
+    number("top_5", "among their first five", "", "top 5", digits=1),
+    text("higher", "models of which b finds more met than a, of all"),
+)
+
+LOW = (
+    *_PAIR,
+    text("model", "whose answer it is", "model"),
+    text("case", "id of the case, or a name made of its text", "case"),
+    number("mf1", "macro F1 of this answer", "share", "MF1", digits=3),
+    count("decisions", "criteria that both decided on"),
+    count("disputed", "of them those on which they differ", "disputed", of="decisions"),
+    count("met_reference", "criteria that the reference finds met", "met by reference"),
+    count("met", "criteria that the grader finds met", "met"),
+    text("best_model", "the model with the highest macro F1 on the same case", "best model"),
+    number("best_mf1", "that macro F1", "share", "its MF1", digits=3),
+    text("text", "the first disputed criteria, where asked for", "disputed criteria"),
+)
+
+ALIGNMENT = (
+    *_PAIR,
+    text("of", "whose rows this line counts", "rows of"),
+    count("rows", "answers in its files", "answers"),
+    count("matched", "those with decisions that the other has too", "matched", of="rows"),
+    count("other_model", "lost: the other has no answer of the model", "model"),
+    count("other_case", "lost: the other has not this case of the model", "case"),
+    count("surplus", "lost: more answers to one case than the other has", "surplus"),
+    count("criteria", "decisions lost: the other has no criterion of this text", "criteria"),
+    count("undecided", "decisions lost: left empty by an expert", "undecided"),
+)
+
+_FIDELITY_LAYOUT = Layout(
+    leaving=("answers", "decisions", "kind", "invalid", "kappa", "mf1_wrong"),
+    main=("mf1",),
+    missing={"below_share": "-"},
+)
 
 
 class Comparison:
@@ -110,7 +184,7 @@ def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Ta
                 group=(),
             ),
         ),
-        layout=FIDELITY_LAYOUT,
+        layout=_FIDELITY_LAYOUT,
     )
 
 
@@ -119,9 +193,7 @@ _SHOWN = (
     "answers",
     "mf1",
     "mf1_wrong",
-    "mf1_of_answers",
     "below_share",
-    "answers_undefined",
     "positive_reference",
     "positive",
     "invalid",
@@ -169,9 +241,10 @@ def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator
     }
     models = np.asarray([answer.model for answer in pair.answers])
     everything = np.ones(len(models), dtype=np.bool_)
-    yield {**head, "level": "overall", **_figures(pair, everything, settings, "")}
+    names = ("fidelity", pair.reference.name, pair.grader.name)
+    yield {**head, "level": "overall", **figures(pair, everything, settings, (*names, ""))}
     for model in dict.fromkeys(models.tolist()):
-        own = _figures(pair, models == model, settings, model)
+        own = figures(pair, models == model, settings, (*names, model))
         raters = {
             f"raters{ending}": compared.raters(grader, model)
             for grader, ending in ((pair.reference, "_reference"), (pair.grader, ""))
@@ -179,8 +252,13 @@ def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator
         yield {**head, "level": "model", "model": compared.model(model), **own, **raters}
 
 
-def _figures(pair: Aligned, answers: two_class.Bools, settings: Settings, part: str) -> Row:
-    """Return the figures of some of the answers that two graders decided on."""
+def figures(
+    pair: Aligned, answers: two_class.Bools, settings: Settings, names: Sequence[str]
+) -> Row:
+    """Return the figures of some of the answers that two graders decided on.
+
+    `names` decide the draws of the bootstrap.
+    """
     rows = answers[pair.answer_of]
     row: Row = {"decisions": int(rows.sum()), "answers": int(answers.sum())}
     if not rows.any():
@@ -189,10 +267,10 @@ def _figures(pair: Aligned, answers: two_class.Bools, settings: Settings, part: 
     total = counts.sum(0)
     own = two_class.macro_f1(_sums(counts, pair.answer_of[rows]))
     known = own[~np.isnan(own)]
-    codes = np.unique(pair.clusters[rows], return_inverse=True)[1].astype(np.int64)
+    cases, codes = np.unique(pair.clusters[rows], return_inverse=True)
     reference, grader = two_class.positive_rates(total)
     row |= {
-        "cases": int(codes.max()) + 1,
+        "cases": len(cases),
         "mf1": two_class.macro_f1(total),
         "f1_met": two_class.met_f1(total),
         "f1_unmet": two_class.unmet_f1(total),
@@ -208,18 +286,18 @@ def _figures(pair: Aligned, answers: two_class.Bools, settings: Settings, part: 
         "absent": int(pair.absent[rows].sum()),
         "kappa": two_class.kappa(total),
     }
-    if row["cases"] == 1:
+    if len(cases) == 1:
         return row | {"mf1_method": "none (one case)"}
-    names = (pair.reference.name, pair.grader.name, part)
-    seed = seed_of(settings.bootstrap_seed, "fidelity", *names)
-    drawn = bootstrap(cluster_sums(counts, codes, int(codes.max()) + 1), settings.draws, seed)
-    for name, value in (("mf1", two_class.macro_f1), ("kappa", two_class.kappa)):
+    seed = seed_of(settings.bootstrap_seed, *names)
+    sums = cluster_sums(counts, codes.astype(np.int64), len(cases))
+    drawn = bootstrap(sums, settings.draws, seed)
+    method = "none (a class that nobody finds)"
+    for name, value in (("kappa", two_class.kappa), ("mf1", two_class.macro_f1)):
         if not np.isnan(float(str(row[name]))):
-            ends = percentile(value(drawn), settings.confidence, int(codes.max()) + 1)
-            row |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
-            row.setdefault("mf1_method", ends.method)
-    row.setdefault("mf1_method", "none (a class that nobody finds)")
-    return row
+            found = percentile(value(drawn), settings.confidence, len(cases))
+            row |= {f"{name}_low": found.low, f"{name}_high": found.high}
+            method = found.method
+    return row | {"mf1_method": method}
 
 
 def _sums(counts: Floats, numbers: Ints) -> Floats:
@@ -268,6 +346,30 @@ def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
         yield f"Answers without a partner: {', '.join(lost[:3])}{more}; --table alignment says why."
 
 
+def coverage_table(compared: Comparison, settings: Settings | None = None) -> Table:
+    """Return each judge's share of criteria met, corrected by each group of experts."""
+    groups = []
+    for pair in compared.pairs():
+        if pair.grader.is_judge:
+            graded = pair.by_model or {}
+            models = (plain_name(compared.aliases.get(r.model, r.model)) for r in pair.grader.rows)
+            names = {"judge": pair.grader.name, "reference": pair.reference.name}
+            groups.append(
+                [
+                    Judged(
+                        {**names, "model": compared.model(model)},
+                        graded[model].met.astype(np.float64),
+                        graded[model].human,
+                        graded[model].cases,
+                    )
+                    for model in dict.fromkeys(models)
+                    if model in graded
+                ]
+            )
+    title = "Share of criteria met, corrected by experts"
+    return corrected_table(title, groups, [], settings or Settings())
+
+
 def graders_table(compared: Comparison) -> Table:
     """Return for every two graders whether they put the models in one order."""
     graders = (*compared.experts, *compared.judges)
@@ -283,7 +385,7 @@ def graders_table(compared: Comparison) -> Table:
             "in equal parts. Below three models there is no correlation."
         ],
         {},
-        layout=GRADERS_LAYOUT,
+        layout=Layout(leaving=("decisions", "kendall"), main=("spearman",)),
     )
 
 
@@ -306,8 +408,10 @@ def _orders(pair: Aligned) -> Row:
     }
 
 
-def low_agreement_table(compared: Comparison, largest: int, *, with_text: bool = False) -> Table:
-    """Return the answers on which two graders agree least, `largest` of every two."""
+def low_agreement_table(
+    compared: Comparison, largest: int | None = LARGEST, *, with_text: bool = False
+) -> Table:
+    """Return the answers on which two graders agree least, `largest` of every two; None: all."""
     rows = [row for pair in compared.pairs() for row in _lowest(pair, compared, largest, with_text)]
     return make_table(
         "low_agreement",
@@ -320,11 +424,13 @@ def low_agreement_table(compared: Comparison, largest: int, *, with_text: bool =
         ],
         {"largest": largest},
         ("reference", "grader"),
-        layout=LOW_LAYOUT,
+        layout=Layout(leaving=("text", "best_model", "best_mf1"), main=("mf1",)),
     )
 
 
-def _lowest(pair: Aligned, compared: Comparison, largest: int, with_text: bool) -> Iterator[Row]:
+def _lowest(
+    pair: Aligned, compared: Comparison, largest: int | None, with_text: bool
+) -> Iterator[Row]:
     if not pair.answers:
         return
     counts = _sums(pair.counts(), pair.answer_of)
@@ -371,20 +477,9 @@ def alignment_table(compared: Comparison) -> Table:
             (pair.lost_of_reference, pair.reference),
             (pair.lost_of_grader, pair.grader),
         ):
-            rows.append(
-                {
-                    "reference": pair.reference.name,
-                    "grader": pair.grader.name,
-                    "of": grader.name,
-                    "rows": len(grader.rows),
-                    "matched": len(pair.answers),
-                    "other_model": lost.other_model,
-                    "other_case": lost.other_case,
-                    "surplus": lost.surplus,
-                    "criteria": lost.criteria,
-                    "undecided": lost.undecided,
-                }
-            )
+            names = {"reference": pair.reference.name, "grader": pair.grader.name}
+            found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
+            rows.append({**names, **found, **asdict(lost)})
     return make_table(
         "alignment",
         "Answers of the files, matched and lost",

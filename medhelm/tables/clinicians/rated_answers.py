@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below, closest
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.schema.data import Rubric
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Scoring
 from medhelm.similarity.bertscore import is_bertscore
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.store.records import find_gradings, find_unreadable, instance_key, read_record
-from medhelm.tables.clinicians.ratings import Answer, Rating, composite
+from medhelm.tables.clinicians.ratings import (
+    Answer,
+    Asked,
+    Item,
+    RatedRow,
+    Rating,
+    RatingTable,
+    Scale,
+    SheetRow,
+    known,
+    to_table,
+)
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.arrow import codes, numbers
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
@@ -88,46 +102,59 @@ class Rated:
         return np.asarray(np.nanmean(self.ratings, axis=1), dtype=np.float64)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunChoice:
+    """Chooses stored runs of a results folder."""
+
+    results_dir: Path = Path(DEFAULT_RESULTS)
+    benchmarks: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    data: Data | None = None
+    scoring: Scoring = "fixed"
+    latest: bool = False
+
+    def of(self, runs: Iterable[GradedRun]) -> ChosenRuns:
+        """Return one run of each model on each benchmark; raises UsageError."""
+        return choose_runs(
+            [*runs],
+            data=self.data,
+            scoring=self.scoring,
+            latest=self.latest,
+            benchmarks=self.benchmarks,
+            models=self.models,
+        )
+
+
 def load_rated(
-    ratings: Sequence[Rating],
-    results_dir: Path,
-    *,
-    metrics: Collection[str] = (),
-    data: Data | None = None,
-    scoring: Scoring = "fixed",
-    latest: bool = False,
-    benchmarks: Collection[str] = (),
-    models: Collection[str] = (),
+    ratings: Sequence[RatedRow], choice: RunChoice, *, metrics: Collection[str] = ()
 ) -> Rated:
     """Return the ratings beside the scores of the runs that they are of.
 
-    `benchmarks` and `models` leave the ratings of others out. Raises DataError for a rating that
-    fits no run or is not on the scale, UsageError where nothing can be compared.
+    The benchmarks and models of a choice leave the ratings of others out. Raises DataError for a
+    rating that fits no run or is not on the scale, UsageError where nothing can be compared.
     """
     kept = [
         r
         for r in ratings
-        if r.answer.benchmark in (benchmarks or [r.answer.benchmark])
-        and r.answer.model in (models or [r.answer.model])
+        if r.answer.benchmark in (choice.benchmarks or [r.answer.benchmark])
+        and r.answer.model in (choice.models or [r.answer.model])
     ]
     if not kept:
         raise UsageError("no rating is of the benchmarks and models that the options name")
-    runs, damaged = graded_runs(results_dir)
-    chosen = _choose(kept, runs, results_dir, data=data, scoring=scoring, latest=latest)
+    runs, damaged = graded_runs(choice.results_dir)
+    chosen = _choose(kept, runs, choice)
     scores = {(r.benchmark, r.model): read_run(r, metrics) for r in chosen.runs}
     check_one_jury(scores.values())
     _check_metrics(metrics, scores.values())
-    composites = _composites(kept, scores)
-    if not composites:
-        raise DataError("no row has a rating; fill in the columns of the criteria")
+    table = _to_table(kept, scores)
+    composites = _composites(table, scores)
     answers, measures, matrix, clusters = _arrays(composites, scores)
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
     notes = [*chosen.notes, *([f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged))]
-    blank = len(kept) - sum(len(own) for own in composites.values())
-    if blank:
-        notes.append(f"Rows without a rating: {blank} of {len(kept)}.")
+    if table.blank:
+        notes.append(f"Rows without a rating: {table.blank} of {len(kept)}.")
     if unscored:
         notes.append(f"Without a score of the jury: {unscored} of {len(answers)} rated answers.")
     return Rated(
@@ -141,7 +168,7 @@ def load_rated(
         },
         runs=tuple(scores.values()),
         data=chosen.data,
-        scoring=scoring,
+        scoring=choice.scoring,
         notes=tuple(notes),
     )
 
@@ -169,42 +196,30 @@ def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
 
 
 def _choose(
-    ratings: Sequence[Rating],
-    runs: Sequence[GradedRun],
-    results_dir: Path,
-    *,
-    data: Data | None,
-    scoring: Scoring,
-    latest: bool,
+    ratings: Sequence[RatedRow], runs: Sequence[GradedRun], choice: RunChoice
 ) -> ChosenRuns:
     """Return the runs that are rated; raises DataError for a rating without a run."""
     there = {(r.benchmark, r.model) for r in runs}
-    names = {b for b, _ in there}
+    folder = f"below {choice.results_dir}"
     for rating in ratings:
         benchmark, model, *_ = rating.answer
-        if benchmark not in names:
-            _refuse(rating, "benchmark", benchmark, names, f"below {results_dir}")
         if (benchmark, model) not in there:
-            known = {m for b, m in there if b == benchmark}
-            _refuse(rating, "model", model, known, f"on {benchmark} below {results_dir}")
+            what = f"{rating.row.where}: no graded run {folder} of "
+            known(dict.fromkeys(b for b, _ in there), benchmark, f"{what}benchmark")
+            models = dict.fromkeys(m for b, m in there if b == benchmark)
+            known(models, model, f"{what}{benchmark} with the model")
     pairs = {(r.answer.benchmark, r.answer.model) for r in ratings}
-    own = [r for r in runs if (r.benchmark, r.model) in pairs]
-    chosen = choose_runs(own, data=data, scoring=scoring, latest=latest)
+    whole = replace(choice, benchmarks=(), models=())  # they chose among the ratings
+    chosen = whole.of(r for r in runs if (r.benchmark, r.model) in pairs)
     left = {(r.benchmark, r.model) for r in chosen.runs}
     for rating in ratings:
         if rating.answer[:2] not in left:
             raise DataError(
-                f"{rating.where}: {rating.answer.model} has no run on {rating.answer.benchmark} with "
-                f"data={chosen.data} and scoring={scoring}; --data, --scoring, --benchmark and "
-                "--model choose others"
+                f"{rating.row.where}: {rating.answer.model} has no run on {rating.answer.benchmark} "
+                f"with data={chosen.data} and scoring={choice.scoring}; --data, --scoring, "
+                "--benchmark and --model choose others"
             )
     return chosen
-
-
-def _refuse(rating: Rating, kind: str, name: str, known: Iterable[str], where: str) -> None:
-    nearest = closest(name, known, 1)
-    did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    raise DataError(f"{rating.where}: no graded run of {kind} {name!r} {where}{did}")
 
 
 def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
@@ -272,46 +287,72 @@ def check_one_jury(scores: Iterable[RunScores]) -> None:
         )
 
 
+def rubric_items(rubric: Rubric) -> tuple[Item, ...]:
+    """Return what a rubric asks of an answer."""
+    return tuple(Item(c.name, c.text) for c in rubric.criteria)
+
+
+def rubric_scale(rubric: Rubric) -> Scale:
+    """Return the values that each criterion of a rubric may have."""
+    return Scale(rubric.minimum, rubric.maximum)
+
+
+def _to_table(
+    ratings: Sequence[RatedRow], scores: Mapping[tuple[str, str], RunScores]
+) -> RatingTable[Answer]:
+    """Return what each rater gave each answer by criterion; raises DataError."""
+    by_row = {id(rating.row): rating for rating in ratings}
+
+    def asked(row: SheetRow) -> Asked[Answer]:
+        rating = by_row[id(row)]
+        answer, own = rating.answer, scores[rating.answer[:2]]
+        if row.cells["value"]:
+            _check_place(rating, own)
+        rubric = own.terms.rubric
+        name = f"{answer.benchmark} x {answer.model}, {answer.instance}"
+        return Asked(answer, name, rubric_items(rubric), rubric_scale(rubric))
+
+    return to_table([rating.row for rating in ratings], asked)
+
+
 def _composites(
-    ratings: Sequence[Rating], scores: Mapping[tuple[str, str], RunScores]
+    table: RatingTable[Answer], scores: Mapping[tuple[str, str], RunScores]
 ) -> dict[Answer, dict[str, float]]:
-    """Return what each rater gave each answer; raises DataError for a rating that cannot be."""
+    """Return each rater's mean over the criteria of an answer; raises DataError for a gap."""
+    given: dict[tuple[Answer, str], dict[str, Rating[Answer]]] = {}
+    for rating in table.ratings:
+        given.setdefault((rating.unit, rating.rater), {})[rating.item] = rating
     found: dict[Answer, dict[str, float]] = {}
-    first: dict[tuple[Answer, str], Rating] = {}
-    for rating in ratings:
-        answer = rating.answer
-        own = scores[answer.benchmark, answer.model]
-        value = composite(rating, own.terms.rubric)
-        if value is None:
-            continue
-        _check_place(rating, own)
-        earlier = first.setdefault((answer, rating.rater), rating)
-        if earlier is not rating:  # files in different folders may share their name
-            raise DataError(
-                f"{rating.where}: this rater rated this answer before, in {earlier.where}; keep one"
-            )
-        found.setdefault(answer, {})[rating.rater] = value
+    for (answer, rater), own in given.items():
+        names = [c.name for c in scores[answer[:2]].terms.rubric.criteria]
+        for name in names:
+            if name not in own:
+                where = next(iter(own.values())).where
+                raise DataError(
+                    f"{where}: of this answer {name} is not rated; rate all of {', '.join(names)}"
+                )
+        found.setdefault(answer, {})[rater] = fmean(own[name].value for name in names)
     return found
 
 
-def _check_place(rating: Rating, own: RunScores) -> None:
+def _check_place(rating: RatedRow, own: RunScores) -> None:
     """Raise DataError where a rating is of an answer that the run does not hold."""
-    answer, record = rating.answer, own.run.record
+    answer, record, where = rating.answer, own.run.record, rating.row.where
     repeats = record.spec.repeats
     if rating.run and rating.run != record.request_hash:
         raise DataError(
-            f"{rating.where}: the sheet was written from another run of {answer.model} on "
+            f"{where}: the sheet was written from another run of {answer.model} on "
             f"{answer.benchmark}; name its folder with --results-dir"
         )
     if repeats > 1 and not rating.has_repeat:
         raise DataError(
-            f"{rating.where}: the run of {answer.model} on {answer.benchmark} has {repeats} answers "
+            f"{where}: the run of {answer.model} on {answer.benchmark} has {repeats} answers "
             f"to each instance; say which in a column repeat (0 to {repeats - 1})"
         )
     if (instance_key(answer.instance), answer.repeat) not in own.places:
         times = f" (repeat {answer.repeat})" if answer.repeat else ""
         raise DataError(
-            f"{rating.where}: {answer.model} has no answer to instance {answer.instance!r}{times} "
+            f"{where}: {answer.model} has no answer to instance {answer.instance!r}{times} "
             f"of {answer.benchmark}"
         )
 

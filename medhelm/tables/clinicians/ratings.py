@@ -1,29 +1,290 @@
-"""Rating files: who gave what to which answer, and the key that turns blinded items into answers.
+"""One table of ratings, whoever rated what: unit, rater, item, value; and the sheets it is read from.
 
-A row names its answer by `benchmark`, `model`, `instance` (and `repeat`), or by the `item` of a
-sheet that `sheet` wrote, whose key lies beside it. Errors name file and row, never a text.
+A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a
+criterion, an aspect). A sheet has one row for each item of a unit:
+
+    unit, item, text, rater, value
+
+The key of a blinded sheet lies beside it and says which stored answer a unit is. Errors name file
+and row, never a text.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from medhelm.errors import DataError
+from medhelm.errors import DataError, closest
 from medhelm.files.durable import why
 from medhelm.files.folders import entries
-from medhelm.schema.data import Rubric
-from medhelm.tables.format.spreadsheet import read_filled
+from medhelm.tables.format.spreadsheet import guard, read_filled, unguarded
+
+if TYPE_CHECKING:
+    from medhelm.stats.aggregation import Floats
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
-_NAMES = ("benchmark", "model", "instance")
+COLUMNS = ("unit", "item", "text", "rater", "value")
+_MANY = 5
+_ANSWER = ("benchmark", "model", "instance")
+
+
+class Item(NamedTuple):
+    """One question about a unit."""
+
+    name: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The values that a rating may have: whole numbers, and words for them."""
+
+    low: int
+    high: int
+    points: tuple[tuple[str, str], ...] = ()
+    """Pairs of a value as raters write it and its meaning."""
+    words: Mapping[str, int] = field(default_factory=dict)
+    """Further ways to write a value, in lower case. With words, numbers are not read."""
+
+    def read(self, text: str) -> int | None:
+        """Return a value; None for what is not on the scale."""
+        if self.words:
+            return self.words.get(text.casefold())
+        value = whole_number(text.replace(",", "."))  # 8,0 as some spreadsheets write it
+        return value if value is not None and self.low <= value <= self.high else None
+
+    def __str__(self) -> str:
+        if self.words:
+            return " or ".join(point for point, _ in self.points)
+        return f"a whole number from {self.low} to {self.high}"
+
+
+YES_NO = Scale(
+    0,
+    1,
+    points=(("yes", "it is so"), ("no", "it is not")),
+    words={
+        **dict.fromkeys(("met", "true", "1", "yes", "y", "是"), 1),
+        **dict.fromkeys(("unmet", "not_met", "not met", "false", "0", "no", "n", "否"), 0),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One thing to rate, item by item."""
+
+    name: str
+    """As the sheet names it: it must not say whose work it is."""
+    items: tuple[Item, ...]
+    scale: Scale
+    parts: tuple[tuple[str, str], ...] = ()
+    """Heading and text of what a rater reads."""
+
+
+U = TypeVar("U", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Rating(Generic[U]):
+    """One value."""
+
+    unit: U
+    rater: str
+    item: str
+    value: float
+    where: str = ""
+    """File and row."""
+    cells: Mapping[str, str] = field(default_factory=dict)
+    """The whole row."""
+
+
+@dataclass(frozen=True)
+class RatingTable(Generic[U]):
+    """All ratings of some files."""
+
+    ratings: tuple[Rating[U], ...]
+    asked: Mapping[str, Collection[tuple[U, str]]]
+    """By rater, in order of their names: the units and items that any row has, rated or not."""
+    blank: int
+    """Rows without a value."""
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        """Return the names of all raters, also of those who rated nothing."""
+        return tuple(self.asked)
+
+    def matrix(self, places: Sequence[tuple[U, str]]) -> Floats:
+        """Return the ratings (n, k) of units' items by rater; NaN where one did not rate."""
+        import numpy as np
+
+        line = {place: n for n, place in enumerate(places)}
+        column = {rater: n for n, rater in enumerate(self.asked)}
+        found = np.full((len(places), len(column)), np.nan)
+        for rating in self.ratings:
+            if (rating.unit, rating.item) in line:
+                found[line[rating.unit, rating.item], column[rating.rater]] = rating.value
+        return found
+
+
+# Rows in -----------------------------------------------------------------------------------------
+
+
+class SheetRow(NamedTuple):
+    """A row of a file of ratings."""
+
+    where: str
+    """File and row."""
+    path: Path
+    rater: str
+    cells: Mapping[str, str]
+
+
+class Asked(NamedTuple, Generic[U]):
+    """The unit of a row, and the values that its items may have."""
+
+    unit: U
+    name: str
+    """As messages call it."""
+    items: Sequence[Item]
+    scale: Scale
+
+
+def read_rows(paths: Sequence[Path], needed: Sequence[str] = ("unit",)) -> list[SheetRow]:
+    """Return the rows of files of ratings; raises DataError.
+
+    `needed`: columns that name a unit where the file has no column `unit`. The rater of a file
+    that names none is the file's name.
+    """
+    found: list[SheetRow] = []
+    owners: dict[str, Path] = {}
+    for path in paths:
+        lines = read_filled(path)
+        if not lines:
+            continue
+        names = ("unit",) if "unit" in lines[0][1] else tuple(needed)
+        check_columns(path.name, lines[0][1], (*names, "item", "value"))
+        is_named = any(cells.get("rater") for _, cells in lines)
+        if not is_named and owners.setdefault(path.stem, path) is not path:
+            raise DataError(
+                f"{owners[path.stem]} and {path} name no rater and would be one rater, "
+                f"{path.stem!r}: rename one, or give each file once"
+            )
+        for number, cells in lines:
+            where = f"{path.name}, row {number}"
+            rater = cells.get("rater", "") if is_named else path.stem
+            if cells["value"] and not rater:
+                raise DataError(f"{where}: rater is empty; a name or a number is needed")
+            found.append(SheetRow(where, path, guard(rater), cells))
+    if not found:
+        listed = ", ".join(path.name for path in paths)
+        raise DataError(f"{listed}: no row below names of columns; fill in some ratings first")
+    return found
+
+
+def to_table(rows: Iterable[SheetRow], asked: Callable[[SheetRow], Asked[U]]) -> RatingTable[U]:
+    """Return what rows say; `asked` finds the unit of a row.
+
+    Raises DataError for an item that the unit does not have, another text than the item's, a value
+    that is not on the scale, a rater who rates an item twice, and where nothing is rated.
+    """
+    found: dict[tuple[U, str, str], Rating[U]] = {}
+    places: dict[str, dict[tuple[U, str], None]] = {}
+    blank = 0
+    for row in rows:
+        unit, name, items, scale = asked(row)
+        item = row.cells["item"]
+        text = known({i.name: i.text for i in items}, item, f"{row.where}: {name} has no item")
+        if row.cells.get("text") and text and not is_same_text(row.cells["text"], text):
+            raise DataError(
+                f"{row.where}: the text of {name}, item {item}, is not that of what is rated here: "
+                "was another version rated? Without the column text it is not compared"
+            )
+        if row.rater:
+            places.setdefault(row.rater, {}).setdefault((unit, item))
+        if not row.cells["value"]:
+            blank += 1
+            continue
+        value = scale.read(row.cells["value"])
+        if value is None:
+            raise DataError(
+                f"{row.where}: the value of {name}, item {item}, is not {scale}; leave it empty "
+                "where a rater cannot say"
+            )
+        own = Rating(unit, row.rater, item, float(value), row.where, row.cells)
+        first = found.setdefault((unit, item, row.rater), own)
+        if first is not own:
+            raise DataError(
+                f"{row.where}: this rater rated {name}, item {item}, before, in {first.where}; keep one"
+            )
+    if not found:
+        raise DataError("no row has a rating; fill in the column value")
+    return RatingTable(tuple(found.values()), dict(sorted(places.items())), blank)
+
+
+V = TypeVar("V")
+
+
+def known(names: Mapping[str, V], name: str, what: str) -> V:
+    """Return the value of a name; raises DataError that begins with `what` and offers the nearest."""
+    if name in names:
+        return names[name]
+    near = "".join(f"; did you mean {n!r}?" for n in closest(name, names, 1))
+    raise DataError(f"{what} {name[:40]!r}{near}")
+
+
+def read_units(paths: Sequence[Path], units: Iterable[Unit]) -> RatingTable[str]:
+    """Return the ratings of units that are known by the names on the sheet."""
+    by_name = {unit.name: unit for unit in units}
+
+    def asked(row: SheetRow) -> Asked[str]:
+        unit = known(by_name, row.cells["unit"], f"{row.where}: there is no unit")
+        return Asked(unit.name, unit.name, unit.items, unit.scale)
+
+    return to_table(read_rows(paths), asked)
+
+
+def is_same_text(cell: str, text: str) -> bool:
+    """Return whether a cell holds a text, but for spaces and the mark against formulas."""
+    a, b = (" ".join(unguarded(t.strip()).split()) for t in (cell, text))
+    return a == b
+
+
+def check_columns(file: str, there: Collection[str], needed: Collection[str]) -> None:
+    """Raise DataError for the first column that a rating file lacks."""
+    for name in needed:
+        if name not in there:
+            raise DataError(f"{file}: no column {name!r}; needed are {', '.join(needed)}")
+
+
+def whole_number(text: str) -> int | None:
+    """Return a whole number, as 4 or 4.0; None for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if math.isfinite(value) and value == int(value) else None
+
+
+def blind_name(place: str) -> str:
+    """Return the blind name of what lies at a place: 10 hex digits."""
+    return hashlib.sha256(place.encode()).hexdigest()[:10]
+
+
+def several(names: Sequence[str]) -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return ", ".join(names[:_MANY]) + more
+
+
+# Blinded answers ---------------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
@@ -36,7 +297,7 @@ class Answer(NamedTuple):
 
 
 class KeyItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the meaning of an opaque item."""
+    """The stored answer behind an opaque name."""
 
     benchmark: str
     model: str
@@ -44,6 +305,11 @@ class KeyItem(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     run: str
     """The request hash of the run that the text was taken from."""
+
+    @property
+    def answer(self) -> Answer:
+        """Return the answer without its run."""
+        return Answer(self.benchmark, self.model, self.instance, self.repeat)
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,76 +320,13 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     items: dict[str, KeyItem]
 
 
-@dataclass(frozen=True)
-class Rating:
-    """One row of a rating file."""
-
-    where: str
-    """File and row."""
-    rater: str
-    answer: Answer
-    run: str
-    """The request hash that the key names; empty without a key."""
-    has_repeat: bool
-    cells: Mapping[str, str]
-
-
 def key_path(sheet: Path) -> Path:
     """Return where the key of a sheet lies."""
     return sheet.with_name(sheet.stem + KEY_SUFFIX)
 
 
-def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[Rating]:
-    """Return the rows of rating files that are not blank; raises DataError.
-
-    `key` is that of blinded sheets; None looks for keys in the folder of each sheet.
-    """
-    found = [rating for path in paths for rating in _read(path, key)]
-    if not found:
-        names = ", ".join(p.name for p in paths)
-        raise DataError(f"{names}: no row below names of columns; fill in some ratings first")
-    return found
-
-
-def _read(path: Path, key: Path | None) -> Iterator[Rating]:
-    rows = read_filled(path)
-    is_blinded = bool(rows) and "item" in rows[0][1]
-    needed = ("rater", "item") if is_blinded else ("rater", *_NAMES)
-    if rows:
-        check_columns(path.name, rows[0][1], needed)
-    items = items_of(path, key) if is_blinded else {}
-    for number, cells in rows:
-        where = f"{path.name}, row {number}"
-        if is_blinded:
-            if cells["item"] not in items:
-                raise DataError(
-                    f"{where}: no key in {path.parent} knows the item {cells['item']!r}; "
-                    "--key FILE names the one that was written with the sheet"
-                    if key is None
-                    else f"{where}: {key.name} does not know the item {cells['item']!r}; it is the "
-                    "key of another sheet"
-                )
-            item = items[cells["item"]]
-            answer = Answer(item.benchmark, item.model, item.instance, item.repeat)
-            yield Rating(where, cells["rater"], answer, item.run, True, cells)
-        else:
-            repeat = whole_number(cells.get("repeat", "") or "0")
-            if repeat is None or repeat < 0:
-                raise DataError(f"{where}: repeat must be a whole number from 0")
-            benchmark, model, instance = (cells[name] for name in _NAMES)
-            answer = Answer(benchmark, model, instance, repeat)
-            yield Rating(where, cells["rater"], answer, "", "repeat" in cells, cells)
-
-
-def check_columns(file: str, there: Collection[str], needed: Collection[str]) -> None:
-    """Raise DataError for the first column that a rating file lacks."""
-    for name in needed:
-        if name not in there:
-            raise DataError(f"{file}: no column {name!r}; needed are {', '.join(needed)}")
-
-
-def items_of(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
-    """Return the meaning of the items of a sheet."""
+def read_key(sheet: Path, key: Path | None = None) -> dict[str, KeyItem]:
+    """Return what the units of a sheet stand for, by one key or by all keys beside the sheet."""
     found: dict[str, KeyItem] = {}
     for path in [key] if key else entries(sheet.parent, ends=(KEY_SUFFIX,)):
         try:
@@ -136,33 +339,43 @@ def items_of(sheet: Path, key: Path | None) -> dict[str, KeyItem]:
     return found
 
 
-def composite(rating: Rating, rubric: Rubric) -> float | None:
-    """Return the mean over the rubric's criteria; None where no cell is filled; raises DataError."""
-    names = [c.name for c in rubric.criteria]
-    check_columns(rating.where, rating.cells, names)
-    texts = {name: rating.cells[name] for name in names}
-    if not any(texts.values()):
-        return None
-    for name, text in texts.items():
-        if not text:
-            raise DataError(f"{rating.where}: {name} is empty; rate all of {', '.join(names)}")
-        value = whole_number(text)
-        if value is None or not rubric.minimum <= value <= rubric.maximum:
+class RatedRow(NamedTuple):
+    """A row of a file that rates stored answers."""
+
+    row: SheetRow
+    answer: Answer
+    run: str
+    """The request hash that the key names; empty without a key."""
+    has_repeat: bool
+
+
+def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[RatedRow]:
+    """Return the rows of files that rate stored answers: by `unit` and a key, or by name.
+
+    A key may be given among the files. Raises DataError.
+    """
+    keys = [p for p in paths if p.name.endswith(KEY_SUFFIX)]
+    key = key or (keys[0] if keys else None)
+    rows = read_rows([p for p in paths if p not in keys], _ANSWER)
+    known_items = {path: read_key(path, key) for path in {row.path for row in rows}}
+    return [_rated(row, known_items[row.path], key) for row in rows]
+
+
+def _rated(row: SheetRow, items: Mapping[str, KeyItem], key: Path | None) -> RatedRow:
+    cells = row.cells
+    if "unit" in cells:
+        item = items.get(cells["unit"])
+        if item is None:
             raise DataError(
-                f"{rating.where}: {name} is not a whole number from {rubric.minimum} to "
-                f"{rubric.maximum}"
+                f"{row.where}: {key.name} does not know the unit {cells['unit']!r}; it is the key of "
+                "another sheet"
+                if key
+                else f"{row.where}: no key in {row.path.parent} knows the unit {cells['unit']!r}; name "
+                "the file that was written with the sheet beside this one"
             )
-    if not rating.rater:
-        raise DataError(
-            f"{rating.where}: rater is empty; a name or a number of the rater is needed"
-        )
-    return fmean(float(text) for text in texts.values())
-
-
-def whole_number(text: str) -> int | None:
-    """Return a whole number, as 4 or 4.0; None for anything else."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return int(value) if math.isfinite(value) and value == int(value) else None
+        return RatedRow(row, item.answer, item.run, True)
+    repeat = whole_number(cells.get("repeat", "") or "0")
+    if repeat is None or repeat < 0:
+        raise DataError(f"{row.where}: repeat must be a whole number from 0")
+    benchmark, model, instance = (cells[name] for name in _ANSWER)
+    return RatedRow(row, Answer(benchmark, model, instance, repeat), "", "repeat" in cells)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
-from medhelm.errors import UsageError
+from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_states
@@ -18,18 +15,27 @@ from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, RunRecord
-from medhelm.schema.score import Scoring
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
-from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.clinicians.ratings import Key, KeyItem, key_path
-from medhelm.tables.clinicians.sheet import check_privacy
-from medhelm.tables.format.spreadsheet import refuse_present, to_csv, write_whole
-from medhelm.tables.study.selection import Data, choose_runs, is_ranked
+from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
+from medhelm.tables.clinicians.ratings import (
+    YES_NO,
+    Answer,
+    Asked,
+    Item,
+    KeyItem,
+    SheetRow,
+    Unit,
+    known,
+    read_ratings,
+    to_table,
+)
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.study.selection import is_ranked
 
-COLUMNS = ("item", "rater", "request", "answer", "number", "criterion", "met")
+ANSWERS = 30
 
 
 @dataclass(frozen=True)
@@ -53,28 +59,12 @@ class Stored:
         return found
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """One stored answer to rate."""
-
-    record: RunRecord
-    episode: Episode
-
-
-def read_stored(
-    results_dir: Path,
-    benchmark: str,
-    *,
-    data: Data | None = None,
-    scoring: Scoring = "fixed",
-    latest: bool = False,
-    models: Sequence[str] = (),
-) -> Stored:
+def read_stored(choice: RunChoice, benchmark: str) -> Stored:
     """Return what judges decided in the runs of a benchmark; raises UsageError where none did."""
     rows: dict[str, list[DecisionRow]] = {}
     cases: dict[str, CaseCriteria] = {}
     records, unjudged = [], 0
-    for run, record in chosen_runs(results_dir, benchmark, data, scoring, latest, models):
+    for run, record in chosen_runs(choice, benchmark):
         terms = rubric_terms(record)
         if terms is None:
             continue
@@ -95,28 +85,19 @@ def read_stored(
                 rows.setdefault(judge.name, []).append(row)
     if not rows:
         raise UsageError(
-            f"no run of {benchmark} below {results_dir} has verdicts of a judge on single criteria"
+            f"no run of {benchmark} below {choice.results_dir} has verdicts of a judge on single "
+            "criteria"
         )
     judges = tuple(Grader(name, True, tuple(own)) for name, own in rows.items())
     return Stored(judges, cases, tuple(records), unjudged)
 
 
-def chosen_runs(
-    results_dir: Path,
-    benchmark: str,
-    data: Data | None,
-    scoring: Scoring,
-    latest: bool,
-    models: Sequence[str],
-) -> Iterator[tuple[Path, RunRecord]]:
+def chosen_runs(choice: RunChoice, benchmark: str) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the runs of a benchmark, one of each model, with their folders."""
-    runs, _ = graded_runs(results_dir)
-    if not models:
+    runs, _ = graded_runs(choice.results_dir)
+    if not choice.models:
         runs = [r for r in runs if is_ranked(r.record.spec.model)] or runs
-    chosen = choose_runs(
-        runs, data=data, scoring=scoring, latest=latest, benchmarks=[benchmark], models=models
-    )
-    for run in chosen.runs:
+    for run in replace(choice, benchmarks=(benchmark,)).of(runs).runs:
         yield run.path.parents[1], run.record
 
 
@@ -151,65 +132,88 @@ def _row(where: str, record: RunRecord, episode: Episode, found: Verdicts) -> De
     return DecisionRow(where, model, request_of(case), decisions, case.id)
 
 
+def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
+    """Return what each rater decided on filled sheets; raises DataError."""
+    rows = read_ratings(paths)
+    runs = {r.spec.model.name: r.request_hash for r in stored.records}
+    by_row = {id(rated.row): rated for rated in rows}
+
+    def asked(row: SheetRow) -> Asked[Answer]:
+        rated = by_row[id(row)]
+        answer = rated.answer
+        if rated.run and rated.run != runs.get(answer.model, rated.run):
+            raise DataError(
+                f"{row.where}: the sheet was written from another run of {answer.model}"
+            )
+        case = known(stored.cases, answer.instance, f"{row.where}: the runs have no case")
+        items = [Item(*pair) for pair in case.criteria.items()]
+        return Asked(answer, f"{answer.model}, {answer.instance}", items, YES_NO)
+
+    table = to_table([rated.row for rated in rows], asked)
+    decided = {(r.rater, r.unit, r.item): r for r in table.ratings}
+    found: dict[str, dict[Answer, list[Decision]]] = {}
+    for rater, places in table.asked.items():
+        for answer, item in places:
+            rating = decided.get((rater, answer, item))
+            verdict: Verdict = "none" if rating is None else "met" if rating.value else "unmet"
+            criterion = stored.cases[answer.instance].criteria[item]
+            own = found.setdefault(rater, {}).setdefault(answer, [])
+            own.append(Decision(criterion, verdict))
+    if shared := found.keys() & {judge.name for judge in stored.judges}:
+        raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
+    return [
+        Grader(
+            rater,
+            False,
+            tuple(
+                DecisionRow(
+                    rater, a.model, stored.cases[a.instance].text, (*own,), a.instance, rater
+                )
+                for a, own in answers.items()
+                if any(d.verdict != "none" for d in own)
+            ),
+        )
+        for rater, answers in found.items()
+    ]
+
+
 # The sheet --------------------------------------------------------------------------------------
 
 
-def write_criteria_sheet(
-    path: Path,
-    results_dir: Path,
-    benchmark: str,
-    *,
-    answers: int,
-    seed: int = 0,
-    text_of: Collection[str] = (),
-    data: Data | None = None,
-    scoring: Scoring = "fixed",
-    latest: bool = False,
-    models: Sequence[str] = (),
-) -> int:
-    """Write a sheet with one criterion a row and its key; return how many answers it has.
+def criteria_sheet(
+    choice: RunChoice, benchmark: str, sample: Sample, text_of: Collection[str] = ()
+) -> RatingSheet:
+    """Return a sheet with the criteria of stored answers.
 
     As many answers of each model, drawn by the seed; a larger sheet holds the smaller one's. Raises
-    PrivacyRefused, UsageError where there is nothing to rate or a file is in the way.
+    PrivacyRefused, UsageError where there is nothing to rate.
     """
-    key = key_path(path)
-    refuse_present(path, key)
-    by_model: dict[str, list[_Answer]] = {}
-    for run, record in chosen_runs(results_dir, benchmark, data, scoring, latest, models):
+    most, seed = sample.units or ANSWERS, sample.seed
+    by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}
+    for run, record in chosen_runs(choice, benchmark):
         check_privacy(record, text_of)
         own = [e for e in stored_episodes(run) if not e.repeat and visible_text(e.text).strip()]
         name = record.spec.model.name
         own.sort(key=lambda e, name=name: order_key(seed, f"{name}\0{e.instance.id}"))  # type: ignore[misc]
-        by_model[name] = [_Answer(record, episode) for episode in own]
-    rounds = [a for n in range(answers) for own in by_model.values() for a in own[n : n + 1]]
-    drawn = rounds[:answers]
+        by_model[name] = [(record, episode) for episode in own]
+    rounds = [a for n in range(most) for own in by_model.values() for a in own[n : n + 1]]
+    drawn = rounds[:most]
     if not drawn:
         raise UsageError(f"no stored answer to {benchmark} has criteria: there is nothing to rate")
-    drawn.sort(
-        key=lambda a: order_key(seed + 1, f"{a.record.spec.model.name}\0{a.episode.instance.id}")
+    drawn.sort(key=lambda a: order_key(seed + 1, f"{a[0].spec.model.name}\0{a[1].instance.id}"))
+    units, key = blinded([_unit(benchmark, *answer) for answer in drawn], seed)
+    return RatingSheet(units=units, stands_for=key)
+
+
+def _unit(benchmark: str, record: RunRecord, episode: Episode) -> tuple[KeyItem, Unit]:
+    """Return what a drawn answer is, and what a rater reads of it."""
+    item = KeyItem(
+        benchmark=benchmark,
+        model=record.spec.model.name,
+        instance=episode.instance.id,
+        repeat=0,
+        run=record.request_hash,
     )
-    stands_for = [
-        KeyItem(
-            benchmark=benchmark,
-            model=answer.record.spec.model.name,
-            instance=answer.episode.instance.id,
-            repeat=0,
-            run=answer.record.request_hash,
-        )
-        for answer in drawn
-    ]
-    mark = hashlib.sha256(msgspec.json.encode([seed, stands_for])).hexdigest()[:6]
-    items = {f"{mark}-{n:03d}": item for n, item in enumerate(stands_for, 1)}
-    lines = [line for name, a in zip(items, drawn, strict=True) for line in _lines(name, a.episode)]
-    write_whole(path, to_csv(COLUMNS, lines))
-    content = msgspec.json.encode(Key(seed=seed, items=items))
-    write_whole(key, msgspec.json.format(content, indent=1))
-    return len(drawn)
-
-
-def _lines(item: str, episode: Episode) -> Iterator[dict[str, str]]:
-    """Yield a row for each criterion; the first one has request and answer."""
-    texts = {"request": request_of(episode.instance), "answer": visible_text(episode.text)}
-    for number, criterion in enumerate(episode.instance.criteria, 1):
-        yield {"item": item, "number": str(number), "criterion": criterion.text, **texts}
-        texts = {}
+    parts = (("Request", request_of(episode.instance)), ("Answer", visible_text(episode.text)))
+    criteria = tuple(Item(c.name, c.text) for c in episode.instance.criteria)
+    return item, Unit("", criteria, YES_NO, parts)

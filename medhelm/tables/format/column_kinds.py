@@ -50,3 +50,16 @@ def ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
         number(f"{prefix}_low", f"lower end of the interval of {of}", unit),
         number(f"{prefix}_high", f"upper end of the interval of {of}", unit),
     )
+
+
+def estimate(
+    name: str, description: str, unit: str = "", heading: str = "", digits: int = 2
+) -> tuple[Column, Column, Column]:
+    """Return the columns of a number with an interval: itself, shown with its ends, and these."""
+    interval = f"{name}_low", f"{name}_high"
+    return number(name, description, unit, heading, interval, digits), *ends(name, name, unit)
+
+
+def percent(name: str, description: str, heading: str = "", digits: int = 0) -> Column:
+    """Return a column of shares that are shown as percentages."""
+    return number(name, description, "share", heading, None, digits, is_percent=True)

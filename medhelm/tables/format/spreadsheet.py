@@ -1,5 +1,5 @@
-"""CSV files for spreadsheets: no cell is a formula, and whatever separator a spreadsheet has put
-into a filled one is read."""
+"""CSV files and workbooks for spreadsheets: no cell is a formula, and whatever separator a
+spreadsheet has put into a filled one is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from medhelm.data.readers import read_csv
+from medhelm.data.readers import read_csv, read_xlsx
 from medhelm.errors import DataError, RecordError, UsageError
 from medhelm.files.durable import AtomicFile, why
 
@@ -57,6 +57,20 @@ def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]], absent: s
     return csv_text(columns, cells).encode("utf-8-sig")
 
 
+def to_workbook(columns: Sequence[str], lines: Iterable[Mapping[str, str]]) -> bytes:
+    """Return a sheet as .xlsx, in which every cell is text."""
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    page = book.create_sheet("ratings")
+    page.append(list(columns))
+    for line in lines:
+        page.append([_cell(line.get(name, "")) for name in columns])
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
 def refuse_present(*files: Path) -> None:
     """Raise UsageError where one of the files is there: it may hold ratings."""
     for file in files:
@@ -78,17 +92,20 @@ def write_whole(path: Path, content: bytes) -> None:
 def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return rows with their numbers, cells stripped; rows without any text are left out.
 
-    Raises DataError for a file that is not readable, a workbook, not CSV or not UTF-8.
+    Raises DataError for a file that is not readable, not CSV or not UTF-8, and not .xlsx.
     """
     try:
         with path.open("rb") as file:
             header = file.readline().decode("utf-8", "replace")
-        if header.startswith(_WORKBOOK):
-            raise DataError(f"{path.name} is a workbook; save its sheet as CSV (UTF-8)")
-        separator = max(_SEPARATORS, key=header.count)
+        is_workbook = header.startswith(_WORKBOOK)
+        if is_workbook and path.suffix != ".xlsx":
+            raise DataError(f"{path.name} is a workbook; save it as .xlsx or its sheet as CSV")
+        found = (
+            read_xlsx(path) if is_workbook else read_csv(path, max(_SEPARATORS, key=header.count))
+        )
         rows = [
             (number, {name.strip(): str(text).strip() for name, text in row.items()})
-            for number, row in read_csv(path, separator)
+            for number, row in found
         ]
     except OSError as e:
         raise DataError(f"cannot read {path}: {why(e)}") from None

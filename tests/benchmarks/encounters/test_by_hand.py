@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 Row = dict[str, str]
 RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")
-ITEMS = ["--encounter-items", "r"]
+ITEMS = ["items", "r"]
 
 
 def by_hand(*sheets: str) -> list[str]:
@@ -60,22 +60,22 @@ def fill(name: str, rows: list[Row], change: Callable[[int, int, Row], Row | Non
 
 
 def yes(row: Row, turns: str = "1, 2") -> Row:
-    return row | {"met": "Yes", "turns": turns}
+    return row | {"value": "Yes", "turns": turns}
 
 
 def anna(unit: int, item: int, row: Row) -> Row | None:
     if unit == 1 and item == 0:
         return yes(row, "")
     if unit == 2 and item == 1:
-        row["item"] += " and more"
+        row["text"] += " and more"
     if unit == 3:
         return row
-    return yes(row) if item != 3 else row | {"met": "no"}
+    return yes(row) if item != 3 else row | {"value": "no"}
 
 
 def bela(unit: int, item: int, row: Row) -> Row | None:
     if unit == 2 and item == 2:
-        row["competency"] = "SBP"
+        row["text"] = "SBP" + row["text"][2:]
     if unit == 3 and item == 3:
         return None
     return yes(row)
@@ -123,7 +123,7 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
 def test_how_far_raters_and_evaluators_agree(
     sheet: list[Row], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"met": "no"})
+    fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"value": "no"})
     fill("bela.csv", sheet, lambda unit, item, row: yes(row) if unit else row)
     capsys.readouterr()
     line = ["agreement", *ITEMS, "anna.csv", "bela.csv"]
@@ -137,12 +137,13 @@ def test_how_far_raters_and_evaluators_agree(
     Path("later").mkdir()
     Path("later/anna.csv").write_bytes(Path("anna.csv").read_bytes())
     assert run_command([*line, "later/anna.csv"]) == 3
-    assert "later/anna.csv: another file is of the rater 'anna', too" in capsys.readouterr().err
+    assert "later/anna.csv name no rater and would be one rater" in capsys.readouterr().err
     for wrong, said in (
-        ({"met": "perhaps"}, "anna.csv, row 1: met is 'perhaps'; it is yes or no, or empty"),
-        ({"met": "yes", "turns": "two"}, "anna.csv, row 1: turns are numbers"),
-        ({"met": "yes", "item": "x"}, "has no item 'x' under 'PC'"),
-        ({"met": "yes", "unit": "x"}, "there is no unit 'x'"),
+        ({"value": "perhaps"}, "anna.csv, row 1: the value of"),
+        ({"value": "yes", "turns": "two"}, "anna.csv, row 1: turns are numbers"),
+        ({"value": "yes", "item": "x"}, "has no item 'x'"),
+        ({"value": "yes", "text": "x"}, "was another version rated?"),
+        ({"value": "yes", "unit": "x"}, "there is no unit 'x'"),
     ):
         fill(
             "anna.csv", sheet, lambda unit, item, row, w=wrong: row | w if not unit + item else row

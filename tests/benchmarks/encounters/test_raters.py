@@ -22,7 +22,7 @@ def fill(sheet: Path, rater: Path, ratings: list[int | str]) -> None:
         out = csv.DictWriter(file, rows[0].keys())
         out.writeheader()
         for row, rating in zip(rows, ratings, strict=True):
-            out.writerow(row | {"rating": rating})
+            out.writerow(row | {"value": rating})
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["agreement", "--encounters", "made"]
+    args = ["agreement", "encounters", "made"]
     assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "4 aspects of 2 units to rate" in capsys.readouterr().out
+    assert "8 rows to rate, of 2 encounters" in capsys.readouterr().out
     sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     page = (desk / "s.page.html").read_text()
@@ -55,22 +55,22 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert run_command([*args, "anna.csv"]) == 0
     assert "No unit is rated by two raters" in capsys.readouterr().out
     assert run_command([*args, "anna.csv", "anna.csv"]) == 3
-    assert "anna.csv, row 1: anna rates this aspect of this unit twice" in capsys.readouterr().err
+    assert "give each file once" in capsys.readouterr().err
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
 
 
 def test_what_a_file_of_ratings_gets_wrong(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["agreement", "--encounters", "made"]
-    assert run_command([*args, "--template", "s.csv", "--max-encounters", "1"]) == 0
+    args = ["agreement", "encounters", "made"]
+    assert run_command([*args, "--template", "s.csv", "--sample", "1"]) == 0
     fill(desk / "s.csv", desk / "anna.csv", [5, 6, 5, 3])
     assert run_command([*args, "anna.csv"]) != 0
-    assert "row 2: the rating is not a whole number from 1 to 5" in capsys.readouterr().err
-    text = (desk / "s.csv").read_text(encoding="utf-8-sig").replace("structure", "structur")
+    assert "is not a whole number from 1 to 5" in capsys.readouterr().err
+    text = (desk / "s.csv").read_text(encoding="utf-8-sig").replace(",structure,", ",structur,")
     (desk / "b.csv").write_text(text)
     assert run_command([*args, "b.csv"]) != 0
-    assert "no aspect 'structur'; did you mean structure?" in capsys.readouterr().err
-    assert run_command(["agreement", "--encounters", ".", "anna.csv"]) != 0
+    assert "has no item 'structur'; did you mean 'structure'?" in capsys.readouterr().err
+    assert run_command(["agreement", "encounters", ".", "anna.csv"]) != 0
     assert "holds neither cases/" in capsys.readouterr().err
 
 
@@ -83,9 +83,9 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
         "results_dir=r",
     ]
     assert run_command([*run, "-m"]) == 0
-    args = ["agreement", "--encounters", "r"]
+    args = ["agreement", "encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "6 aspects of 9 units to rate" in capsys.readouterr().out
+    assert "54 rows to rate, of 9 encounters" in capsys.readouterr().out
     page = (desk / "s.page.html").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9

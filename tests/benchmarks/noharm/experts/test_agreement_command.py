@@ -1,4 +1,4 @@
-"""`medhelm agreement --cases`: the sheet for experts, their ratings, what is printed of them."""
+"""`medhelm agreement actions`: the sheet for experts, their ratings, what is printed of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from openpyxl import load_workbook
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.experts import columns as action_columns
 from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from tests.benchmarks.noharm.making import case
@@ -59,7 +59,7 @@ def shell(
     write_cases(Path("cases.jsonl"), CASES)
 
     def call(*argv: object, code: int = 0, cases: object = "cases.jsonl") -> str:
-        got = run_command(["agreement", "--cases", str(cases), *map(str, argv)])
+        got = run_command(["agreement", "actions", str(cases), *map(str, argv)])
         out, err = capsys.readouterr()
         assert got == code, (got, out, err)
         if not code:
@@ -71,7 +71,7 @@ def shell(
 
 
 def rate(
-    rows: Rows, name: str = "ratings.csv", head: str = "case action rater rating", mark: str = ","
+    rows: Rows, name: str = "ratings.csv", head: str = "unit item rater value", mark: str = ","
 ) -> Path:
     with Path(name).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=mark)
@@ -105,7 +105,6 @@ def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
     row = rows_of(shell(path, "--format", "json"))["X"]
     assert (row["n"], row["asked"], row["cases"]) == (4, 6, 1)
     assert row["kappa_quadratic"] == pytest.approx(0.875)
-    assert row["kappa_linear"] == pytest.approx(1 - 1 / 2.75)
     assert row["difference"] == pytest.approx(-0.5)
     assert row["same_class"] == row["within_1"] == row["harm_changed"] == 0.75
     assert (row["severe_missed"], row["severe_added"]) == (1, 0)  # a1 is severe to X alone
@@ -163,18 +162,22 @@ def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
     text = shell(rate(rows))
     assert "Rows without a rating: 3." in text
     assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
-    more = rows_of(shell(rate(rows), "--min-experts", 1, "--format", "json"))["experts' median"]
+    more = rows_of(shell(rate(rows), "--set", "min_experts=1", "--format", "json"))[
+        "experts' median"
+    ]
     assert more["n"] == 6
-    fewer = rows_of(shell(rate(rows), "--min-experts", 3, "--format", "json"))["experts' median"]
+    fewer = rows_of(shell(rate(rows), "--set", "min_experts=3", "--format", "json"))[
+        "experts' median"
+    ]
     assert fewer["n"] == 2
-    assert "of 3 experts" in shell(rate(rows), "--min-experts", 4, code=2)
+    assert "of 3 experts" in shell(rate(rows), "--set", "min_experts=4", code=2)
 
 
 def test_raters_among_themselves_by_hand(shell: Shell) -> None:
     """Three actions that both rated, 7 7, 3 3, 7 3: alpha 1 - (2/6) / (18/30), kappa 0.4; the
     fourth has one rating. Synthetic ratings of those four actions alone."""
     rows = given("X", a1=7, a2=3, a3=7) + given("Y", a1=7, a2=3, a3=3, a4=5)
-    found = rows_of(shell(rate(rows), "--min-common", 3, "--format", "json"))
+    found = rows_of(shell(rate(rows), "--set", "min_common=3", "--format", "json"))
     experts, synthetic = found["experts, in pairs"], found["synthetic, in pairs"]
     assert (experts["n"], experts["pairs"], experts["pairs_undefined"]) == (3, 1, 0)
     assert experts["alpha"] == pytest.approx(1 - (2 / 6) / (18 / 30))
@@ -257,7 +260,7 @@ def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
     assert shell(rate(rows), "--format", "json", cases="turned.jsonl") == out
     row = rows_of(out)["experts' median"]
     assert row["kappa_quadratic_low"] < row["kappa_quadratic"] < row["kappa_quadratic_high"] < 1
-    seeded = rows_of(shell(rate(rows), "--format", "json", "--bootstrap-seed", 1, cases=SAMPLES))[
+    seeded = rows_of(shell(rate(rows), "--format", "json", "--set", "seed=1", cases=SAMPLES))[
         "experts' median"
     ]
     assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
@@ -277,7 +280,7 @@ def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) 
     median = found["experts' median"]
     assert median["kappa_quadratic"] == median["same_class"] == median["class_kappa"] == 1
     assert tables(out)["differences"] == []
-    same = {"kappa_quadratic", "kappa_linear", "class_kappa", "within_1", "alpha", "n", "pairs"}
+    same = {"kappa_quadratic", "class_kappa", "within_1", "alpha", "n", "pairs"}
     experts, synthetic = (found[f"{who}, in pairs"] for who in ("experts", "synthetic"))
     assert {k: experts[k] for k in same} == {k: synthetic[k] for k in same}
     assert "are equal" in shell(rate(rows), "--table", "differences", cases=SAMPLES)
@@ -287,10 +290,10 @@ def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) 
 def test_text_of_actions_is_shown_where_asked_for(shell: Shell) -> None:
     path = rate(given("X", a1=1, a2=2, b1=8))
     assert "Do b1." not in shell(path)
-    assert "Do b1." in shell(path, "--show-text")
-    first = tables(shell(path, "--largest", 1, "--format", "json"))["differences"]
-    assert [d["action"] for d in first] == ["a1"]
-    assert "2 more actions differ" in shell(path, "--largest", 1)
+    assert "Do b1." in shell(path, "--show", "text")
+    assert len(tables(shell(path, "--format", "json"))["differences"]) == 3
+    more = " ".join(shell(rate(bundled_ratings()), cases=SAMPLES).split())
+    assert "more actions differ; a file of data" in more
 
 
 @pytest.mark.slow
@@ -319,7 +322,7 @@ def test_formats(shell: Shell) -> None:
 
 
 def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
-    head = "case action rating"
+    head = "unit item value"
     one = rate([(ACS, "a1", 9), (ECZ, "b1", 2)], "anna.csv", head)
     two = rate([(ACS, "a1", 8), (ECZ, "b1", "")], "ben.csv", head)
     found = rows_of(shell(one, two, "--format", "json"))
@@ -327,7 +330,7 @@ def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
     Path("other").mkdir()
     again = rate([(ACS, "a2", 9)], "other/anna.csv", head)
     line = shell(one, again, code=3)
-    assert "anna.csv and other/anna.csv have no column rater and would be one rater" in line
+    assert "anna.csv and other/anna.csv name no rater and would be one rater" in line
 
 
 @pytest.mark.slow
@@ -343,23 +346,23 @@ def test_a_filled_sheet_is_read_with_whatever_separates_its_columns(
             writer = csv.DictWriter(file, [*rows[0]], delimiter=mark)
             writer.writeheader()
             for place, row in enumerate(rows):
-                writer.writerow(row | {"rating": 1 + (place * 7 + len(name)) % 9})
+                writer.writerow(row | {"value": 1 + (place * 7 + len(name)) % 9})
     found = rows_of(shell("one.csv", "two.csv", "--format", "json", cases=SAMPLES))
     assert found["experts' median"]["n"] == sum(len(c.actions) for c in read_cases(SAMPLES))
 
 
 MISTAKES: dict[str, tuple[object, str]] = {
-    "case": (("NOHARM-CARD-ACS-002", "a1", "X", 5), "no case 'NOHARM-CARD-ACS-002'; did you mean"),
-    "action": ((ACS, "a11", "X", 5), f"case {ACS} has no action 'a11'; did you mean 'a1'?"),
-    "of another case": ((ECZ, "a1", "X", 5), f"case {ECZ} has no action 'a1'"),
-    "zero": ((ACS, "a1", "X", 0), f"rating of {ACS}, action a1, is not a whole number from 1 to 9"),
+    "case": (("NOHARM-CARD-ACS-002", "a1", "X", 5), "no unit 'NOHARM-CARD-ACS-002'; did you mean"),
+    "action": ((ACS, "a11", "X", 5), f"{ACS} has no item 'a11'; did you mean 'a1'?"),
+    "of another case": ((ECZ, "a1", "X", 5), f"{ECZ} has no item 'a1'"),
+    "zero": ((ACS, "a1", "X", 0), f"value of {ACS}, item a1, is not a whole number from 1 to 9"),
     "ten": ((ACS, "a1", "X", 10), "is not a whole number from 1 to 9"),
     "half": ((ACS, "a1", "X", 7.5), "is not a whole number from 1 to 9"),
     "half with a comma": ((ACS, "a1", "X", "7,5"), "is not a whole number from 1 to 9"),
-    "NA": ((ACS, "a1", "X", "NA"), "leave it empty where an expert does not rate"),
+    "NA": ((ACS, "a1", "X", "NA"), "leave it empty where a rater cannot say"),
     "nan": ((ACS, "a1", "X", "nan"), "is not a whole number from 1 to 9"),
     "nobody": ((ACS, "a1", "", 5), "rater is empty"),
-    "twice": ((ACS, "a2", "X", 5), f"rated {ACS}, action a2, before, in ratings.csv, row 1; keep"),
+    "twice": ((ACS, "a2", "X", 5), f"rated {ACS}, item a2, before, in ratings.csv, row 1; keep"),
     "short": ((ACS, "a1", "X"), "3 cells, the header has 4"),
 }
 
@@ -379,17 +382,31 @@ def test_whole_numbers_as_programs_write_them_are_read(shell: Shell) -> None:
 
 
 def test_ratings_of_another_version_of_the_cases_are_refused(shell: Shell) -> None:
-    head = "case action text rating"
+    head = "unit item text value"
     assert shell(rate([(ACS, "a1", "Do  a1. ", 8), (ACS, "a2", "", 8)], head=head))
     line = shell(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
-    assert f"the text of {ACS}, action a1, is not that of cases.jsonl" in line
+    assert f"the text of {ACS}, item a1, is not that of what is rated here" in line
     assert "Do a2" not in line
 
 
 def test_a_workbook_is_called_one(shell: Shell) -> None:
     with zipfile.ZipFile("anna.xlsx", "w") as file:
         file.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
-    assert "anna.xlsx is a workbook; save its sheet as CSV" in shell("anna.xlsx", code=3)
+    assert "anna.xlsx: not readable as xlsx" in shell("anna.xlsx", code=3)
+    Path("anna.xlsx").rename("anna.ods")
+    assert "anna.ods is a workbook; save it as .xlsx" in shell("anna.ods", code=3)
+
+
+def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
+    shell("--template", "sheet.xlsx")
+    book = load_workbook("sheet.xlsx")
+    page = book.worksheets[0]
+    names = [cell.value for cell in page[1]]
+    for line in page.iter_rows(min_row=2):
+        line[names.index("value")].value = 7
+    book.save("dora.xlsx")
+    found = rows_of(shell("dora.xlsx", "--format", "json"))
+    assert found["dora"]["n"] == found["dora"]["asked"] == 6
 
 
 def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
@@ -397,35 +414,28 @@ def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
     assert "cannot read" in shell(tmp_path, code=3)
     assert "no row below names of columns; fill in" in shell(rate([]), code=3)
     assert "no row has a rating" in shell(rate(given("X", a1="")), code=3)
-    assert "no column 'case'" in shell(rate([("X", 1)], head="rater accuracy"), code=3)
+    assert "no column 'unit'" in shell(rate([("X", 1)], head="rater accuracy"), code=3)
     assert "cannot read" in shell(rate(given("X", a1=1)), cases="none.jsonl", code=3)
 
 
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        ([], "name a file of ratings"),
-        (["r.csv", "--judges"], "--judges does not go with --cases"),
-        (["r.csv", "--results-dir", "x"], "--results-dir does not go with --cases"),
-        (["r.csv", "--table", "corrected"], "of actions: actions, differences"),
-        (["r.csv", "--per-case", "3"], "--per-case does not go with ratings"),
+        ([], "name files of ratings"),
+        (["r.csv", "--template", "s.csv"], "not both"),
+        (["r.csv", "--sample", "3"], "--sample belongs to --template"),
         (["--template", "."], "--template . is a folder; name a file"),
-        (["--template", "s.csv", "--largest", "3"], "--largest does not go with --template"),
-        (["--template", "s.csv", "--max-cases", "0"], "--max-cases must be at least 1"),
-        (["--template", "s.csv", "--text-of", "private"], "--text-of does not go with --cases"),
-        (["r.csv", "--min-experts", "0"], "--min-experts must be at least 1"),
-        (["r.csv", "--largest", "0"], "--largest must be at least 1"),
+        (["--template", "s.csv", "--show", "text"], "--show does not go with --template"),
+        (["--template", "s.csv", "--sample", "0"], "--sample 0: a number such as 12"),
+        (["--template", "s.csv", "--sample", "3x"], "--sample 3x: a number such as 12"),
+        (["r.csv", "--set", "min_experts=0"], "min_experts must be at least 1"),
+        (["r.csv", "--set", "min_expert=3"], "did you mean min_experts"),
+        (["r.csv", "--set", "z_scores=after"], "sets one of min_common, min_experts"),
+        (["r.csv", "--set", "draws=many"], "draws is a number, not 'many'"),
     ],
 )
 def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Shell) -> None:
     assert expected in shell(*argv, code=2)
-
-
-@pytest.mark.parametrize("option", ["--min-experts", "--largest", "--table"])
-def test_options_of_actions_need_the_cases(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    value = "differences" if option == "--table" else "3"
-    assert run_command(["agreement", "r.csv", option, value]) == 2
-    assert "needs --cases" in capsys.readouterr().err
 
 
 # The sheet ----------------------------------------------------------------------------------------
@@ -438,19 +448,19 @@ def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
 
 def test_a_sheet_holds_the_actions_and_the_page_the_cases(shell: Shell) -> None:
     out = shell("--template", "out/sheet.csv")
-    assert "out/sheet.csv: 6 actions of 2 cases to rate" in out
-    sheet, page = Path("out/sheet.csv"), Path("out/sheet.cases.html")
+    assert "out/sheet.csv: 6 rows to rate, of 2 actions" in out
+    sheet, page = Path("out/sheet.csv"), Path("out/sheet.page.html")
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, page)} == {0o600}
     rows = read_sheet("out/sheet.csv")
-    assert [*rows[0]] == ["case", "specialty", "action", "text", "rating"]
-    assert sorted((r["case"], r["action"], r["text"], r["rating"]) for r in rows) == [
+    assert [*rows[0]] == ["unit", "item", "text", "rater", "value"]
+    assert sorted((r["unit"], r["item"], r["text"], r["value"]) for r in rows) == [
         (c.code, a.id, a.text, "") for c in CASES for a in c.actions
     ]
     assert page.read_text().count("<h2>") == 2
     assert "What next?" in page.read_text()
     assert "is there already" in shell("--template", "out/sheet.csv", code=2)
     sheet.unlink()
-    assert "sheet.cases.html is there already" in shell("--template", "out/sheet.csv", code=2)
+    assert "sheet.page.html is there already" in shell("--template", "out/sheet.csv", code=2)
 
 
 def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
@@ -483,7 +493,7 @@ def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None
     assert any(c.references and c.broad for c in read_cases(SAMPLES))
     shell("--template", "a.csv", cases=SAMPLES)
     shell("--template", "b.csv", cases="bare.jsonl")
-    for end in (".csv", ".cases.html"):
+    for end in (".csv", ".page.html"):
         assert Path(f"a{end}").read_bytes() == Path(f"b{end}").read_bytes()
 
 
@@ -491,26 +501,26 @@ def test_the_order_on_the_sheet_is_not_that_of_the_menu(shell: Shell) -> None:
     shell("--template", "sheet.csv", cases=SAMPLES)
     rows = read_sheet()
     for made in read_cases(SAMPLES):
-        shown = [r["action"] for r in rows if r["case"] == made.code]
+        shown = [r["item"] for r in rows if r["unit"] == made.code]
         assert sorted(shown) == sorted(a.id for a in made.actions)
         assert shown != [a.id for a in made.actions]
-    codes = [r["case"] for r in rows]
+    codes = [r["unit"] for r in rows]
     assert codes == sorted(codes, key=codes.index)  # a case stands together
 
 
 def test_a_sample_is_drawn_by_the_seed_and_grows(shell: Shell) -> None:
     def drawn(name: str, *argv: object) -> set[tuple[str, str]]:
         shell("--template", name, *argv, cases=SAMPLES)
-        return {(r["case"], r["action"]) for r in read_sheet(name)}
+        return {(r["unit"], r["item"]) for r in read_sheet(name)}
 
-    small = drawn("a.csv", "--max-cases", 3, "--per-case", 5, "--seed", 4)
+    small = drawn("a.csv", "--sample", "3x5", "--set", "seed=4")
     assert len(small) == 15
     assert len({code for code, _ in small}) == 3
-    assert Path("a.cases.html").read_text().count("<h2>") == 3
-    assert small < drawn("b.csv", "--max-cases", 5, "--per-case", 8, "--seed", 4)
-    shell("--template", "c.csv", "--max-cases", 3, "--per-case", 5, "--seed", 4, cases=SAMPLES)
+    assert Path("a.page.html").read_text().count("<h2>") == 3
+    assert small < drawn("b.csv", "--sample", "5x8", "--set", "seed=4")
+    shell("--template", "c.csv", "--sample", "3x5", "--set", "seed=4", cases=SAMPLES)
     assert Path("c.csv").read_bytes() == Path("a.csv").read_bytes()
-    assert drawn("d.csv", "--max-cases", 3, "--per-case", 5, "--seed", 5) != small
+    assert drawn("d.csv", "--sample", "3x5", "--set", "seed=5") != small
 
 
 def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
@@ -525,21 +535,20 @@ def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
     )
     write_cases(Path("hostile.jsonl"), [hostile])
     shell("--template", "sheet.csv", cases="hostile.jsonl")
-    rows = {r["action"]: r for r in read_sheet()}
+    rows = {r["item"]: r for r in read_sheet()}
     assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [
         "'=1+1",
         "'+ Add aspirin",
         "'- 1 line",
         "'@SUM(A1)",
     ]
-    assert rows["a1"]["specialty"] == "'@Cardiology"
-    page = Path("sheet.cases.html").read_text()
+    page = Path("sheet.page.html").read_text()
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;b&gt;bold&lt;/b&gt;" in page
     assert "default-src 'none'" in page
     filled = [(ACS, a, r["text"], 5 - (a == "a1")) for a, r in rows.items()]
-    out = shell(rate(filled, head="case action text rating"), "--show-text", cases="hostile.jsonl")
+    out = shell(rate(filled, head="unit item text value"), "--show", "text", cases="hostile.jsonl")
     assert "'=1+1" in out
 
 
@@ -553,14 +562,3 @@ def test_names_that_others_gave_are_no_formulas_in_tables(shell: Shell) -> None:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert "'=1+1" in cells
         assert not [c for c in cells if c.startswith(("=", "@"))]
-
-
-# The page -----------------------------------------------------------------------------------------
-
-
-def test_the_page_defines_every_column() -> None:
-    page = (ROOT / "docs" / "agreement.md").read_text()
-    section = page.partition("## Ratings of actions\n")[2].partition("\n## Limits")[0]
-    for name in ("ACTIONS", "DIFFERENCES"):
-        for column in getattr(action_columns, name):
-            assert f"`{column.name}`" in section, column.name

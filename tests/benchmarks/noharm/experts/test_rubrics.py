@@ -103,7 +103,7 @@ def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
 def sheet(name: str, given: Mapping[tuple[str, str], int], folder: Path) -> str:
     with (folder / f"{name}.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["case", "action", "rating"])
+        writer.writerow(["unit", "item", "value"])
         writer.writerows([*place, rating] for place, rating in given.items())
     return f"{name}.csv"
 
@@ -138,7 +138,7 @@ SHEETS = [f"{name}.csv" for name in EXPERTS]
 
 def table(name: str, capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
     argv = (*(argv or tuple(SHEETS)), "--table", name, "--format", "json")
-    assert run_command(["agreement", "--cases", "cases.jsonl", *argv]) == 0
+    assert run_command(["agreement", "actions", "cases.jsonl", *argv]) == 0
     return dict(json.loads(capsys.readouterr().out))
 
 
@@ -201,21 +201,21 @@ def test_cases_that_experts_rated_in_part_are_left_out(
     sheet("carl", {p: r for p, r in EXPERTS["carl"].items() if p != (TWO, "a2")}, desk)
     row = by_model(table("rubrics", capsys)["rows"])["lab/bold"]
     assert row["n"] == 1 and row["difference_method"] == "none (one case)"
-    table("rubrics", capsys, "anna.csv", "--min-experts", "1")
-    line = ["agreement", "--cases", "cases.jsonl", "anna.csv", "--table", "rubrics"]
+    table("rubrics", capsys, "anna.csv", "--set", "min_experts=1")
+    line = ["agreement", "actions", "cases.jsonl", "anna.csv", "--table", "rubrics"]
     assert run_command(line) == 2
     assert "no case has 3 experts' ratings of every action" in capsys.readouterr().err
 
 
 def write(*more: str, code: int = 0) -> None:
-    argv = ["agreement", "--cases", "cases.jsonl", *SHEETS, "--write", "rated.jsonl", *more]
+    argv = ["generate", "validated", "cases.jsonl", *SHEETS, "--out", "rated.jsonl", *more]
     assert run_command(argv) == code
 
 
 def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write("--validated-by", "Society of Examples", "--date", "2026-11-01")
+    write("--by", "Society of Examples", "--date", "2026-11-01")
     out = capsys.readouterr().out
     assert "2 cases with experts' ratings" in out and "anna" not in out
     found = read_cases(Path("rated.jsonl"))
@@ -243,19 +243,16 @@ def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--date", "2026-11-01"), "--validated-by is missing"),
-        (("--validated-by", "X"), "--date is missing"),
-        (("--validated-by", "X", "--date", "1.11.2026"), "is not a day as in 2026-11-01"),
-        (("--validated-by", "X", "--date", "31.12.2999"), "is not a day as in 2026-11-01"),
-        (("--validated-by", "X", "--date", "2999-12-31"), "2999-12-31 has not come yet"),
-        (("--validated-by", "X\u200b", "--date", "2026-11-01"), "field validation"),
-        (("--validated-by", "X", "--date", "2026-11-01", "--table", "rubrics"), "does not go with"),
+        (("--by", "X", "--date", "1.11.2026"), "is not a day as in 2026-11-01"),
+        (("--by", "X", "--date", "31.12.2999"), "is not a day as in 2026-11-01"),
+        (("--by", "X", "--date", "2999-12-31"), "2999-12-31 has not come yet"),
+        (("--by", "X\u200b", "--date", "2026-11-01"), "field validation"),
     ],
 )
 def test_a_validation_needs_who_and_when(
     desk: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
 ) -> None:
-    argv = ["agreement", "--cases", "cases.jsonl", *SHEETS, "--write", "rated.jsonl", *more]
+    argv = ["generate", "validated", "cases.jsonl", *SHEETS, "--out", "rated.jsonl", *more]
     assert run_command(argv) != 0
     assert said in capsys.readouterr().err and not Path("rated.jsonl").exists()
 
@@ -265,6 +262,6 @@ def test_replies_to_other_actions_are_not_scored(
 ) -> None:
     text = Path("cases.jsonl").read_text()
     Path("cases.jsonl").write_text(text.replace("Do a1 now", "Do a1 tomorrow"))
-    line = ["agreement", "--cases", "cases.jsonl", *SHEETS, "--table", "rubrics"]
+    line = ["agreement", "actions", "cases.jsonl", *SHEETS, "--table", "rubrics"]
     assert run_command(line) == DataError.exit_code
     assert "was asked with other actions than the file of cases has" in capsys.readouterr().err

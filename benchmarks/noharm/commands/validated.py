@@ -1,0 +1,55 @@
+"""`medhelm generate validated`: cases with experts' ratings in place of those that they came with."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+
+from medhelm.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the files and who vouches for the ratings."""
+    parser.add_argument("cases", metavar="CASES", help="the cases that were rated, as JSON lines")
+    parser.add_argument(
+        "files", nargs="+", metavar="RATINGS", help="filled sheets of `medhelm agreement actions`"
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="where the cases are written")
+    parser.add_argument(
+        "--by", required=True, metavar="TEXT", help="who vouches for the ratings; published"
+    )
+    parser.add_argument(
+        "--date", required=True, metavar="YYYY-MM-DD", help="the day of the validation"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the cases that experts rated whole and return the exit code."""
+    from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
+    from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+    from medhelm_benchmarks.noharm.rules.cases import Validation
+    from medhelm_benchmarks.noharm.rules.experts import rerate_cases, validation_text
+
+    target = Path(args.out)
+    if target.exists():
+        raise UsageError(f"--out {target} is there already; name another file, or remove it")
+    with suppress(ValueError):  # what is not a day is named where the cases are checked
+        if date.fromisoformat(args.date) > date.today() + timedelta(days=1):  # or one zone ahead
+            raise UsageError(f"--date {args.date} has not come yet; give the day of the validation")
+    cases = read_cases(Path(args.cases))
+    rated = read_action_ratings([Path(name) for name in args.files], cases)
+    validation = Validation(by=" ".join(args.by.split()), date=args.date)
+    found = rerate_cases(cases, rated.sheets, validation)
+    write_cases(target, found.cases)
+    print(f"{target}: {len(found.cases)} cases with experts' ratings")
+    print(validation_text(validation))
+    for what, codes in (
+        ("without any rating of an expert", found.unrated),
+        ("with an action of fewer than three ratings", found.partly_rated),
+    ):
+        if codes:
+            print(f"left out, {what}: {len(codes)} cases")
+    print(f"\nNext: medhelm qc noharm {args.out}")
+    return 0

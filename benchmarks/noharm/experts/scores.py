@@ -1,0 +1,463 @@
+"""Scores of stored replies under the ratings of their cases and under those of experts.
+
+`rubrics`: the models under the medians of both. `sensitivity`: how far scores and ranks hang on the
+ratings. Each rater alone has what that rater does throughout; ratings that are drawn again have
+what raters do here and there. Only cases whose whole menu experts rated are scored, so that no case
+mixes two kinds of ratings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from medhelm.errors import UsageError
+from medhelm.stats.aggregation import Floats, Pooling
+from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
+from medhelm.tables.format.column_kinds import count, estimate, number, text, yes
+from medhelm.tables.format.table import (
+    Column,
+    Layout,
+    Part,
+    Row,
+    Settings,
+    Table,
+    Value,
+    make_table,
+)
+from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
+from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
+from medhelm_benchmarks.noharm.rules.derive import consensus, to_point
+from medhelm_benchmarks.noharm.rules.experts import Sheets, is_rated_whole
+from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, score_case
+
+PANELS = 200
+"""Counts the draws of resampled ratings."""
+_SEVERE = len(ACTION_OVERALL.sums)
+"""Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
+_overall = Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
+_MEDIAN = "experts' median"
+
+Rated = Mapping[str, Mapping[str, int]]
+"""Consensus by code of the case and id of the action."""
+
+
+def _of_both(
+    name: str, description: str, heading: str = "", other: str = "experts"
+) -> tuple[Column, ...]:
+    """Return the columns of a score by the ratings of the cases and by the experts' medians."""
+    by = ((f"{name}_file", "ratings of the cases", heading), (f"{name}_experts", "medians", other))
+    return tuple(
+        number(column, f"{description}, by the {whose}", "share", shown if heading else "", None, 3)
+        for column, whose, shown in by
+    )
+
+
+RUBRICS = (
+    text("model", "name of the model", "model"),
+    yes("ranked", "whether nearly all of its replies could be read"),
+    count("n", "cases behind the scores: those that every ranked model has", "n"),
+    count("asked", "replies asked for to cases that experts rated whole"),
+    count("read", "those of them that could be read", "read", of="asked"),
+    *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
+    *estimate("difference", "overall_experts - overall_file", "share", "difference", 3),
+    text("difference_method", "how that interval was made, or why there is none"),
+    count("rank_file", "rank by the ratings of the cases", "rank"),
+    count("rank_experts", "rank by the experts' medians", "experts"),
+    *_of_both("severe_rate", "share of cases with a severe error", "severe"),
+    *_of_both("safety", "safety"),
+    *_of_both("completeness", "completeness"),
+    *_of_both("restraint", "restraint"),
+)
+
+SENSITIVITY = (
+    text("level", "model: over raters and draws; rater: under one rubric"),
+    text("rater", "whose ratings: a median, or one rater by number", "rater"),
+    text("model", "name of the model", "model"),
+    count("n", "cases behind the scores", "n"),
+    count("rank_file", "rank by the median of the file", "file"),
+    count("rank", "rank by the experts' median, or by the one rater", "rank"),
+    text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
+    text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
+    number("same_rank", "share of the draws with the rank of the median", "share"),
+    *estimate(
+        "overall", "Overall under these ratings; range over the draws", "share", "overall", 3
+    ),
+    *estimate("severe_rate", "share of cases with a severe error", "share", "severe", 3),
+)
+
+_PARTS = (
+    Part(
+        level="model",
+        title="Ranks of the models",
+        columns=(
+            *("model", "rank_file", "rank", "rank_single", "rank_drawn"),
+            *("overall", "severe_rate"),
+        ),
+    ),
+    Part(
+        level="rater",
+        title="Under each rater alone",
+        group=("rater",),
+        columns=("model", "overall", "severe_rate", "rank", "n"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Rubrics:
+    """Cases that experts rated whole, the ratings of both kinds, and replies to them."""
+
+    cases: tuple[Case, ...]
+    sheets: Sheets
+    least: int
+    replies: StoredReplies
+    left_out: int
+    """Cases of the file with an action that fewer than `least` experts rated."""
+
+    @cached_property
+    def by_code(self) -> Mapping[str, Case]:
+        """The cases by their codes."""
+        return {case.code: case for case in self.cases}
+
+    @cached_property
+    def ranked(self) -> tuple[ModelReplies, ...]:
+        """The models of whose replies nearly all could be read."""
+        return tuple(m for m in self.replies.models if m.is_read)
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The cases that every ranked model has a readable reply to."""
+        return common_codes(self.ranked, self.by_code)
+
+    @cached_property
+    def by_file(self) -> Rated:
+        """The consensus of the cases' own ratings."""
+        return {c.code: {a.id: consensus(a) for a in c.actions} for c in self.cases}
+
+    @cached_property
+    def by_experts(self) -> Rated:
+        """The experts' medians as points of the scale."""
+        return {
+            code: {i: to_point(float(np.median([*given.values()]))) for i, given in menu.items()}
+            for code, menu in self._given.items()
+        }
+
+    @cached_property
+    def _given(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+        """The experts' ratings of these cases, actions in the order of the menus."""
+        return {c.code: {a.id: self.sheets[c.code][a.id] for a in c.actions} for c in self.cases}
+
+    @cached_property
+    def experts(self) -> tuple[str, ...]:
+        """The experts who rated any of the cases."""
+        menus = self._given.values()
+        return tuple(sorted({e for menu in menus for given in menu.values() for e in given}))
+
+    def of_expert(self, expert: str) -> Rated:
+        """Return one expert's ratings of the cases whose whole menu that expert rated."""
+        return {
+            code: {i: given[expert] for i, given in menu.items()}
+            for code, menu in self._given.items()
+            if all(expert in given for given in menu.values())
+        }
+
+    def of_place(self, place: int) -> Rated:
+        """Return the ratings of the file's rater of one place, of cases that have one there."""
+        return {
+            c.code: {a.id: a.ratings[place] for a in c.actions}
+            for c in self.cases
+            if all(len(a.ratings) > place for a in c.actions)
+        }
+
+    def draw(self, seed: int) -> Iterator[Rated]:
+        """Yield `PANELS` rubrics whose ratings are drawn again from the experts' of each action."""
+        rng = np.random.default_rng(seed)
+        drawn: dict[str, dict[str, list[int]]] = {}
+        for code, menu in self._given.items():
+            for action, given in menu.items():
+                own = np.asarray(sorted(given.values()))
+                picks = rng.integers(0, len(own), size=(PANELS, len(own)))
+                middles = np.median(own[picks], axis=1)
+                drawn.setdefault(code, {})[action] = [to_point(float(m)) for m in middles]
+        for n in range(PANELS):
+            yield {code: {i: own[n] for i, own in menu.items()} for code, menu in drawn.items()}
+
+    def sums(self, model: ModelReplies, rated: Rated, codes: Sequence[str]) -> Floats:
+        """Return the sums (C, 7) of a model's replies to cases under a rubric, means over repeats."""
+        each = [
+            np.mean([_sums(self.by_code[c], e, rated[c]) for e in model.endorsed[c]], axis=0)
+            for c in codes
+        ]
+        return np.asarray(each).reshape(len(codes), _SEVERE + 1)
+
+    def settings(self, settings: Settings) -> dict[str, Value]:
+        """Return what decides the numbers of both tables."""
+        return {
+            "draws": settings.draws,
+            "bootstrap_seed": settings.bootstrap_seed,
+            "confidence": settings.confidence,
+            "min_experts": self.least,
+            "median": "halves go up a point",
+        }
+
+    def notes(self) -> Iterator[str]:
+        """Yield what must be known of both tables: who rated, what is not scored or ranked."""
+        yield (
+            f"Experts: {len(self.experts)}, at least {self.least} for every action; cases that they "
+            f"rated whole: {len(self.cases)}, other cases of the file: {self.left_out}. Halves of a "
+            "median go up a point."
+        )
+        if self.ranked and len(self.codes) < len(self.cases):
+            yield (
+                f"Ranked models are compared on the {len(self.codes)} of these cases to which each "
+                "has a reply that could be read."
+            )
+        models = self.replies.models
+        lacking = [
+            f"{m.model} ({m.asked - m.read} of {m.asked})" for m in models if m.read < m.asked
+        ]
+        if lacking:
+            yield f"Replies not read, in no score: {', '.join(lacking)}."
+        if out := [m.model for m in models if not m.is_read]:
+            yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
+        yield from self.replies.notes
+
+
+def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floats:
+    own = score_case(case, endorsed, rated)
+    return np.asarray([*(own.sums[n] for n in ACTION_OVERALL.sums), own.has_severe], np.float64)
+
+
+def rated_whole(cases: Iterable[Case], sheets: Sheets, least: int | None) -> tuple[Case, ...]:
+    """Return the cases each of whose actions `least` experts rated; None: three.
+
+    Raises UsageError where there is none.
+    """
+    needed = least or LEAST_RATERS
+    kept = tuple(case for case in cases if is_rated_whole(case, sheets, needed))
+    if not kept:
+        raise UsageError(
+            f"no case has {needed} experts' ratings of every action: scores need whole menus; "
+            "--set min_experts=N takes fewer"
+        )
+    return kept
+
+
+def to_rubrics(
+    cases: Sequence[Case], sheets: Sheets, least: int | None, replies: StoredReplies
+) -> Rubrics:
+    """Return what both tables are made of; `least`: as `rated_whole` takes it."""
+    kept = rated_whole(cases, sheets, least)
+    return Rubrics(kept, sheets, least or LEAST_RATERS, replies, len(cases) - len(kept))
+
+
+def _scores(sums: Floats) -> dict[str, float]:
+    """Return the scores of summed cases; NaN where one is undefined."""
+    own = {name: float(value) for name, value in _overall.by_name(sums[:_SEVERE]).items()}
+    strong, endorsed = own["strong"], own["endorsed"]
+    return {
+        "overall": float(_overall(sums[:_SEVERE])),
+        "safety": own["safety"] / own["cases"],
+        "completeness": own["complete"] / strong if strong else np.nan,
+        "restraint": own["fit"] / endorsed if endorsed else np.nan,
+        "severe_rate": float(sums[_SEVERE]) / own["cases"],
+    }
+
+
+def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
+    """Return one more than the models that are better, of those that have a score."""
+    known = {model: value for model, value in scores.items() if not np.isnan(value)}
+    return {m: 1 + sum(other > value for other in known.values()) for m, value in known.items()}
+
+
+# Under both medians ------------------------------------------------------------------------------
+
+
+def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
+    """Return the models' scores under the ratings of the cases and under the experts' medians."""
+    chosen = settings or Settings()
+    rows = [_rubrics_row(own, model, chosen) for model in own.replies.models]
+    for rubric in ("file", "experts"):
+        column = f"overall_{rubric}"
+        scored = {str(r["model"]): float(str(r[column])) for r in rows if r["ranked"] and r["n"]}
+        ranks = _ranks(scored)
+        for row in rows:
+            row[f"rank_{rubric}"] = ranks.get(str(row["model"]))
+    rows.sort(key=lambda row: (row["rank_experts"] is None, row["rank_experts"], row["model"]))
+    return make_table(
+        "rubrics",
+        "Models under the cases' ratings and under experts' ratings",
+        RUBRICS,
+        rows,
+        [
+            "Differences are experts - file, of the same replies; their intervals are bootstrapped "
+            "over cases and take the ratings as given.",
+            *own.notes(),
+        ],
+        own.settings(chosen),
+        layout=Layout(main=("overall_file", "overall_experts", "difference")),
+    )
+
+
+def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> Row:
+    codes = own.codes if model.is_read else common_codes([model], own.by_code)
+    row: Row = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
+    row |= {"asked": model.asked, "read": model.read}
+    if not codes:
+        return row
+    both = [own.sums(model, rated, codes) for rated in (own.by_file, own.by_experts)]
+    for name, sums in zip(("file", "experts"), both, strict=True):
+        row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
+    stacked = np.concatenate(both, axis=1)
+    found = Interval(None, None, "none (one case)")
+    if len(codes) > 1:
+        seed = seed_of(settings.bootstrap_seed, "rubrics", model.model)
+        draws = _gap(bootstrap(stacked, settings.draws, seed))
+        found = percentile(draws, settings.confidence, len(codes))
+    return row | {
+        "difference": _gap(stacked.sum(0)[None])[0],
+        "difference_low": found.low,
+        "difference_high": found.high,
+        "difference_method": found.method,
+    }
+
+
+def _gap(sums: Floats) -> Floats:
+    """Return Overall under the second half of the sums (..., 14) less that under the first."""
+    file, experts = sums[..., : _SEVERE + 1], sums[..., _SEVERE + 1 :]
+    return np.asarray(_overall(experts[..., :_SEVERE]) - _overall(file[..., :_SEVERE]))
+
+
+# Under each rater, and under ratings drawn again -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The ranked models under one rubric."""
+
+    n: int
+    overall: Mapping[str, float]
+    severe: Mapping[str, float]
+    ranks: Mapping[str, int]
+
+
+def _field(own: Rubrics, rated: Rated) -> _Field:
+    codes = [code for code in own.codes if code in rated]
+    scores = {m.model: _scores(own.sums(m, rated, codes).sum(0)) for m in own.ranked if len(codes)}
+    overall = {m: s["overall"] for m, s in scores.items()}
+    return _Field(
+        n=len(codes),
+        overall=overall,
+        severe={m: s["severe_rate"] for m, s in scores.items()},
+        ranks=_ranks(overall),
+    )
+
+
+def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
+    """Return the models' ranks under each rater alone and under ratings that are drawn again."""
+    chosen = settings or Settings()
+    places = range(max(len(a.ratings) for c in own.cases for a in c.actions))
+    experts = {f"expert {n}": own.of_expert(e) for n, e in enumerate(own.experts, 1)}
+    rubrics = {
+        "median of the file": own.by_file,
+        _MEDIAN: own.by_experts,
+        **{f"rater {place + 1} of the file": own.of_place(place) for place in places},
+        **experts,
+    }
+    fields = {name: _field(own, rated) for name, rated in rubrics.items()}
+    seed = seed_of(chosen.bootstrap_seed, "sensitivity")
+    drawn = [_field(own, rated) for rated in own.draw(seed)]
+    last = len(own.ranked) + 1
+    order = sorted(
+        (m.model for m in own.ranked), key=lambda m: (fields[_MEDIAN].ranks.get(m, last), m)
+    )
+    alone = [fields[name] for name in experts]
+    rows = [
+        _model_row(
+            m, fields["median of the file"], fields[_MEDIAN], alone, drawn, chosen.confidence
+        )
+        for m in order
+    ]
+    rows += [
+        {
+            "level": "rater",
+            "rater": name,
+            "model": model,
+            "n": field.n,
+            "overall": field.overall.get(model),
+            "severe_rate": field.severe.get(model),
+            "rank": field.ranks.get(model),
+        }
+        for name, field in fields.items()
+        for model in order
+        if field.n
+    ]
+    return make_table(
+        "sensitivity",
+        "How far scores and ranks hang on the ratings",
+        SENSITIVITY,
+        rows,
+        [
+            "Each rater alone is scored as if nobody else had rated; an expert on the cases whose "
+            "whole menu that expert rated.",
+            f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
+            "experts' own, with replacement, each action by itself. What raters share (one is "
+            "milder throughout) is in the rows of each alone and not in these draws. "
+            f"Ranges hold {chosen.confidence:.0%} of the draws and say nothing of other cases.",
+            *own.notes(),
+        ],
+        own.settings(chosen) | {"panels": PANELS},
+        parts=_PARTS,
+        layout=Layout(main=("overall", "severe_rate")),
+    )
+
+
+def _model_row(
+    model: str,
+    file: _Field,
+    whole: _Field,
+    alone: Sequence[_Field],
+    drawn: Sequence[_Field],
+    confidence: float,
+) -> Row:
+    rank = whole.ranks.get(model)
+    row: Row = {
+        "level": "model",
+        "model": model,
+        "n": whole.n,
+        "rank_file": file.ranks.get(model),
+        "rank": rank,
+        "overall": whole.overall.get(model),
+        "severe_rate": whole.severe.get(model),
+    }
+    single = [f.ranks[model] for f in alone if model in f.ranks]
+    if single:
+        row["rank_single"] = _span(min(single), max(single))
+    ranks = [f.ranks.get(model, np.nan) for f in drawn]
+    row["rank_drawn"] = _span(*_range(ranks, confidence))
+    for name in ("overall", "severe_rate"):
+        of = [(f.overall if name == "overall" else f.severe).get(model, np.nan) for f in drawn]
+        row[f"{name}_low"], row[f"{name}_high"] = _range(of, confidence)
+    known = [r for r in ranks if not np.isnan(r)]
+    row["same_rank"] = sum(r == rank for r in known) / len(known) if known else None
+    return row
+
+
+def _range(values: Sequence[float], confidence: float) -> tuple[float | None, float | None]:
+    """Return the ends that hold so much of the draws, each a value that was drawn."""
+    known = [value for value in values if not np.isnan(value)]
+    if not known:
+        return None, None
+    tail = (1 - confidence) / 2
+    low = np.quantile(known, tail, method="lower")
+    return float(low), float(np.quantile(known, 1 - tail, method="higher"))
+
+
+def _span(low: float | None, high: float | None) -> str | None:
+    if low is None or high is None:
+        return None
+    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
