@@ -31,9 +31,8 @@ from medhelm import (
 )
 from medhelm.errors import UnknownName
 from medhelm_benchmarks.encounters.matches import is_asked
-from medhelm_benchmarks.encounters.obligations import PATIENT as PATIENT_DUTIES
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import MARKERS
+from medhelm_benchmarks.encounters.prompts import MARKERS, PATIENT_RULES
 from medhelm_benchmarks.encounters.protocol import (
     CLINICIAN,
     CONSULTATION,
@@ -101,7 +100,7 @@ class RuleModel:
             return ""
         if not self.is_script:
             return _clinician(self.name, instance, messages)
-        if messages[0].content.startswith(PATIENT_DUTIES[0].sentence):
+        if messages[0].content.startswith(PATIENT_RULES):
             return _patient(instance, messages)
         return _controller(messages)
 
