@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from medhelm_benchmarks.encounters.data.layout import PacketRole
-from medhelm_benchmarks.encounters.matches import folded
+from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 FlagKind = Literal[
@@ -30,8 +30,6 @@ FlagKind = Literal[
     "file_not_read",
 ]
 
-NGRAM = 5
-"""Words in a row that count as copied."""
 LEAKED = 0.6
 """The share of an item's words in a row that is in the clinician's packet, from which it leaks."""
 LEAST_WORDS: Mapping[PacketRole, int] = {
@@ -59,20 +57,6 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A role, an item by its number, a document with its line."""
     measure: float | None = None
     """Words, items, or the share that overlaps."""
-
-
-def copied_share(text: str, other: str) -> float:
-    """Return the share of a text's runs of `NGRAM` words that another text holds.
-
-    A shorter text of at least three words counts whole or not at all, a still shorter one never: one
-    word ("aspirin") is not a sign of a leak.
-    """
-    words, within = folded(text).split(), f" {folded(other)} "
-    if len(words) < 3:
-        return 0.0
-    size = min(NGRAM, len(words))
-    runs = [" ".join(words[i : i + size]) for i in range(len(words) - size + 1)]
-    return sum(f" {run} " in within for run in runs) / len(runs)
 
 
 def leak_flags(scenario: str, clinician: str, items: Sequence[RubricItem]) -> Iterator[Flag]:

@@ -1,14 +1,45 @@
-"""Faults of the roles that a model plays beside the clinician, and the lines that they said."""
+"""Faults of the roles that are played beside the clinician, and the lines that they said."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
-from medhelm_benchmarks.encounters.fault_kinds import FaultKind, Played
 from medhelm_benchmarks.encounters.record import Encounter
+
+Played = Literal["patient", "controller"]
+ROLES: tuple[Played, ...] = get_args(Played)
+FaultKind = Literal[
+    "leak",
+    "contradiction",
+    "invented_finding",
+    "role_break",
+    "hint",
+    "meta_language",
+    "mixed_speech",
+]
+MEANING: dict[FaultKind, str] = {
+    "leak": "an item of the rubric, or hidden text of a packet, shown before it was asked for",
+    "contradiction": "against the packet, or against what was said before",
+    "invented_finding": "a finding, value or fact that no packet holds",
+    "role_break": "somebody who does not exist, or who cannot speak, speaks; the part is left",
+    "hint": "what the clinician should do, think or ask",
+    "meta_language": "of a simulation, a script, a packet, or of what is not provided",
+    "mixed_speech": "the patient's side speaks for the staff, or the surroundings for the patient",
+}
+KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+HEADINGS: dict[FaultKind, str] = {
+    "leak": "leaks",
+    "contradiction": "contra.",
+    "invented_finding": "invented",
+    "role_break": "breaks",
+    "hint": "hints",
+    "meta_language": "meta",
+    "mixed_speech": "mixed",
+}
+BY_RULE: tuple[FaultKind, ...] = ("leak", "invented_finding", "role_break", "mixed_speech")
+"""The kinds that rules look for; a judge looks for all."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,18 +100,3 @@ def lines_of(encounter: Encounter) -> list[Line]:
             for place, (role, text, asked) in enumerate(texts, 1)
         ]
     return found
-
-
-def counted(lines: Sequence[Line], role: Played) -> int:
-    """Return how many lines of a role were said."""
-    return sum(line.role == role for line in lines)
-
-
-def speakers(text: str) -> Iterator[str]:
-    """Yield the title before a line's colon, as in "Mother: ..."; nothing where there is none."""
-    title, colon, rest = text.partition(":")
-    title = title.partition("(")[0]  # "Mother (anxious): ..."
-    words = title.split()
-    is_title = bool(colon) and rest[:1] in (" ", "") and 0 < len(words) <= 3
-    if is_title and words[0][:1].isupper() and not any(c.isdigit() for c in title):
-        yield " ".join(words)

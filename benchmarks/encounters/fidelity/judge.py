@@ -10,7 +10,7 @@ from medhelm import Ask, Message, ModelSpec, Request
 from medhelm.extract import visible_text
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form, schema_of
-from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, FaultKind
+from medhelm_benchmarks.encounters.fidelity.faults import KINDS, MEANING, FaultKind
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets

@@ -1,219 +1,177 @@
-"""Find faults by rule: text overlap, titles of speakers, numbers, words of another world.
+"""Find faults by rules of one meaning: copied runs of words, titles of speakers, numbers, names.
 
 Where a packet has a structured part (facts, results), what was asked for is known, and a leak is what
-was shown without it. Of a packet of text alone, leaks are found of items of the rubric alone.
+was shown without it. Of a packet of text alone, leaks are found of items of the rubric alone. Whether a
+line gives a hint, contradicts another or leaves its world only a judge can tell.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from medhelm_benchmarks.encounters.data.checks import copied_share
-from medhelm_benchmarks.encounters.fault_kinds import FaultKind
-from medhelm_benchmarks.encounters.fidelity.company import faults_of_company
-from medhelm_benchmarks.encounters.fidelity.faults import Fault, Line, speakers
-from medhelm_benchmarks.encounters.matches import folded, is_asked
+from medhelm_benchmarks.encounters.fidelity.faults import Fault, FaultKind, Line, Played
+from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run, is_asked, words
 from medhelm_benchmarks.encounters.packets import Packets
 
 SHOWN = 0.8
 """The share of a hidden text's words in a row from which it counts as shown."""
-_META = re.compile(
-    r"\b(simulat\w+|role[- ]?play\w*|standardi[sz]ed patient|this (?:scenario|script|packet)"
-    r"|(?<!in )this case (?:is|was|has|does|holds|contains|gives|states)"
-    r"|(?:the|my|case|patient|current) (?:script|packet|rubric|checklist|scenario|case (?:notes|file))"
-    r"|my character|case materials?|language model|as an ai"
-    r"|(?:(?:is|are|was|were) ?)?n[o']t (?:provided|specified)|(?:is|are) ?n[o']t (?:mentioned|stated|included)"
-    r"|no (?:information|data|details?|results?)\b.{0,30}\b(?:provided|in the case)"
-    r"|no (?:information|data|details?) (?:is |are )?available)\b",
-    re.IGNORECASE,
-)
-_CARE = (
-    r"(?:order|give|start|stop|check|get|obtain|perform|ask|call|activate|consider|avoid|treat|lower"
-    r"|examine|monitor|measure|administer|arrange|refer|intubate|hold|repeat|insert|place|transfuse"
-    r"|do (?:an?|another|the)|rule out|look (?:at|for))"
-)
-_DONE = (
-    r"(?:ordered|given|started|stopped|checked|obtained|performed|done|called|activated|considered"
-    r"|avoided|treated|lowered|monitored|measured|administered|arranged|repeated|excluded|ruled out)"
-)
-_HINT = re.compile(
-    r"\b(?:(?:you|the (?:doctor|clinician|team|physician)|we) (?:should|must|need to|ought to|might want"
-    rf" to|may want to|could)(?: probably| really| now| also| first)* {_CARE}"
-    rf"|should(?:n[o']t| not)? (?:you|we)(?: not)? {_CARE}"
-    rf"|(?:should|must|needs? to|ought to) (?:now |also |first )?be {_DONE}"
-    r"|(?:it is|it's|would be) (?:advisable|recommended|important|best|wise|prudent) to (?!me\b|us\b|him\b|her\b)"
-    r"|(?:please )?consider (?:an?|the|\w+ing)|(?:i|we) (?:suggest|recommend)|recommend \w+ing"
-    rf"|next,? {_CARE}|next step)\b",
-    re.IGNORECASE,
-)
-_ORDER = re.compile(
-    r"^(?:please )?(?:order|give|start|check|obtain|administer|consider|perform|ask|call) "
-    r"(?!of\b|for\b|bell\b|is\b|was\b|has\b|placed\b|received\b|complete)(?=[^:]*$)"
-    r"|(?:^|[:;.] )(?:avoid|do not (?:delay|give|wait)|don't (?:delay|give|wait)) ?\w*"
-    r"|\b(?:do you want|would you like) (?:me|us) to\b",
-    re.IGNORECASE,
-)
-"""Of the surroundings alone: the patient's side may ask for things, and offer them."""
-_STAFF = re.compile(
-    r"(?i)(nurse|midwife|doctor|dr\.?|physician|consultant|\w+ologist|radiolog\w+|laboratory|lab|monitor"
-    r"|technician|pharmacist|staff|paramedic|an(?:a)?esthetist|surgeon|registrar|resident|therapist)"
-)
-_COURTESY = re.compile(r"(?:mr|mrs|ms|miss)\.? \w+", re.IGNORECASE)
-_NUMBER = re.compile(
-    r"(?<![\w.:])\d+(?:[.,/]\d+)*(?![\w:])(?!-lead| ?(?:min(?:ute)?s?|hours?|hrs?|days?|weeks?|o'clock|mg|mcg|units?)\b(?!/))"
+_NUMBER = re.compile(r"\d+(?:[.,/]\d+)*")
+_FINDING = re.compile(
+    rf"(?<![\w.:]){_NUMBER.pattern}(?![\w:])"
+    r"(?!-lead| ?(?:min(?:ute)?s?|hours?|hrs?|days?|weeks?|mg|mcg|units?)\b(?!/))"
 )
 """Matches numbers that may be a finding: no time of day, no span of time, no dose, no lead of an ECG."""
-_TELEPHONE = re.compile(r"(?i)\b(?:call(?:ed|ing)?|dial(?:l?ed)?|rang|phoned) \d{3}\b")
-_TENS = {
-    w: 10 * n
-    for n, w in enumerate(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
-    )
+_TEENS = ("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen").split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = "one two three four five six seven eight nine".split()
+_SPELT = {
+    **{name: n for n, name in enumerate(_TEENS, 10)},
+    **{ten: 10 * n for n, ten in enumerate(_TENS, 2)},
+    **{
+        f"{ten} {one}": 10 * n + m
+        for n, ten in enumerate(_TENS, 2)
+        for m, one in enumerate(_ONES, 1)
+    },
 }
-_TEENS = {
-    w: n
-    for n, w in enumerate(
-        [
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ],
-        10,
-    )
-}
-_ONES = {
-    w: n
-    for n, w in enumerate(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"], 1
-    )
-}
-_SPELT = re.compile(
-    rf"(?i)\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_ONES)}))?|({'|'.join(_TEENS)}))\b"
-)
-_WORDY = re.compile(r"[^\W\d_]{2,}")
+_PLAIN = frozenset({"a", "an", "and", "the", "of", "on", "in", "patient"})
+"""Words of titles that name nobody."""
 
 
 def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> Iterator[Fault]:
     """Yield the faults of all lines; of one kind at most one a line.
 
-    `clinician`: its packet. Natural changes are released by code and are not a fault of who plays.
+    `clinician`: its packet. Natural changes are released by code and are not a fault of who plays. Faults
+    of those present in a turn are those of the role's first line in it.
     """
     changes = {folded(c) for state in packets.controller.states for c in state.changes}
-    own = {folded(f.answer) for f in packets.patient.facts}
-    own |= {folded(packets.patient.otherwise)}
-    own |= {folded(r.text) for s in packets.controller.states for r in s.results}
-    numbers = _numbers_of_packets(packets, clinician)
-    company: dict[int, dict[FaultKind, str]] = {}
-    for place, kind, quote in faults_of_company(lines, packets, clinician):
-        company.setdefault(place, {}).setdefault(kind, quote)
+    texts = _texts(packets, clinician)
+    numbers = {number for text in texts for number in _numbers(text)}
+    named = words(" ".join((*texts, *packets.patient.companions, *packets.controller.staff)))
+    seen: set[tuple[int, Played]] = set()
     for line in lines:
         numbers |= _numbers(line.asked)
-        if line.is_change and folded(line.text) in changes:
-            continue
-        whole, untitled = folded(line.text), folded(line.text.partition(": ")[2])
-        is_own = whole in own or untitled in own
         found: dict[FaultKind, str] = {}
-        if quote := _leaked(line, packets):
-            found["leak"] = quote
-        found |= company.get(line.number, {}) | _speech(line, packets, is_whole=whole in own)
-        if not is_own and not is_verbatim(line, packets):
-            if match := _META.search(line.text):
-                found["meta_language"] = match[0]
-            if match := _hint(line):
-                found["hint"] = match[0]
-        said = _NUMBER.findall(_TELEPHONE.sub("", line.text))
-        if new := [n for n in said if n not in numbers and len(n) > 1]:
-            found["invented_finding"] = new[0]
-        numbers |= set(said)
+        if (line.turn, line.role) not in seen:
+            seen.add((line.turn, line.role))
+            found |= _present(line, packets, named)
+        if not (line.is_change and folded(line.text) in changes):
+            found |= _said(line, packets)
+            said = _FINDING.findall(line.text)
+            if new := [n for n in said if n not in numbers and len(n) > 1]:
+                found["invented_finding"] = new[0]
+            numbers |= set(said)
         for kind, quote in found.items():
             yield Fault(
                 kind=kind, role=line.role, turn=line.turn, line=line.number, quote=quote[:200]
             )
 
 
-def is_verbatim(line: Line, packets: Packets) -> bool:
-    """Return whether a line is in its role's packet, word by word: the source's own wording."""
-    packet = packets.patient.text if line.role == "patient" else packets.controller.text
-    text = folded(line.text)
-    return len(text.split()) > 3 and f" {text} " in f" {folded(packet)} "
+def _texts(packets: Packets, clinician: str) -> list[str]:
+    """Return all that anybody may name: the packets, and the items, since a target is not a finding."""
+    states = packets.controller.states
+    return [
+        clinician,
+        packets.patient.text,
+        packets.controller.text,
+        packets.patient.otherwise,
+        *(fact.answer for fact in packets.patient.facts),
+        *(text for s in states for text in (*s.changes, *(r.text for r in s.results))),
+        *(item.text for item in packets.evaluator.items),
+    ]
 
 
-def _numbers_of_packets(packets: Packets, clinician: str) -> set[str]:
-    texts = [clinician, packets.patient.text, packets.controller.text, packets.patient.otherwise]
-    texts += [fact.answer for fact in packets.patient.facts]
-    texts += [r.text for s in packets.controller.states for r in s.results]
-    texts += [change for s in packets.controller.states for change in s.changes]
-    texts += [item.text for item in packets.evaluator.items]  # a target is not a finding
-    return {number for text in texts for number in _numbers(text)}
+@lru_cache(maxsize=1 << 10)
+def _numbers(text: str) -> frozenset[str]:
+    """Return the numbers of a text, those from 10 to 99 that it spells out among them."""
+    within = f" {folded(text)} "
+    spelt = (str(n) for name, n in _SPELT.items() if f" {name} " in within)
+    return frozenset((*_NUMBER.findall(text), *spelt))
 
 
-def _numbers(text: str) -> set[str]:
-    """Return the numbers of a text, those below 100 that it spells out among them."""
-    found = set(re.findall(r"\d+(?:[.,/]\d+)*", text))
-    for ten, one, teen in _SPELT.findall(text):
-        value = _TEENS[teen.casefold()] if teen else _TENS[ten.casefold()]
-        found.add(str(value + _ONES.get(one.casefold(), 0)))
-    return found
-
-
-def _hint(line: Line) -> re.Match[str] | None:
-    found = _HINT.search(line.text)
-    if found is None and line.role == "controller":
-        _, _, untitled = (
-            line.text.rpartition(": ") if ":" not in line.text[:20] else line.text.partition(": ")
-        )
-        found = _ORDER.search(line.text) or _ORDER.search(untitled)
+def _said(line: Line, packets: Packets) -> dict[FaultKind, str]:
+    """Return the faults of a line's words and of who says them."""
+    found = _speaker(line, packets)
+    if quote := _leaked(line, packets):
+        found["leak"] = quote
+    for action in line.unsupported:
+        if copied_share(action, line.text) >= SHOWN:
+            found["invented_finding"] = action
     return found
 
 
 def _leaked(line: Line, packets: Packets) -> str:
     """Return what a line shows without being asked for it; nothing where there is none."""
-    asked = line.asked
     if line.role == "patient":
+        own = packets.patient.text
         hidden = [(f.answer, f.asked_by, f.state) for f in packets.patient.facts]
     else:
+        own = packets.controller.text
         hidden = [
             (r.text, r.asked_by, n)
             for n, state in enumerate(packets.controller.states)
             for r in state.results
         ]
     shown = [h for h in hidden if copied_share(h[0], line.text) >= SHOWN]
-    if shown and not any(is_asked(by, asked) and state <= line.state for _, by, state in shown):
+    if shown and not any(is_asked(by, line.asked) and at <= line.state for _, by, at in shown):
         return shown[0][0]
-    if shown or is_verbatim(line, packets):
+    if shown or (len(folded(line.text).split()) > 3 and has_run(own, line.text)):
         return ""
     for item in packets.evaluator.items:
-        if copied_share(item.text, line.text) >= SHOWN and copied_share(item.text, asked) < SHOWN:
+        if copied_share(item.text, line.text) >= SHOWN > copied_share(item.text, line.asked):
             return item.text
     return ""
 
 
-def _speech(line: Line, packets: Packets, *, is_whole: bool) -> dict[FaultKind, str]:
-    """Return faults of who speaks in a line. `is_whole`: what is before its colon is the packet's."""
-    companions = {c.casefold() for c in packets.patient.companions}
+def _speaker(line: Line, packets: Packets) -> dict[FaultKind, str]:
+    """Return the fault of who speaks in a line."""
+    patient = packets.patient
+    answers = (*(f.answer for f in patient.facts), patient.otherwise)
+    results = (r.text for state in packets.controller.states for r in state.results)
+    if folded(line.text) in map(folded, (*answers, *results)):
+        return {}  # the packet's own words; what is before a colon in them need not be a speaker
+    title = speaker_of(line.text)
+    name = title.casefold()
+    companions = {c.casefold() for c in patient.companions}
     staff = {s.casefold() for s in packets.controller.staff}
-    for title in () if is_whole else speakers(line.text):
-        name = title.casefold()
-        if line.role == "controller":
-            if name in companions or name in ("patient", "the patient"):
-                return {"mixed_speech": title}
-            if name not in staff and _COURTESY.fullmatch(title):
-                return {"mixed_speech": title}
-        elif name in staff or (name not in companions and _STAFF.fullmatch(title.split()[0])):
-            return {"mixed_speech": title}
-        elif name not in companions and name != "patient" and packets.patient.facts:
-            return {"role_break": title}
-        elif name in companions:
-            return {}
-    mute = line.role == "patient" and not packets.patient.can_speak
-    if mute and len(_WORDY.findall(line.text)) > 2 and not line.text.startswith(("(", "*", "[")):
-        return {"role_break": line.text}
-    return {}
+    own = companions if line.role == "patient" else staff
+    present = None if line.present is None else {_title(t).casefold() for t in line.present}
+    if name in own:
+        return {} if present is None or name in present else {"role_break": title}
+    if line.role == "controller":
+        is_other = name in companions | {"patient", "the patient"}
+        return {"mixed_speech": title} if is_other else {}
+    if name in staff:
+        return {"mixed_speech": title}
+    if title and name != "patient" and patient.facts:
+        return {"role_break": title}
+    is_spoken = len(words(line.text)) > 2 and not line.text.startswith(("(", "*", "["))
+    return {"role_break": line.text} if is_spoken and not patient.can_speak else {}
+
+
+def _present(line: Line, packets: Packets, named: frozenset[str]) -> dict[FaultKind, str]:
+    """Return the faults of those whom a role names as present in a turn."""
+    found: dict[FaultKind, str] = {}
+    others = {c.casefold() for c in (*packets.patient.companions, "patient", "clinician")}
+    known = named | _PLAIN | (words(line.asked) if line.role == "controller" else frozenset())
+    for title in map(_title, line.present or ()):
+        if line.role == "controller" and title.casefold().removeprefix("the ") in others:
+            found.setdefault("mixed_speech", title)
+        elif not words(title) <= known:
+            found.setdefault("role_break", title)
+    return found
+
+
+def speaker_of(text: str) -> str:
+    """Return the title before a line's colon, as in "Mother: ..."; empty where there is none."""
+    before, colon, rest = text.partition(":")
+    title = _title(before)  # "Mother (anxious): ..."
+    parts = title.split()
+    is_title = bool(colon) and rest[:1] in (" ", "") and 0 < len(parts) <= 3
+    has_digit = any(c.isdigit() for c in title)
+    return " ".join(parts) if is_title and parts[0][:1].isupper() and not has_digit else ""
+
+
+def _title(text: str) -> str:
+    return text.partition("(")[0].strip()

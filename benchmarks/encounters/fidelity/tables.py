@@ -13,7 +13,7 @@ from medhelm import Column, Layout, Table, make_table
 from medhelm.schema.run import GraderTerms
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, ROLES, SHORT, Played
+from medhelm_benchmarks.encounters.fidelity.faults import KINDS, MEANING, ROLES, SHORT, Played
 from medhelm_benchmarks.encounters.fidelity.components import Cellkey, components
 from medhelm_benchmarks.encounters.fidelity.faults import counted
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun, scores_of

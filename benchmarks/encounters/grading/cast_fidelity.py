@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from medhelm import Aggregation, Episode, Instance, Metric, Score
 from medhelm.schema.aggregation import Share, ShareExtremes
-from medhelm_benchmarks.encounters.fault_kinds import BY_RULE, ROLES
+from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, ROLES
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 

@@ -19,7 +19,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fault_kinds import KINDS
+from medhelm_benchmarks.encounters.fidelity.faults import KINDS
 from medhelm_benchmarks.encounters.fidelity.components import components
 from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
 from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
