@@ -61,6 +61,7 @@ from medhelm_benchmarks.encounters.replies import (
     ControllerReply,
     Limits,
     PatientReply,
+    ask_until_read,
     diagnosis_of,
     read_markers,
 )
@@ -274,28 +275,33 @@ async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step:
     """Return a role's reply to a message, after corrections where it cannot be read; raises Ended."""
     terms, form = course.terms, _form(course.terms) if role == CLINICIAN else "json"
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
-    tries: int = terms.settings["retries"] + 1
     messages: tuple[Message, ...] = (*course.messages.get(role, ()), now)
-    sent = messages
-    for attempt in range(tries):
+
+    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+        if attempt:
+            course.repaired[role] = attempt
         request = terms.request(course.instance, role, sent, seed=seed)
-        response = await course.ask(role, request, step=step, attempt=attempt)
-        if response.finish not in ("stop", "length"):
-            raise _failed(role, response)
-        try:
-            if form == "markers" and kind is ClinicianReply:
-                reply, shown = read_markers(response.text)
-            else:
-                reply, shown = read_form(response.text, kind)
-            if isinstance(reply, ClinicianReply):
-                _limits(terms).check(reply)
-            course.messages[role] = (*messages, Message("assistant", shown))
-            return reply
-        except BadReply as e:
-            fault = e
-        if attempt + 1 < tries:
-            course.repaired[role] = attempt + 1
-            sent = messages + correction(visible_text(response.text), fault, form)
+        return await course.ask(role, request, step=step, attempt=attempt)
+
+    def read(text: str) -> tuple[Reply, str]:
+        if form == "markers" and kind is ClinicianReply:
+            reply, shown = read_markers(text)
+        else:
+            reply, shown = read_form(text, kind)
+        if isinstance(reply, ClinicianReply):
+            _limits(terms).check(reply)
+        return reply, shown
+
+    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+        return messages + correction(visible_text(text), fault, form)
+
+    tries = terms.settings["retries"] + 1
+    found, response = await ask_until_read(send, messages, read, correct, tries)
+    if found is not None:
+        course.messages[role] = (*messages, Message("assistant", found[1]))
+        return found[0]
+    if response.finish not in ("stop", "length"):
+        raise _failed(role, response)
     if role == CLINICIAN:
         raise Ended(UNREADABLE, response.finish, text=response.text)
     raise Ended(_ENDING[role], "error", f"{role}: no reply of the form asked for")

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from medhelm_benchmarks.encounters.data.layout import PacketRole
-from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
+from medhelm_benchmarks.encounters.matches import copied_share, folded
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 FlagKind = Literal[

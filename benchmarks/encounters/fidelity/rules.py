@@ -23,9 +23,20 @@ _FINDING = re.compile(
     r"(?!-lead| ?(?:min(?:ute)?s?|hours?|hrs?|days?|weeks?|mg|mcg|units?)\b(?!/))"
 )
 """Matches numbers that may be a finding: no time of day, no span of time, no dose, no lead of an ECG."""
-_TEENS = ("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen").split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ONES = "one two three four five six seven eight nine".split()
+_TEENS = [
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ONES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 _SPELT = {
     **{name: n for n, name in enumerate(_TEENS, 10)},
     **{ten: 10 * n for n, ten in enumerate(_TENS, 2)},

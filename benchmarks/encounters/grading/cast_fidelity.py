@@ -45,6 +45,7 @@ class SimulationFidelity(Metric):
     """
 
     name: str = FIDELITY
+    version: str = "2"
     source: str = "medhelm: roles that are measured"
     floor: float | None = None
     aggregation: Aggregation = AGGREGATION

@@ -11,7 +11,16 @@ from typing import Any
 
 import msgspec
 
-from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
+from medhelm import (
+    Benchmark,
+    DataError,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    Response,
+    Terms,
+)
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.models.tokens import estimate_tokens, request_tokens
@@ -33,6 +42,7 @@ from medhelm_benchmarks.encounters.packets import (
     packets_of,
 )
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
+from medhelm_benchmarks.encounters.replies import ask_until_read
 
 SIZE, RUBRIC = "batch", "rubric"
 _LISTED = "\n\nThe items, one JSON object a line:\n"
@@ -153,12 +163,12 @@ def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
-    encounter = msgspec.convert(dict(shown.state), Encounter)
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
     batches = batched(items, terms.settings[SIZE])
-    case = _Case(shown.instance, encounter, terms, ask)
-    found = await together(case.judge(n, batch) for n, batch in enumerate(batches, start=1))
+    found = await together(
+        _judge(shown, terms, ask, n, batch) for n, batch in enumerate(batches, start=1)
+    )
     ends = {end for _, end in found}
     if "error" in ends:
         return FinalAnswer(finish="error", error="a call to the evaluator failed")
@@ -184,40 +194,38 @@ def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]
     return [items[n : n + size] for n in range(0, len(items), size)]
 
 
-class _Case:
-    """Asks one evaluator about one encounter."""
+async def _judge(
+    shown: Shown, terms: Terms, ask: Ask, number: int, items: Sequence[RubricItem]
+) -> tuple[Batch, str]:
+    """Return the verdicts on a batch, and how its call ended where it has none.
 
-    def __init__(self, instance: Instance, encounter: Encounter, terms: Terms, ask: Ask) -> None:
-        self._instance, self._encounter, self._terms, self._ask = instance, encounter, terms, ask
+    A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
+    one that can be read the valid verdicts count.
+    """
+    encounter = msgspec.convert(dict(shown.state), Encounter)
+    first = messages(encounter, items)
+    best: Batch | None = None
 
-    async def judge(self, number: int, items: Sequence[RubricItem]) -> tuple[Batch, str]:
-        """Return the verdicts on a batch, and how its call ended where it has none.
+    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+        request = terms.request(shown.instance, JUDGE, sent, SCHEMA)
+        return await ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
 
-        A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
-        one that can be read the valid verdicts count.
-        """
-        sent: tuple[Message, ...] = messages(self._encounter, items)
-        best: Batch | None = None
-        fault = "unreadable"
-        for attempt in range(1 + self._terms.settings[REPAIRS]):
-            request = self._terms.request(self._instance, JUDGE, sent, SCHEMA)
-            response = await self._ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
-            if response.finish in ("error", "oversize"):
-                return _void(items, response.finish), response.finish
-            if response.finish == "refusal":
-                fault = "refused"
-                break
-            try:
-                best = read_batch(response.text, items, len(self._encounter.turns), sent[1].content)
-                why = "; ".join(best.faults)
-            except BadReply as e:
-                why, fault = str(e), "truncated" if response.finish == "length" else "unreadable"
-            if not why:
-                break
-            asked = f"Your reply is not as asked for ({why}). Reply again, with every item once."
-            said = response.text.strip() or "(empty)"
-            sent = (*sent[:2], Message("assistant", said), Message("user", asked))
-        return best or _void(items, fault), ""
+    def read(text: str) -> Batch:
+        nonlocal best
+        best = read_batch(text, items, len(encounter.turns), first[1].content)
+        if best.faults:
+            raise BadReply("; ".join(best.faults))
+        return best
+
+    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+        asked = f"Your reply is not as asked for ({fault}). Reply again, with every item once."
+        return (*first, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
+
+    _, response = await ask_until_read(send, first, read, correct, 1 + terms.settings[REPAIRS])
+    if response.finish in ("error", "oversize"):
+        return _void(items, response.finish), response.finish
+    ends = {"refusal": "refused", "length": "truncated"}
+    return best or _void(items, ends.get(response.finish, "unreadable")), ""
 
 
 def _void(items: Sequence[RubricItem], fault: str) -> Batch:
