@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.own_runs import add_budget, print_usage
+from medhelm.cli.own_runs import add_budget
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
@@ -121,30 +121,35 @@ def _judge(
     """Return how the asking of the judge ended, and what it found in each encounter."""
     from medhelm.cli.sweep import ask_runs, capped_ledger
     from medhelm.models.catalogue import find_model
-    from medhelm_benchmarks.encounters.fidelity.faults import lines_of
-    from medhelm_benchmarks.encounters.fidelity.judge import judge_run, judged_faults, to_judge
+    from medhelm.runs.own_runs import own_run
+    from medhelm_benchmarks.encounters.fidelity import judge as by_judge
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
-    from medhelm_benchmarks.encounters.record import encounter_of
 
     judge = find_model(args.judge, open_registry(args.plugin).models)
     folders = {run.path.parents[1]: run for run in graded}.values()
-    cards = {run.benchmark: run.record.card for run in folders}
     runs = []
-    for name, card in sorted(cards.items()):
+    for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
         encounters = [
-            to_judge(place_of(run), episode)
+            by_judge.to_judge(place_of(run), episode)
             for run in folders
             if run.benchmark == name
             for episode in stored_encounters(run)
-            if lines_of(encounter_of(episode))
         ]
-        results = Path(args.results_dir)
-        runs.append(judge_run(name, encounters, judge, results, card.data_class, os.environ))
+        runs.append(
+            own_run(
+                name,
+                [instance for instance in encounters if by_judge.has_lines(instance)],
+                by_judge.FIDELITY,
+                {by_judge.JUDGE: judge},
+                by_judge.judge_folder(Path(args.results_dir), name, judge),
+                data_class=card.data_class,
+                environ=os.environ,
+                max_output_tokens=by_judge.BUDGET,
+                reasoning_output_tokens=by_judge.REASONING_BUDGET,
+            )
+        )
     asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
-    for run, ending in zip(runs, asked.end.endings, strict=True):
-        if ending.record is not None and args.out:
-            print_usage(run, ending.record)
-    return asked, {k: v for run in runs for k, v in judged_faults(run.path).items()}
+    return asked, {k: v for run in runs for k, v in by_judge.judged_faults(run.path).items()}
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

@@ -6,7 +6,7 @@ Each stored encounter is an instance of a run of its own, whose only role is the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,9 +28,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form, schema_of
 from medhelm.models.identity import identity
 from medhelm.models.tokens import request_tokens
-from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
-from medhelm.schema.data import DataClass
+from medhelm.runs.own_runs import stored_episodes
 from medhelm_benchmarks.encounters.fidelity.faults import (
     MEANING,
     Fault,
@@ -94,27 +92,15 @@ def to_judge(place: str, episode: Episode) -> Instance:
     )
 
 
-def judge_run(
-    name: str,
-    encounters: Sequence[Instance],
-    judge: ModelSpec,
-    results: Path,
-    data_class: DataClass,
-    environ: Mapping[str, str],
-) -> Run:
-    """Return the run in which a judge reads encounters of a benchmark; raises what `own_run` does."""
+def has_lines(instance: Instance) -> bool:
+    """Return whether there is anything to judge: whether anybody said something."""
+    return bool(lines_of(msgspec.convert(instance.payload, Judged).encounter))
+
+
+def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
+    """Return where a results folder keeps what a judge says of the encounters of a benchmark."""
     digest = hashlib.sha256(msgspec.json.encode(identity(judge), order="sorted")).hexdigest()[:16]
-    return own_run(
-        name,
-        encounters,
-        FIDELITY,
-        {JUDGE: judge},
-        results / "fidelity" / name / digest,
-        data_class=data_class,
-        environ=environ,
-        max_output_tokens=BUDGET,
-        reasoning_output_tokens=REASONING_BUDGET,
-    )
+    return results / "fidelity" / benchmark / digest
 
 
 def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
