@@ -19,7 +19,7 @@ from medhelm_benchmarks.encounters.data.cases import (
     row_of,
     unread_text,
 )
-from medhelm_benchmarks.encounters.data.checks import Flag, item_flags, leak_flags, length_flags
+from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES, Packets, RubricItem
@@ -73,9 +73,7 @@ def _items(scenario: Scenario, rubrics: dict[str, FrozenRubric]) -> tuple[Rubric
 def _flags(scenario: Scenario, items: tuple[RubricItem, ...]) -> list[Flag]:
     return [
         *(Flag(scenario=scenario.id, kind="file_not_read", where=name) for name in scenario.unread),
-        *length_flags(scenario.id, scenario.texts),
-        *leak_flags(scenario.id, scenario.texts["clinician"], items),
-        *item_flags(scenario.id, items, scenario.texts["evaluator"]),
+        *scenario_flags(scenario.id, scenario.texts, items),
     ]
 
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import msgspec
 
 from medhelm import Message
-from medhelm_benchmarks.encounters.curation.copies import copy_of
-from medhelm_benchmarks.encounters.curation.forms import Draft, ScenarioMeta
+from medhelm_benchmarks.encounters.curation.copies import Draft, copy_of
+from medhelm_benchmarks.encounters.curation.forms import ScenarioMeta
 from medhelm_benchmarks.encounters.curation.sources import Article
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES, RubricItem
@@ -172,14 +172,6 @@ def leak_messages(
     briefing = _document("briefing", [f"{n}| {line}" for n, line in enumerate(lines, 1)])
     listed = "\n".join(f"{n}. {' '.join(item.text.split())}" for n, item in enumerate(items, 1))
     return Message("system", _LEAKS), Message("user", f"{briefing}\n\nItems:\n{listed}")
-
-
-def correction(faults: Sequence[str]) -> Message:
-    """Return what goes back to the writer of a reply that cannot be used."""
-    listed = "\n".join(f"- {fault}" for fault in faults[:20])
-    return Message(
-        "user", f"That cannot be used:\n{listed}\nReply again, with the whole JSON object."
-    )
 
 
 def _documents(article: Article) -> str:
