@@ -21,8 +21,12 @@ sys.path.insert(0, str(ROOT))
 
 from medhelm.data.dataset import open_dataset  # noqa: E402
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000  # noqa: E402
-from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, Line  # noqa: E402
-from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule  # noqa: E402
+from medhelm_benchmarks.encounters.fidelity.faults import (  # noqa: E402
+    BY_RULE,
+    KINDS,
+    Line,
+    faults_by_rule,  # noqa: E402
+)
 from medhelm_benchmarks.encounters.packets import Packets, packets_of  # noqa: E402
 
 LINES = ROOT / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"

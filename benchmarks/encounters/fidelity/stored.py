@@ -11,8 +11,13 @@ from medhelm import DataError, Episode, Instance
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fidelity.faults import ROLES, Fault, Line, lines_of
-from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
+from medhelm_benchmarks.encounters.fidelity.faults import (
+    ROLES,
+    Fault,
+    Line,
+    faults_by_rule,
+    lines_of,
+)
 from medhelm_benchmarks.encounters.grading.completion import ticked
 from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, RUBRIC, items_of
 from medhelm_benchmarks.encounters.packets import RubricItem, packets_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +26,7 @@ from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask
-from medhelm_benchmarks.encounters.data.rubrics import items_of_row
+from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.grading.verdicts import (
     SCHEMA,
     Batch,
@@ -69,53 +68,25 @@ def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
 
     Raises DataError where there are none: an encounter without items cannot be scored.
     """
-    if rubric:
-        found = read_rubrics(rubric).get(instance.id)
-        if found is None:
-            raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
-        return found
-    items = packets_of(instance).evaluator.items
-    if not items:
-        raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
-    return items
-
-
-def read_rubrics(path: str) -> Mapping[str, tuple[RubricItem, ...]]:
-    """Return the items of each case from a JSON-lines file in MedSP1000's form; raises DataError.
-
-    A line has `case_id`, `scenario` and a list of items for each competency.
-    """
+    if not rubric:
+        items = packets_of(instance).evaluator.items
+        if not items:
+            raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
+        return items
     try:
-        there = Path(path).stat()
-        return _read_rubrics(path, there.st_mtime_ns, there.st_size)
+        there = Path(rubric).stat()
+        own = _rubrics(rubric, there.st_mtime_ns, there.st_size).get(instance.id)
     except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"rubrics {path} cannot be read: {e}; give grader.rubric=FILE") from None
+        raise DataError(f"rubrics {rubric} cannot be read: {e}; give grader.rubric=FILE") from None
+    if own is None or not own.items:
+        raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
+    return own.items
 
 
 @lru_cache(maxsize=4)
-def _read_rubrics(path: str, changed: int, size: int) -> Mapping[str, tuple[RubricItem, ...]]:
-    """Return the items of a file as it is; `changed` and `size` tell it from what it was."""
-    found: dict[str, tuple[RubricItem, ...]] = {}
-    lines = Path(path).read_text("utf-8-sig").split("\n")
-    for number, line in enumerate(lines, start=1):
-        place = f"rubrics {path}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            key = f"{row['case_id']}/{row['scenario']}"
-        except (ValueError, KeyError, TypeError):
-            raise DataError(
-                f"{place}: not a JSON object with case_id, scenario and items"
-            ) from None
-        items = items_of_row(row, place)
-        if repeated := [item.text for item, n in Counter(items).items() if n > 1]:
-            raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")
-        if key in found:
-            raise DataError(f"{place}: {key} has a rubric already; keep one of them")
-        if items:
-            found[key] = items
-    return found
+def _rubrics(path: str, changed: int, size: int) -> Mapping[str, FrozenRubric]:
+    """Return the rubrics of a file as it is; `changed` and `size` tell it from what it was."""
+    return read_rubrics(Path(path), is_whole=False)
 
 
 def shown_turns(encounter: Encounter) -> str:

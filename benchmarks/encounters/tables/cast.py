@@ -18,12 +18,12 @@ from medhelm.tables.study.cells import Cell, MetricScores
 from medhelm.tables.study.study import Study
 from medhelm_benchmarks.encounters.fidelity.faults import (
     BY_RULE,
+    FIDELITY,
     HEADINGS,
     MEANING,
     ROLES,
     FaultKind,
 )
-from medhelm_benchmarks.encounters.grading.cast_fidelity import FIDELITY
 
 LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
