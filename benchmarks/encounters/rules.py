@@ -39,7 +39,7 @@ from medhelm.errors import UnknownName
 from medhelm.protocols.protocol import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import MARKERS, PATIENT_RULES
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.protocol import (
     CLINICIAN,
     CONSULTATION,
@@ -107,7 +107,7 @@ class RuleModel:
             return ""
         if not self.is_script:
             return _clinician(self.name, instance, messages)
-        if messages[0].content.startswith(PATIENT_RULES):
+        if messages[0].content.startswith(prompt_text("patient")):
             return _patient(instance, messages)
         return _controller(messages)
 
@@ -205,7 +205,7 @@ Move = tuple[str, list[str]]
 
 def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> str:
     turn = sum(m.role == "assistant" for m in messages)
-    is_plain = messages[0].content.startswith(MARKERS.partition("{cap}")[0])
+    is_plain = messages[0].content.startswith(prompt_text("markers").partition("{cap}")[0])
     is_named = is_plain or f"`{NAMED} NAME`" in messages[0].content
     if name == "silent":
         return "(silent)" if is_plain else _reply(("", []), eos=False)
