@@ -17,14 +17,13 @@ from typing import NamedTuple
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.grading.graders.panel import end_of, read_gradings
-from medhelm.grading.jury.gradelog import Judgement, judgement_key, read_judgements
-from medhelm.grading.jury.panel import NOT_ASKED, judge_folder
+from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
+from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
 from medhelm.grading.rubric.explanations import explained
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
-from medhelm.store.records import grader_folder
+from medhelm.store.records import judge_folders
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
@@ -175,24 +174,16 @@ def _not_asked(judge: str) -> JudgeReply:
     return JudgeReply(judge=judge, ended=NOT_ASKED, ratings=None, reasons=(), replies=())
 
 
-def _reply(said: Judgement) -> JudgeReply:
-    return JudgeReply(
-        judge=said.judge,
-        ended=said.calls[-1].parsed if said.is_final else "error",
-        ratings=said.scores,
-        reasons=said.reasons,
-        replies=tuple(call.reply for call in said.calls),
-    )
-
-
 def _grading(judge: str, grading: Episode) -> JudgeReply:
-    """Return what a judge said for a grader: of binary criteria each with its explanation."""
+    """Return what a judge said: of a jury its scores, of binary criteria each with its explanation."""
     said = explained(grading)
+    met = tuple(None if d.is_met is None else int(d.is_met) for d in said)
+    scores = grading.state.get("scores")
     return JudgeReply(
         judge=judge,
         ended=end_of(grading),
-        ratings=tuple(None if d.is_met is None else int(d.is_met) for d in said) or None,
-        reasons=tuple(d.explanation for d in said),
+        ratings=tuple(scores) if scores else met or None,
+        reasons=tuple(grading.state.get(REASONS) or (d.explanation for d in said)),
         replies=tuple(call.response.text for call in grading.calls),
     )
 
@@ -200,13 +191,9 @@ def _grading(judge: str, grading: Episode) -> JudgeReply:
 def _judgements(run: Path, record: RunRecord) -> list[tuple[str, Mapping[int, JudgeReply]]]:
     """Return each judge's last judgement of every answer."""
     found: list[tuple[str, Mapping[int, JudgeReply]]] = []
-    if (terms := record.grading.jury) is not None:
-        for place, judge in enumerate(terms.jury.judges):
-            said = read_judgements(judge_folder(run, terms, place))
-            found.append((judge.name, {j.key: _reply(j) for j in said}))
-    for own in record.grading.graders:
-        for judge in own.jury.judges:
-            gradings = read_gradings(grader_folder(run, judge, own))
+    for terms in record.grading.judged_by:
+        for judge, own in zip(terms.jury.judges, judge_folders(run, terms), strict=True):
+            gradings = read_gradings(own)
             found.append((judge.name, {key: _grading(judge.name, g) for key, g in gradings}))
     return found
 

@@ -43,9 +43,9 @@ KINDS = {
     "scores.parquet": "*/*/*/gradings/*/scores.parquet",
     "spec.json": "*/*/*/spec.json",
     "responses.jsonl (log)": "*/*/*/responses.jsonl",
-    "grades.jsonl (a judge's log)": "*/*/*/judges/*/grades.jsonl",
+    "responses.jsonl (a judge's log)": "*/*/*/judges/*/responses.jsonl",
 }
-GRADED_AGAIN = ("spec", "responses", "grades")
+GRADED_AGAIN = ("spec", "responses")
 
 
 def make_runs(folder: Path) -> None:

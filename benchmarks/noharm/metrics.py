@@ -53,7 +53,6 @@ _HARM = Aggregation(
     name="noharm_harm",
     sums=("harm", "cases", *COUNTS, *LABELS, "read"),
     of=_harm_of_a_case,
-    later=(*LABELS, "read"),
 )
 """The mean of H. Its further sums are those of the table of harm."""
 

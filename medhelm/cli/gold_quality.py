@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
-import sys
 from pathlib import Path
 
 import msgspec
@@ -19,14 +17,16 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
+from medhelm.cli.own_runs import add_asking, positive, show_estimate
+from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
-from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
-from medhelm.proof.gold_quality import GoldReview, check_judge
+from medhelm.proof.gold_quality import GoldReview
 from medhelm.proof.gold_report import CONFIDENCE, GoldReport, make_report
+from medhelm.runs.own_runs import has_instances
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,22 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", metavar="NAME", help="a split of the full data")
     parser.add_argument(
         "--max-instances",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="the first N, as `medhelm run max_instances=N` takes them",
     )
     parser.add_argument("--results-dir", metavar="DIR", default=DEFAULT_RESULTS)
-    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for this command")
-    parser.add_argument("--budget-tokens", type=_positive, metavar="N", help="cap on tokens")
+    add_asking(parser)
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,15 +67,17 @@ def run(args: argparse.Namespace) -> int:
             "for example --judge openai/gpt-4o-mini"
         )
     judge = find_model(args.judge, registry.models)
-    check_judge(judge, benchmark, os.environ)
-    ledger = Ledger(args.budget_usd, args.budget_tokens)
-    ledger.check([judge])
     if args.split and args.data == "sample":
         raise UsageError("--split is of the full data; leave it out with --data sample")
     dataset = open_dataset(benchmark, args.data, split=args.split, root=data_folder(args))
     results = Path(args.results_dir)
     review = GoldReview(dataset, judge, results, args.max_instances)
-    asyncio.run(_ask(review, ledger))
+    planned = review.run(None if args.estimate else os.environ)
+    if args.estimate:
+        return show_estimate([planned], args.format)
+    ledger = capped_ledger([planned], args.budget_usd, args.budget_tokens)
+    if has_instances(planned):  # else an earlier version has asked for all
+        ask_runs([planned], ledger).raise_worst()
     report = make_report(
         review.verdicts(),
         benchmark=benchmark.name,
@@ -97,16 +92,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(report, ledger)
     return 0
-
-
-async def _ask(review: GoldReview, ledger: Ledger) -> None:
-    pool = ModelPool(os.environ)
-    try:
-        await review.ask(pool, ledger)
-    finally:
-        await pool.close()
-        for line in pool.said():
-            print(f"medhelm: {line}", file=sys.stderr)
 
 
 def _print(report: GoldReport, ledger: Ledger) -> None:

@@ -194,7 +194,7 @@ def capped_ledger(
 
 @dataclass(frozen=True)
 class Asked:
-    """What a sweep on the terminal came to."""
+    """Holds how a sweep on the terminal ended, and what it spent."""
 
     end: SweepEnd
     ledger: Ledger

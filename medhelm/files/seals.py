@@ -19,7 +19,7 @@ def sealed(value: msgspec.Struct) -> bytes:
 
 
 def is_broken(raw: bytes) -> bool:
-    """Return whether JSON has another hash than it says. Without one, as before, it has none to break.
+    """Return whether JSON has another hash than it says. Without one it has none to break.
 
     Raises msgspec.DecodeError or UnicodeDecodeError for what is not a JSON object.
     """

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.grading.graders.panel import StandIn, StoredVerdicts
+from medhelm.grading.graders.grader import judgement_key
+from medhelm.grading.graders.older_verdicts import OLDER_LOG
+from medhelm.grading.graders.panel import Judging, StandIn, StoredVerdicts
 from medhelm.grading.graders.terms import bind, grader_terms, graders_of
-from medhelm.grading.jury.gradelog import judgement_key
+from medhelm.grading.jury.grader import jury_grader
+from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import bind_panel
-from medhelm.grading.jury.panel import StoredPanel
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GradingSpec, JurySpec, Party, UsageTotals
+from medhelm.schema.run import GraderTerms, GradingSpec, JurySpec, JuryTerms, Party, UsageTotals
 from medhelm.schema.score import Metric
-from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, grader_folder, stored_judge
+from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, judge_folders
 
 
 def with_stand_ins(
@@ -31,12 +33,27 @@ def with_stand_ins(
     return bind(metrics, panels, quorum=1)
 
 
+def judgings(run: Path, grading: GradingSpec, metrics: Iterable[Metric]) -> list[Judging]:
+    """Return all that judges are asked for on the answers of a run: a jury's ratings, then the graders'.
+
+    Those without a judge are left out.
+    """
+    graders, found = graders_of(metrics), []
+    for terms in grading.judged_by:
+        if isinstance(terms, JuryTerms):
+            grader = jury_grader(terms)
+            own = GraderTerms(grader=grader.name, version=terms.version, jury=terms.jury)
+        else:
+            grader, own = graders[terms.grader], terms
+        if terms.jury.judges:
+            found.append(Judging(grader, own, judge_folders(run, terms)))
+    return found
+
+
 def verdict_bytes(run: Path, grading: GradingSpec) -> int:
     """Return the size of the logs of all judges of a grading; 0 where there is none."""
-    folders = [grader_folder(run, j, own) for own in grading.graders for j in own.jury.judges]
-    if (terms := grading.jury) is not None:
-        folders += [stored_judge(run, judge, terms) for judge in terms.jury.judges]
-    logs = (folder / name for folder in folders for name in ("grades.jsonl", "responses.jsonl"))
+    folders = (folder for terms in grading.judged_by for folder in judge_folders(run, terms))
+    logs = (folder / name for folder in folders for name in (OLDER_LOG, "responses.jsonl"))
     return sum(log.stat().st_size for log in logs if log.exists())
 
 
@@ -46,14 +63,14 @@ class StoredPanels:
     def __init__(
         self, run: Path, grading: GradingSpec, metrics: Sequence[Metric], protocol: Protocol
     ) -> None:
-        terms, graders = grading.jury, graders_of(metrics)
-        self._jury = StoredPanel(run, terms) if terms is not None and terms.jury.judges else None
-        self._graders: dict[str, StoredVerdicts | StandIn] = {
-            own.grader: StoredVerdicts(run, own, graders[own.grader], protocol)
-            if own.jury.judges
-            else StandIn(graders[own.grader], own, protocol)
-            for own in grading.graders
+        graders = graders_of(metrics)
+        self._panels: dict[str, StoredVerdicts | StandIn] = {
+            own.grader.name: StoredVerdicts(own, protocol)
+            for own in judgings(run, grading, metrics)
         }
+        for own in grading.graders:
+            if not own.jury.judges:
+                self._panels[own.grader] = StandIn(graders[own.grader], own, protocol)
         raters = grading.raters
         self._quorum = raters.quorum if raters is not None and raters.judges else 1
         self._has_judges = raters is not None and bool(raters.judges)
@@ -61,21 +78,17 @@ class StoredPanels:
 
     def bind(self, metrics: Iterable[Metric]) -> list[Metric]:
         """Return the metrics with these verdicts."""
-        bound = bind(metrics, self._graders, self._quorum)
-        return [bind_panel(m, self._jury) for m in bound] if self._jury is not None else bound
-
-    @property
-    def _all(self) -> list[StoredPanel | StoredVerdicts | StandIn]:
-        return [*([self._jury] if self._jury is not None else []), *self._graders.values()]
+        jury = self._panels.get(JURY)
+        return bind((bind_panel(m, jury) for m in metrics), self._panels, self._quorum)
 
     @property
     def below_quorum(self) -> int:
         """Return how many answers lack verdicts for a score while some are still missing."""
-        return sum(panel.below_quorum for panel in self._all)
+        return sum(panel.below_quorum for panel in self._panels.values())
 
     def note_replaced(self, episode: Episode) -> None:
         """Count what judges used for an answer that another has replaced."""
-        for panel in self._all:
+        for panel in self._panels.values():
             panel.replaced.add(judgement_key(episode))
 
     def provenance(self) -> dict[str, str]:
@@ -83,9 +96,9 @@ class StoredPanels:
         model judges."""
         if not self._has_judges:
             return {}
-        again = sum(panel.asked_again for panel in self._all)
+        again = sum(panel.asked_again for panel in self._panels.values())
         return {
-            "not_judged": str(sum(panel.not_judged for panel in self._all)),
+            "not_judged": str(sum(panel.not_judged for panel in self._panels.values())),
             VERDICT_BYTES: str(self._bytes),
             **({VERDICTS_AGAIN: str(again)} if again else {}),
         }
@@ -93,7 +106,7 @@ class StoredPanels:
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used, for the jury and all graders together."""
         found: dict[str, Party] = {}
-        for party in (own for panel in self._all for own in panel.parties()):
+        for party in (own for panel in self._panels.values() for own in panel.parties()):
             name = party.model.name
             found[name] = _added(found[name], party) if name in found else party
         return tuple(found.values())

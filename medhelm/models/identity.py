@@ -79,8 +79,3 @@ def is_served_here(spec: ModelSpec) -> bool:
     if not endpoint or spec.endpoint_class == "local":
         return bool(endpoint)
     return is_loopback(urlsplit(endpoint).hostname or "")
-
-
-def as_spelt(spec: ModelSpec) -> dict[str, Any]:
-    """Return the settings as an earlier medhelm hashed them: all of them, letter by letter."""
-    return {name: getattr(spec, name) for name in DECIDING}

@@ -1,50 +1,43 @@
 """Find golds that a small judge calls unreasonable, and their effect on results.
 
 (Bedi et al. 2025, MedHELM, appendix D.) Every gold is shown to one judge below the text that models
-are given, as a jury of one that rates one criterion from 0 to 1. Its judgements are kept:
+are given; it decides one criterion, 0 or 1. The judge is asked by a run of its own:
 
-<results>/gold_quality/<benchmark>/<hash>/
-    spec.json       who judged what, by which words
-    grades.jsonl    one line per judgement; the same command asks only what is missing
+<results>/gold_quality/<benchmark>/<hash>/responses.jsonl    an episode for each gold
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from medhelm.data.dataset import Dataset
-from medhelm.errors import (
-    DataError,
-    MedhelmError,
-    PrivacyRefused,
-    RecordError,
-    UsageError,
-)
-from medhelm.files.durable import lock_file, make_private, why
-from medhelm.grading.jury import judging
-from medhelm.grading.jury.gradelog import GradeLog, Judgement, judgement_key, read_judgements
-from medhelm.grading.jury.prompt import judge_messages
-from medhelm.models import ModelPool, check_model, is_instance_model, privacy
+from medhelm.errors import DataError, RecordError
+from medhelm.extract import visible_text
+from medhelm.grading.graders.grader import judgement_key
+from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
+from medhelm.grading.graders.panel import MISSING, end_of
+from medhelm.grading.jury.prompt import judge_messages, repair_message
+from medhelm.grading.jury.reply import read_reply, reply_schema
 from medhelm.models.baselines import open_baseline
-from medhelm.models.costs import Ledger
-from medhelm.models.identity import reads_prompt
+from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.runs.ask import Desk, Live, Start, start_all
-from medhelm.runs.logs import keep_synced
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.repairs import ask_readable
+from medhelm.runs.own_runs import own_run, stored_episodes
+from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
-from medhelm.schema.episode import Episode, Message, Request, Response
-from medhelm.schema.model import Model, ModelSpec
-from medhelm.schema.run import JurySpec, JuryTerms
-from medhelm.store.records import judge_hash, order_key, spelt_judge_hash, write_struct
+from medhelm.schema.episode import Episode, Message, Response
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
+from medhelm.store.records import judge_hash, order_key, read_plan
 
 FOLDER = "gold_quality"
 _CRITERION = "reasonable"
@@ -73,30 +66,10 @@ _RUBRIC = Rubric(
     maximum=1,
 )
 _ORACLE = ModelSpec(name="baseline/oracle", provider="baseline")
-
-
-class QualitySpec(msgspec.Struct, frozen=True, kw_only=True):
-    """`spec.json`: what was judged, and by whom."""
-
-    benchmark: str
-    benchmark_version: str
-    data: str
-    split: str
-    dataset_sha256: str
-    terms: JuryTerms
-
-
-@dataclass(frozen=True)
-class Gold:
-    """One gold as the judge is shown it."""
-
-    instance: Instance
-    episode: Episode
-
-    @property
-    def key(self) -> int:
-        """The key of its judgement."""
-        return judgement_key(self.episode)
+_REPAIRS = 2
+_REPLY = 12
+"""Tokens of a reply in the form that is asked for."""
+_SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
 
 
 @dataclass(frozen=True)
@@ -112,28 +85,48 @@ class Verdicts:
     """Counts the reasons for which there is no verdict."""
 
 
-def quality_terms(judge: ModelSpec) -> JuryTerms:
-    """Return the terms by which one judge marks golds."""
-    jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
-    return JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
+def gold_messages(instance: Instance) -> tuple[Message, ...]:
+    """Return what the judge is sent: our words, then task and gold fenced as for any judge."""
+    _, task = judge_messages(_RUBRIC, instance, instance.references[0])
+    return Message("system", _WORDS), task
 
 
-def check_judge(judge: ModelSpec, benchmark: Benchmark, environ: Mapping[str, str]) -> None:
-    """Refuse a judge that cannot judge these data; raises UsageError, ModelError, PrivacyRefused."""
-    if not reads_prompt(judge):
-        raise UsageError(
-            f"--judge {judge.name} is a rule and no judge; name a language model "
-            "(`medhelm list models`)"
-        )
-    check_model(judge, environ)
-    try:
-        privacy.check(benchmark.name, benchmark.data_class, judge.name, judge.endpoint_class)
-    except PrivacyRefused:
-        allowed = privacy.POLICY[benchmark.data_class]
-        raise PrivacyRefused(
-            f"benchmark {benchmark.name!r} is {benchmark.data_class} and judge {judge.name!r} is "
-            f"{judge.endpoint_class}: name a judge whose endpoint_class is {' or '.join(allowed)}"
-        ) from None
+async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+    """Return the judge's verdict on one gold."""
+    (gold,) = instance.references
+
+    async def send(messages: tuple[Message, ...], attempt: int) -> Response:
+        request = terms.request(instance, JUDGE, messages, _SCHEMA)
+        unseeded = msgspec.structs.replace(request, seed=None)
+        return await ask(JUDGE, unseeded, step=_CRITERION, attempt=attempt)
+
+    def read(text: str) -> int:
+        return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
+
+    found = await ask_readable(send, gold_messages(instance), read, repair_message, _REPAIRS)
+    if found.end == "error":
+        return FinalAnswer(finish="error", error=found.fault)
+    if found.end == "oversize":
+        return FinalAnswer(finish="oversize", error=found.fault)
+    state = {} if found.value is None else {_CRITERION: found.value}
+    return FinalAnswer(ending=found.end, error=found.fault, state=state)
+
+
+def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
+    tokens, limit = estimate_tokens(gold_messages(instance)), terms.roles[JUDGE].max_output_tokens
+    yield Forecast(
+        role=JUDGE,
+        calls=1,
+        calls_limit=1 + _REPAIRS,
+        input_tokens=tokens,
+        input_tokens_limit=(1 + _REPAIRS) * tokens + _REPAIRS * (_REPAIRS + 1) // 2 * limit,
+        output_tokens=_REPLY,
+    )
+
+
+PROTOCOL = Protocol(
+    name=FOLDER, roles=(JUDGE,), conduct=_conduct, forecast=_forecast, sends_schema=True
+)
 
 
 class GoldReview:
@@ -142,20 +135,12 @@ class GoldReview:
     def __init__(
         self, dataset: Dataset, judge: ModelSpec, results: Path, max_instances: int | None = None
     ) -> None:
-        self._dataset = dataset
-        self._terms = quality_terms(judge)
-        self._spec = QualitySpec(
-            benchmark=dataset.benchmark.name,
-            benchmark_version=dataset.benchmark.version,
-            data=dataset.data,
-            split=dataset.split,
-            dataset_sha256=dataset.sha256,
-            terms=self._terms,
-        )
-        hashes = (judge_hash(judge, self._terms), spelt_judge_hash(judge, self._terms))
-        new, older = (self._folder(results, one) for one in hashes)
-        self.folder = older if older.exists() and not new.exists() else new
+        self._dataset, self._judge = dataset, judge
+        jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
+        terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
+        self.folder = self._folder(results, judge_hash(judge, terms))
         self._cut = self._find_cut(max_instances)
+        self._older = {key: _verdict(grading) for key, grading in read_older(self.folder)}
 
     def _folder(self, results: Path, judge: str) -> Path:
         data = self._dataset
@@ -176,82 +161,55 @@ class GoldReview:
             if self._cut is None or order_key(0, instance.id) <= self._cut:
                 yield instance
 
-    def golds(self) -> Iterator[Gold]:
-        """Yield the golds, each as the answer to what a model is shown."""
+    def golds(self) -> Iterator[tuple[Instance, Instance]]:
+        """Yield instances that have a gold, each with what the judge is shown: the task and the gold."""
         benchmark, oracle = self._dataset.benchmark, open_baseline(_ORACLE)
         for instance in self.instances():
             if any(r.strip() for r in instance.references):
-                shown = render_prompt(benchmark, instance)[-1].content
-                text = oracle.answer(benchmark, instance, 0)
-                episode = Episode(
-                    instance=Instance(id=instance.id, context=shown),
-                    response=Response(instance_id=instance.id, text=text),
-                )
-                if judging.is_judged(episode.response):
-                    yield Gold(instance, episode)
+                task = render_prompt(benchmark, instance)[-1].content
+                gold = oracle.answer(benchmark, instance, 0)
+                if visible_text(gold):
+                    yield instance, Instance(id=instance.id, context=task, references=(gold,))
 
-    async def ask(self, pool: ModelPool, ledger: Ledger) -> None:
-        """Ask the judge for every gold that its log does not hold yet.
+    def __iter__(self) -> Iterator[Instance]:
+        """Yield what the judge is shown, but for what an earlier version has stored the verdict of."""
+        for _, shown in self.golds():
+            if self._older.get(_older_key(shown), (None, "error"))[1] in MISSING:
+                yield shown
 
-        Raises BudgetReached where the cap is reached, and what the judge's endpoint refuses.
-        """
-        try:
-            make_private(self.folder)
-        except OSError as e:
-            raise RecordError(f"cannot write {self.folder}: {why(e)}") from None
-        with lock_file(self.folder / "lock"):
-            write_struct(self.folder / "spec.json", self._spec)
-            log = GradeLog(self.folder)
-            final = log.open()
-            model = pool.open(self._terms.jury.judges[0])
-            assert not is_instance_model(model)  # check_judge refuses baselines
+    def run(self, environ: Mapping[str, str] | None) -> Run:
+        """Return the run that asks the judge; raises UsageError, ModelError and PrivacyRefused."""
+        if (self.folder / OLDER_LOG).exists():
             try:
-                async with asyncio.TaskGroup() as group:
-                    syncer = group.create_task(keep_synced([log], _give_up))
-                    await self._judge_all(model, log, final, ledger)
-                    syncer.cancel()
-            except BaseExceptionGroup as errors:
-                raise _first(errors) from None
-            finally:
-                log.close()
-
-    async def _judge_all(
-        self, model: Model, log: GradeLog, final: set[int], ledger: Ledger
-    ) -> None:
-        desk, judge = Desk(ledger), model.spec
-
-        async def one(gold: Gold, live: Live) -> None:
-            shown, request = gold.episode.text, gold_request(judge, self._terms, gold.episode)
-            send = partial(desk.send, model, live=live)
-            with desk.border():
-                await judging.conduct(
-                    judge, self._terms, gold.episode, shown, request, send, log.append
-                )
-
-        async def golds() -> AsyncIterator[Start]:
-            for gold in self.golds():
-                if gold.key not in final:
-                    yield partial(one, gold)
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(start_all(desk, golds(), group))
-        if desk.stopped:
-            raise desk.stopped
+                read_plan(self.folder)
+            except RecordError:  # what an earlier version has written beside its log
+                with suppress(OSError):
+                    (self.folder / "spec.json").unlink()
+        data = self._dataset
+        return own_run(
+            f"golds of {data.benchmark.name}",
+            self,
+            PROTOCOL,
+            {JUDGE: self._judge},
+            self.folder,
+            data_class=data.benchmark.data_class,
+            environ=environ,
+            decides="\0".join((data.data, data.split, data.sha256)),
+        )
 
     def verdicts(self) -> Verdicts:
         """Return what the log says of the chosen golds."""
-        said: dict[int, Judgement] = {}
-        for judgement in read_judgements(self.folder):
-            said[judgement.key] = judgement
+        stored = {e.instance_id: _verdict(e) for e in stored_episodes(self.folder)}
         marked: tuple[dict[str, str | None], ...] = ({}, {})
         abstained: Counter[str] = Counter()
         golds = 0
-        for golds, gold in enumerate(self.golds(), start=1):  # noqa: B007 - used below
-            found = said.get(gold.key)
-            if found is None or found.scores is None:
-                abstained["not asked" if found is None else found.calls[-1].parsed] += 1
+        for golds, (instance, shown) in enumerate(self.golds(), start=1):  # noqa: B007 - used below
+            older = self._older.get(_older_key(shown), (None, "not asked"))
+            score, end = stored.get(instance.id, older)
+            if score is None:
+                abstained[end] += 1
             else:
-                marked[found.scores[0]][gold.instance.id] = gold.instance.cluster
+                marked[score][instance.id] = instance.cluster
         if not golds:
             name = self._dataset.benchmark.name
             raise DataError(f"{name}: no instance has a gold, so there is none to judge")
@@ -259,19 +217,18 @@ class GoldReview:
         return Verdicts(golds, without, marked[0], marked[1], dict(abstained))
 
 
-def gold_request(judge: ModelSpec, terms: JuryTerms, episode: Episode) -> Request:
-    """Return what the judge is sent: our words, then task and gold fenced as for any judge."""
-    _, fenced = judge_messages(terms.rubric, episode.instance, episode.response.text)
-    request = judging.judge_request(judge, terms, episode, episode.response.text)
-    return msgspec.structs.replace(request, messages=(Message("system", _WORDS), fenced))
+def _verdict(episode: Episode) -> tuple[int | None, str]:
+    """Return the score of a gold and how its judging ended."""
+    (score,) = episode.state.get("scores") or (episode.state.get(_CRITERION),)
+    return score, end_of(episode)
 
 
-def _give_up(log: GradeLog, error: RecordError) -> None:
-    raise error
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return the first error of a group, ours before others."""
-    while isinstance(error, BaseExceptionGroup):
-        error = (error.subgroup(MedhelmError) or error).exceptions[0]
-    return error
+def _older_key(shown: Instance) -> int:
+    """Return the key under which an earlier version has stored the verdict on a gold."""
+    (gold,) = shown.references
+    return judgement_key(
+        Episode(
+            instance=msgspec.structs.replace(shown, references=()),
+            response=Response(instance_id=shown.id, text=gold),
+        )
+    )

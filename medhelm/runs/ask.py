@@ -327,7 +327,10 @@ class Asker:
         log: RunFolder | None,
         *,
         rules: Collection[str] = (),
+        is_brief: bool = False,
     ) -> None:
+        """Bind an episode. `is_brief`: the log keeps the hash of what was sent, and not its messages."""
+        self._is_brief = is_brief
         self._desk, self._models, self._live, self._rules = desk, models, live, rules
         self._episode, self._log = episode, log
         """`log`: None for an episode of one call, whose line is written when it has ended."""
@@ -376,7 +379,7 @@ class Asker:
                     step=step,
                     attempt=attempt,
                     sent=sent,
-                    messages=request.messages,
+                    messages=() if self._is_brief else request.messages,
                     response=response,
                 ),
             )

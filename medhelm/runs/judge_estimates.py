@@ -1,43 +1,31 @@
 """Calls, tokens and USD of the judges of a run, before any is asked.
 
-A judge reads each answer that it has not judged: the text where it is stored, else one of the
-expected length, and at most of the whole output budget. Its own output is expected to be the mean
-of its stored replies, else one JSON object with 40 tokens for each reason; at most every reply uses the judge's budget and has
-to be asked for again as often as the jury allows.
-A grader foretells its own calls.
+A grader foretells its calls for each answer that a judge has not graded: by its text where it is stored,
+else one of the expected length, and at most of the whole output budget. A judge's own output is expected
+to be the mean of its stored replies, else what the grader says.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from medhelm.data.rubrics import criteria_of
-from medhelm.grading.graders.grader import Grader, shown_of, shown_text
-from medhelm.grading.graders.panel import MISSING, end_of, read_gradings
-from medhelm.grading.graders.terms import graders_of
-from medhelm.grading.jury.gradelog import judgement_key, read_judgements
-from medhelm.grading.jury.judging import held_schema, is_judged
-from medhelm.grading.jury.panel import judge_folder
-from medhelm.grading.jury.prompt import judge_messages, repair_message
+from medhelm.grading.graders.grader import judgement_key, shown_of
+from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.panels import judgings
 from medhelm.models.costs import upper_bound, usd
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import Forecast
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GraderTerms, JuryTerms
-from medhelm.store.records import grader_folder, judge_budget
+from medhelm.store.records import judge_budget
 
 THINKING = 1000
 """Output tokens of a model that thinks before it answers, where nothing is stored of it."""
 _REASON = 40
-"""Tokens of a judge's reason for one score."""
-_REPAIR = repair_message("there are other keys than those of the rubric, or a score is missing")
+"""Tokens of a judge's reply, where its grader does not say."""
 
 
 class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,69 +50,14 @@ class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Judge:
-    """Sums what one judge is sent and says over the answers of a run."""
-
-    def __init__(self, run: Run, terms: JuryTerms, place: int, reply: float | None) -> None:
-        self._judge, self._terms = terms.jury.judges[place], terms
-        self._reply = reply
-        self._limit = judge_budget(self._judge, terms.jury)
-        judged = {j.key: j.is_final for j in read_judgements(judge_folder(run.path, terms, place))}
-        self._judged = {key for key, is_final in judged.items() if is_final}
-        self._tokens: Counter[str] = Counter()
-
-    def is_judged(self, episode: Episode) -> bool:
-        """Return whether the judge's verdict on a stored answer is kept."""
-        return judgement_key(episode) in self._judged
-
-    def add(self, instance: Instance, times: int, prompt: float, prompt_limit: float) -> None:
-        """Count so many answers to an instance, given the tokens of the judge's prompt."""
-        repairs, again = self._terms.jury.repairs, self._limit + estimate_tokens([_REPAIR])
-        if (schema := held_schema(self._judge, self._terms, instance)) is not None:
-            held = estimate_tokens(json.dumps(schema))
-            prompt, prompt_limit = prompt + held, prompt_limit + held
-        self._tokens["calls"] += times
-        self._tokens["in"] += round(times * prompt)
-        self._tokens["in_limit"] += round(
-            times * ((1 + repairs) * prompt_limit + repairs * (repairs + 1) / 2 * again)
-        )
-        self._tokens["out"] += round(times * min(self._limit, self._expected(instance)))
-
-    def _expected(self, instance: Instance) -> float:
-        if self._reply is not None:
-            return self._reply
-        scores = {c.name: 0 for c in criteria_of(self._terms.rubric, instance)}
-        reasons = _REASON * len(scores) * self._terms.jury.reasons
-        return estimate_tokens(json.dumps(scores)) + reasons + THINKING * self._judge.reasoning
-
-    def estimate(self) -> JudgeEstimate:
-        """Return the sums."""
-        calls, tokens, price = self._tokens["calls"], self._tokens, self._judge.price
-        calls_limit = calls * (1 + self._terms.jury.repairs)
-        limit = calls_limit * self._limit
-        return JudgeEstimate(
-            judge=self._judge.name,
-            calls=calls,
-            calls_limit=calls_limit,
-            input_tokens_expected=tokens["in"],
-            input_tokens_limit=tokens["in_limit"],
-            output_tokens_expected=tokens["out"],
-            output_tokens_limit=limit,
-            usd_expected=upper_bound(tokens["in"], tokens["out"], price),
-            usd_limit=upper_bound(tokens["in_limit"], limit, price),
-            usd_expected_cached=upper_bound(tokens["in"], tokens["out"], price),
-        )
-
-
-class _GraderJudge:
     """Sums what a grader asks one judge over the answers of a run, by the grader's own forecast."""
 
-    def __init__(
-        self, run: Run, grader: Grader, own: GraderTerms, judge: ModelSpec, reply: float | None
-    ) -> None:
-        self._run, self._grader, self._judge, self._reply = run, grader, judge, reply
-        self._limit = judge_budget(judge, own.jury)
-        self._terms = grader.terms(judge, own)
-        ends = {k: end_of(g) for k, g in read_gradings(grader_folder(run.path, judge, own))}
+    def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
+        self._run, self._grader = run, judging.grader
+        self._judge, self._reply = judging.judges[place], reply
+        self._limit = judge_budget(self._judge, judging.terms.jury)
+        self._terms = judging.grader.terms(self._judge, judging.terms)
+        ends = {key: end_of(grading) for key, grading in read_gradings(judging.folders[place])}
         self._graded = {key for key, end in ends.items() if end not in MISSING}
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0
@@ -181,48 +114,22 @@ class Judges:
     """The judges of a run, each with what it is still to rate; none where no model judges."""
 
     def __init__(self, run: Run, reply: Callable[[str], float | None]) -> None:
-        self._terms, self._protocol = run.grading.jury, run.protocol
-        self._judges: list[_Judge] = []
-        if self._terms is not None:
-            for place, judge in enumerate(self._terms.jury.judges):
-                self._judges.append(_Judge(run, self._terms, place, reply(judge.name)))
-        graders = graders_of(run.metrics)
-        self._graders = [
-            _GraderJudge(run, graders[own.grader], own, judge, reply(judge.name))
-            for own in run.grading.graders
-            for judge in own.jury.judges
+        self._judges = [
+            _Judge(run, judging, place, reply(judge.name))
+            for judging in judgings(run.path, run.grading, run.metrics)
+            for place, judge in enumerate(judging.judges)
         ]
 
     def stored(self, episode: Episode) -> None:
         """Count a stored answer for the judges that have not rated it."""
-        for grader in self._graders:
-            grader.stored(episode)
-        if self._terms is None or not is_judged(episode.response):
-            return
-        left = [judge for judge in self._judges if not judge.is_judged(episode)]
-        if left:
-            instance, text = episode.instance, shown_text(self._protocol, episode)
-            prompt = self._prompt(self._terms, instance, text)
-            for judge in left:
-                judge.add(instance, 1, prompt, prompt)
+        for judge in self._judges:
+            judge.stored(episode)
 
     def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
         """Count answers that are still to come, by the tokens of their text."""
-        for grader in self._graders:
-            grader.add(instance, times, min(expected, limit), limit)
-        if self._terms is not None and self._judges:
-            prompt = self._prompt(self._terms, instance, "")
-            for judge in self._judges:
-                judge.add(instance, times, prompt + min(expected, limit), prompt + limit)
-
-    @staticmethod
-    def _prompt(terms: JuryTerms, instance: Instance, text: str) -> int:
-        return estimate_tokens(
-            judge_messages(
-                terms.rubric, instance, text, terms.instruction, reasons=terms.jury.reasons
-            )
-        )
+        for judge in self._judges:
+            judge.add(instance, times, min(expected, limit), limit)
 
     def estimates(self) -> tuple[JudgeEstimate, ...]:
         """Return the estimate of each judge, of a jury's first."""
-        return (*(j.estimate() for j in self._judges), *(g.estimate() for g in self._graders))
+        return tuple(judge.estimate() for judge in self._judges)

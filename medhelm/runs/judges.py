@@ -1,37 +1,39 @@
 """The judges of a sweep: every stored answer of a run is shown to every judge, all at once.
 
-Judges share the sweep's connections, rate limits and budget with the models that are asked.
+A judge of a jury or of any other grader is asked by the one way. What it is asked about one answer
+is an episode of its own log. Judges share the sweep's connections, limits and budget with the models
+that are asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from medhelm.errors import MedhelmError, ModelError
-from medhelm.grading.graders.grader import shown_text
-from medhelm.grading.graders.terms import graders_of
-from medhelm.grading.jury import judging
-from medhelm.grading.jury.gradelog import GradeLog, judgement_key, read_judgements
-from medhelm.grading.jury.panel import judge_folder
+from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
+from medhelm.grading.graders.older_verdicts import read_older
+from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.panels import judgings
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.runs.ask import Desk, Live, Start, start_all
-from medhelm.runs.graders import Bench, GraderJudge
+from medhelm.runs.ask import Asker, Desk, Live, Start, start_all
+from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
 from medhelm.runs.served import ServedCheck
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.model import InstanceModel, Model, ModelSpec
-from medhelm.schema.run import JuryTerms
-from medhelm.store.appendlog import AppendLog
-from medhelm.store.records import Plan, grader_folder
-from medhelm.store.runlog import read_episodes
+from medhelm.schema.model import Model
+from medhelm.store.calls import OpenEpisode
+from medhelm.store.records import Plan
+from medhelm.store.runlog import RunFolder, read_episodes
 
 
 class Sweep(Protocol):
@@ -55,81 +57,46 @@ _ENDS = {"unparsed": ("unreadable", "partly invalid")}
 """Outcome of a reply -> how a judgement ended, where it has another name."""
 
 
-class Rater(Protocol):
-    """One judge of a run with its log, for a jury or for a grader."""
+@dataclass(frozen=True)
+class Judged:
+    """Names what one judge of a run is asked, and the desk that asks it."""
 
-    @property
-    def desk(self) -> Desk:
-        """Return the desk that sends its requests; it fails without those of other judges."""
-
-    @property
-    def model(self) -> Model:
-        """Return the model that is asked."""
-
-    @property
-    def log(self) -> AppendLog:
-        """Return the log of what it said."""
-
-    @property
-    def final(self) -> set[int]:
-        """Return the keys of the answers that it has rated."""
-
-    def open(self) -> None:
-        """Lock and mend the log."""
-
-    def ends(self) -> Mapping[int, str]:
-        """Return how the last judgement of each answer ended, by its key."""
-
-    def key(self, episode: Episode) -> int | None:
-        """Return the key of an answer's judgement; None where there is nothing to rate."""
-
-    def judge(self, episode: Episode, live: Live) -> Coroutine[Any, Any, None]:
-        """Rate one answer."""
+    run: Run
+    judging: Judging
+    place: int
+    """Of the judge among those of the grader."""
+    desk: Desk
 
 
-class _JuryJudge:
-    """A judge of a jury."""
+class Judge:
+    """One judge of a run: its model, its log, the answers that wait for it, and those that it has graded."""
 
-    def __init__(self, run: Run, desk: Desk, model: Model, terms: JuryTerms, folder: Path) -> None:
-        self.model, self.log = model, GradeLog(folder)
-        self.final: set[int] = set()
-        self.desk, self._terms, self._protocol = desk, terms, run.protocol
-
-    def open(self) -> None:
-        """Mend the log and read what it holds."""
-        self.final = self.log.open()
-
-    def ends(self) -> Mapping[int, str]:
-        """Return how the last judgement of each answer ended."""
-        return {j.key: j.calls[-1].parsed for j in read_judgements(self.log.log_path.parent)}
-
-    def key(self, episode: Episode) -> int | None:
-        """Return the key of an answer that can be rated."""
-        return judgement_key(episode) if judging.is_judged(episode.response) else None
-
-    async def judge(self, episode: Episode, live: Live) -> None:
-        """Ask for one judgement."""
-        judge, terms = self.model.spec, self._terms
-        shown = shown_text(self._protocol, episode)
-        request = judging.judge_request(judge, terms, episode, shown)
-        send = partial(self.desk.send, self.model, live=live)
-        with self.desk.border():
-            await judging.conduct(judge, terms, episode, shown, request, send, self.log.append)
-
-
-class _Queue:
-    """The answers that wait for one rater."""
-
-    def __init__(self, rater: Rater) -> None:
-        self.rater = rater
+    def __init__(self, work: Judged, model: Model) -> None:
+        self.model, self.desk = model, work.desk
+        self.log = RunFolder(work.judging.folders[work.place])
+        self._work = work
+        self._final: set[int] = set()
+        self._begun: dict[int, OpenEpisode] = {}
         self._coming: asyncio.Queue[Episode | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(_AHEAD)
         self._is_gone = False
 
+    def open(self) -> None:
+        """Lock and mend the log; raises RunLocked and RecordError."""
+        scan = self.log.open()
+        older = {key: end_of(grading) for key, grading in read_older(self.log.path)}
+        final = {key for key, end in older.items() if end not in MISSING}
+        self._final, self._begun = (final - scan.failed) | scan.answered, dict(scan.begun)
+
+    def forget(self, outcomes: Collection[str]) -> None:
+        """Ask once more for the gradings that ended so."""
+        wanted = {end for outcome in outcomes for end in _ENDS.get(outcome, (outcome,))}
+        ends = {key: end_of(grading) for key, grading in read_gradings(self.log.path)}
+        self._final.difference_update(key for key, end in ends.items() if end in wanted)
+
     async def offer(self, episode: Episode) -> None:
-        """Hand over an answer that the rater has not rated, once there is room."""
-        key = self.rater.key(episode)
-        if key is None or key in self.rater.final or self._is_gone:
+        """Hand over an answer that the judge has not graded, once there is room."""
+        if self._is_gone or self._shown(episode) is None or judgement_key(episode) in self._final:
             return
         await self._room.acquire()
         self._coming.put_nowait(episode)
@@ -143,11 +110,40 @@ class _Queue:
         self._is_gone = True
         self._room.release()
 
-    async def judgements(self) -> AsyncIterator[Start]:
-        """Yield the judgements that are still to be made."""
+    async def gradings(self) -> AsyncIterator[Start]:
+        """Yield the gradings that are still to be made."""
         while (episode := await self._coming.get()) is not None:
             self._room.release()
-            yield partial(self.rater.judge, episode)
+            yield partial(self._grade, episode)
+
+    def _shown(self, episode: Episode) -> Shown | None:
+        shown = shown_of(self._work.run.protocol, episode)
+        is_graded = shown is not None and self._work.judging.grader.is_graded(shown)
+        return shown if is_graded else None
+
+    async def _grade(self, episode: Episode, live: Live) -> None:
+        """Ask for the verdicts on an answer and append them to the log.
+
+        What the log holds of an earlier process is given back. Raises what stops the run.
+        """
+        try:
+            with self.desk.border():
+                await self._ask(episode, live)
+        finally:
+            live.end()
+
+    async def _ask(self, episode: Episode, live: Live) -> None:
+        judging, key, shown = self._work.judging, judgement_key(episode), self._shown(episode)
+        assert shown is not None  # it was offered
+        begun = self._begun.pop(key, None)
+        is_brief = judging.grader.is_brief
+        kept = Instance(id=shown.instance.id) if is_brief else shown.instance
+        grading = (begun or OpenEpisode(f"{key:016x}")).of(kept, shown.repeat)
+        models = {JUDGE: self.model}
+        asker = Asker(self.desk, models, grading, live, self.log, is_brief=is_brief)
+        terms = judging.grader.terms(self.model.spec, judging.terms, shown.repeat)
+        work = judging.grader.grade(self._work.run.benchmark, shown, terms, asker)
+        keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)
 
 
 async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
@@ -159,96 +155,67 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     if sweep.desk.stopped:
         return
     with ExitStack() as logs:
-        queues, served = [], ServedCheck(run, sweep.pool)
-        for judge, made in _raters(run, sweep):
-            try:
-                queues.append(await _open(run, served.open(judge), made, sweep, logs))
-            except ModelError as e:
-                _note(run, judge.name, e, sweep)
-        if sweep.desk.stopped or not queues:
+        judges, served = [], ServedCheck(run, sweep.pool)
+        for judging in judgings(run.path, run.grading, run.metrics):
+            for place, spec in enumerate(judging.judges):
+                try:
+                    model = served.open(spec)
+                    assert not is_instance_model(model)  # choose_jury refuses baselines
+                    work = Judged(run, judging, place, sweep.desk.part())
+                    judges.append(await _open(Judge(work, model), sweep, logs))
+                except ModelError as e:
+                    _note(run, spec.name, e, sweep)
+        if sweep.desk.stopped or not judges:
             return
+        for judge in judges if run.judge_again else ():
+            await asyncio.to_thread(judge.forget, run.judge_again)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_share_out(run, plan, queues, sweep.desk))
-            for queue in queues:
-                group.create_task(_judge(run, queue, sweep))
+            group.create_task(_share_out(run, plan, judges, sweep.desk))
+            for judge in judges:
+                group.create_task(_judge(run, judge, sweep))
 
 
-_Make = Callable[[Model], Rater]
-
-
-def _raters(run: Run, sweep: Sweep) -> Iterator[tuple[ModelSpec, _Make]]:
-    """Yield the judges of a run's jury and of its graders, each with what makes it a rater."""
-    if (terms := run.grading.jury) is not None:
-        for place, judge in enumerate(terms.jury.judges):
-            folder = judge_folder(run.path, terms, place)
-            yield judge, partial(_jury_judge, run, sweep.desk.part(), terms, folder)
-    graders = graders_of(run.metrics)
-    for own in run.grading.graders:
-        for judge in own.jury.judges:
-            desk = sweep.desk.part()
-            bench = Bench(run.benchmark, run.protocol, graders[own.grader], own, desk)
-            yield judge, partial(_grader_judge, bench, grader_folder(run.path, judge, own))
-
-
-def _jury_judge(run: Run, desk: Desk, terms: JuryTerms, folder: Path, model: Model) -> Rater:
-    return _JuryJudge(run, desk, model, terms, folder)
-
-
-def _grader_judge(bench: Bench, folder: Path, model: Model) -> Rater:
-    return GraderJudge(bench, model, folder)
-
-
-async def _open(
-    run: Run, model: Model | InstanceModel, make: _Make, sweep: Sweep, logs: ExitStack
-) -> _Queue:
-    assert not is_instance_model(model)  # choose_jury refuses baselines
-    rater = make(model)
-    await opened(rater.log, rater.open)
-    logs.callback(rater.log.close)
-    sweep.logs[rater.log] = asyncio.current_task()
-    logs.callback(sweep.logs.pop, rater.log)
-    if run.judge_again:
-        wanted = {end for o in run.judge_again for end in _ENDS.get(o, (o,))}
-        ends = await asyncio.to_thread(rater.ends)
-        rater.final.difference_update(key for key, end in ends.items() if end in wanted)
-    return _Queue(rater)
+async def _open(judge: Judge, sweep: Sweep, logs: ExitStack) -> Judge:
+    await opened(judge.log, judge.open)
+    logs.callback(judge.log.close)
+    sweep.logs[judge.log] = asyncio.current_task()
+    logs.callback(sweep.logs.pop, judge.log)
+    return judge
 
 
 def _note(run: Run, judge: str, error: ModelError, sweep: Sweep) -> None:
     sweep.broken.setdefault(run.path, {})[judge] = error
 
 
-async def _share_out(run: Run, plan: Plan, queues: Collection[_Queue], desk: Desk) -> None:
-    """Read the answers once, in a thread, and hand each to the raters that have not rated it."""
+async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk) -> None:
+    """Read the answers once, in a thread, and hand each to the judges that have not graded it."""
     try:
         with desk.border(), desk.stoppable():
             episodes = read_episodes(run.path, plan)
             while batch := await asyncio.to_thread(lambda: list(islice(episodes, _BATCH))):
                 for episode in batch:
-                    for queue in queues:
-                        await queue.offer(episode)
+                    for judge in judges:
+                        await judge.offer(episode)
     finally:
-        for queue in queues:
-            queue.end()
+        for judge in judges:
+            judge.end()
 
 
-async def _judge(run: Run, queue: _Queue, sweep: Sweep) -> None:
-    """Let one judge rate all answers that come to it."""
-    desk = queue.rater.desk
+async def _judge(run: Run, judge: Judge, sweep: Sweep) -> None:
+    """Let one judge grade all answers that come to it."""
+    desk, name = judge.desk, judge.model.spec.name
     if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(start_all(desk, queue.judgements(), group))
+            group.create_task(start_all(desk, judge.gradings(), group))
     finally:
-        queue.leave()
+        judge.leave()
     if desk.errors:
-        name = queue.rater.model.spec.name
         sweep.errors.setdefault(run.path, {}).setdefault(name, Counter()).update(desk.errors)
     if desk.window:
-        windows = sweep.windows.setdefault(run.path, Counter())
-        windows[queue.rater.model.spec.name] = desk.window
+        sweep.windows.setdefault(run.path, Counter())[name] = desk.window
     if isinstance(desk.failed, ModelError):
-        _note(run, queue.rater.model.spec.name, desk.failed, sweep)
+        _note(run, name, desk.failed, sweep)
     elif desk.failed:
         raise desk.failed

@@ -9,11 +9,17 @@ from http import HTTPStatus
 from pathlib import Path
 
 from medhelm.errors import MedhelmError
-from medhelm.grading.jury.gradelog import read_judgements
-from medhelm.grading.jury.panel import MISSING, has_no_verdict, is_missing, is_silent
+from medhelm.grading.graders.older_verdicts import OLDER_LOG
+from medhelm.grading.graders.panel import (
+    MISSING,
+    has_no_verdict,
+    is_missing,
+    is_silent,
+    read_gradings,
+)
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord
-from medhelm.store.records import grader_folder, stored_judge
+from medhelm.store.records import judge_folders
 
 _REASONS = 2
 """The most reasons that are given for a judge's failed requests."""
@@ -73,14 +79,14 @@ def missing_judges(
 
 def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
     """Return the first fault of a judge's replies, and which log holds them."""
-    if (terms := record.grading.jury) is not None:
-        folder = stored_judge(run, judge, terms)
-        faults = (call.fault for judged in read_judgements(folder) for call in judged.calls)
-        first = next((fault for fault in faults if fault), "")
-        told = f", the first: {first}" if first else ""
-        return f"{told}; its replies are in {folder / 'grades.jsonl'}"
-    folder = grader_folder(run, judge, record.grading.graders[0])
-    return f"; its replies are in {folder / 'responses.jsonl'}"
+    terms = record.grading.judged_by[0]
+    folder = judge_folders(run, terms)[terms.jury.judges.index(judge)]
+    first = next((g.error for _, g in read_gradings(folder) if g.error), "")
+    fault = f", the first: {first}" if first else ""
+    log = folder / "responses.jsonl"
+    if not log.exists():
+        log = folder / OLDER_LOG
+    return f"{fault}; its replies are in {log}"
 
 
 def _reasons(errors: Counter[str]) -> str:

@@ -39,7 +39,7 @@ _DECIDING = {
     "settings": "other settings",
     "seed": "another seed",
 }
-"""What decides a run, and how it is named where a folder holds another one."""
+"""Fields that decide a run, and the name of each where a folder holds another run."""
 
 
 def own_run(
@@ -61,7 +61,8 @@ def own_run(
 
     `players` has the model of each role of the protocol. `decides` is the hash of what decides the
     instances, but not how many there are; a folder that holds a run with another one is refused. An
-    instance that is not given and has ended before stays among the run's. `max_output_tokens` and
+    instance that is not given and has ended before stays among the run's. `instances` that are no iterator
+    are gone through anew each time, so that many need not be in memory. `max_output_tokens` and
     `reasoning_output_tokens` are the budget of the first role. `environ` holds the keys; None: nothing
     will be asked, as for an estimate. Raises UsageError, ModelError and PrivacyRefused before any request.
     """
@@ -80,11 +81,35 @@ def own_run(
         max_output_tokens=max_output_tokens,
         reasoning_output_tokens=reasoning_output_tokens,
     )
+    sha256 = hashlib.sha256(decides.encode()).hexdigest()
+    spec = _spec(benchmark, protocol, players, sha256, settings, seed)
+    _refuse_other(folder, spec)
+    return Run(
+        benchmark=benchmark,
+        protocol=protocol,
+        dataset=_dataset(benchmark, sha256, instances, folder),
+        spec=spec,
+        strategies={},
+        metrics=(),
+        grading=grading_spec((), "fixed"),
+        card=_card(name, data_class),
+        path=folder,
+        is_own=True,
+    )
+
+
+def _spec(
+    benchmark: Benchmark,
+    protocol: Protocol,
+    players: Mapping[str, ModelSpec],
+    sha256: str,
+    settings: Mapping[str, Any] | None,
+    seed: int,
+) -> RunSpec:
     first, *others = protocol.roles
     model = as_asked(protocol, players[first])
-    sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    spec = RunSpec(
-        benchmark=name,
+    return RunSpec(
+        benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         data="full",
         split="",
@@ -100,19 +125,11 @@ def own_run(
         cast={role: _with_budget(protocol, players[role], role) for role in others},
         settings=dict(settings or {}),
     )
-    _refuse_other(folder, spec)
-    return Run(
-        benchmark=benchmark,
-        protocol=protocol,
-        dataset=_dataset(benchmark, sha256, tuple(instances), folder),
-        spec=spec,
-        strategies={},
-        metrics=(),
-        grading=grading_spec((), "fixed"),
-        card=_card(name, data_class),
-        path=folder,
-        is_own=True,
-    )
+
+
+def has_instances(run: Run) -> bool:
+    """Return whether a run has anything to ask or to keep; without, it would be refused."""
+    return any(True for _ in run.dataset.read())
 
 
 def stored_episodes(folder: Path) -> Iterator[Episode]:
@@ -144,6 +161,8 @@ def check_player(
                 "leave it out"
             )
     check_settings(model)
+    if environ is not None:
+        check_model(model, environ)
     try:
         privacy.check(what, data_class, model.name, model.endpoint_class)
     except PrivacyRefused:
@@ -152,8 +171,6 @@ def check_player(
             f"{what}: the data are {data_class} and the {role} {model.name!r} is "
             f"{model.endpoint_class}; name a model whose endpoint_class is {allowed}"
         ) from None
-    if environ is not None:
-        check_model(model, environ)
 
 
 def _refuse_one_name(players: Mapping[str, ModelSpec]) -> None:
@@ -190,15 +207,20 @@ def _to_instance(row: Row) -> Instance:
 
 
 def _dataset(
-    benchmark: Benchmark, sha256: str, given: tuple[Instance, ...], folder: Path
+    benchmark: Benchmark, sha256: str, instances: Iterable[Instance], folder: Path
 ) -> Dataset:
     """Return the instances, and those of the folder's episodes that have ended and are not given."""
 
+    given = tuple(instances) if isinstance(instances, Iterator) else instances
+
     def read() -> Iterator[tuple[str, Row]]:
-        names = {instance.id for instance in given}
-        stored = (e.instance for e in stored_episodes(folder) if e.instance_id not in names)
-        for number, instance in enumerate((*given, *stored), 1):
-            yield f"instance {number}", {"instance": instance}
+        names: set[str] = set()
+        for instance in given:
+            names.add(instance.id)
+            yield instance.id, {"instance": instance}
+        for episode in stored_episodes(folder):
+            if episode.instance_id not in names:
+                yield episode.instance_id, {"instance": episode.instance}
 
     return Dataset(
         benchmark=benchmark, data="full", split="", sha256=sha256, folder=folder, read=read

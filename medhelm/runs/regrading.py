@@ -23,15 +23,14 @@ from medhelm.runs.planning import (
     grading_spec,
     metric_names,
 )
-from medhelm.schema.run import GraderTerms, JuryTerms, RunRecord
+from medhelm.schema.run import GradingSpec, RunRecord
 from medhelm.schema.score import Scoring, Unread
 from medhelm.store.records import (
     Plan,
     find_runs,
     find_unreadable,
-    grader_folder,
+    judge_folders,
     read_plan,
-    stored_judge,
     stored_jury,
     stored_settings,
 )
@@ -142,31 +141,21 @@ def _choose(
     ]
 
 
-def _refuse_other_judges(path: Path, terms: JuryTerms | None) -> None:
+def _refuse_other_judges(path: Path, grading: GradingSpec) -> None:
     """Refuse to grade a judged run as if nobody had rated it.
 
-    Its judgements are by a rubric or prompt that is no longer today's, or no grading names them.
+    Its verdicts are by a rubric or prompt that is no longer today's, or no grading names them.
     """
-    there = {folder.name for folder in (path / "judges").glob("*")}
-    if terms is None or not there:
-        return
-    wanted = {stored_judge(path, judge, terms).name for judge in terms.jury.judges}
-    if not wanted & there:
-        raise RecordError(
-            f"the judgements in {path / 'judges'} are not of the jury, rubric and prompt of today; "
-            "ask the jury with `medhelm run ... jury=NAME`, answers are kept"
-        )
-
-
-def _refuse_other_graders(path: Path, graders: Sequence[GraderTerms]) -> None:
-    """Refuse to grade a run that judges have graded as if nobody had."""
-    there = {folder.name for folder in (path / "graders").glob("*")}
-    wanted = {grader_folder(path, j, own).name for own in graders for j in own.jury.judges}
-    if graders and there and not wanted & there:
-        raise RecordError(
-            f"the verdicts in {path / 'graders'} are not of the judges and the grader of today; "
-            "ask them with `medhelm run ... jury=NAME`, answers are kept"
-        )
+    asked = [folder for terms in grading.judged_by for folder in judge_folders(path, terms)]
+    for place in ("judges", "graders"):
+        wanted = {folder for folder in asked if folder.parent.name == place}
+        is_needed = grading.jury is not None if place == "judges" else grading.graders
+        there = {*(path / place).glob("*")}
+        if is_needed and there and not wanted & there:
+            raise RecordError(
+                f"the verdicts in {path / place} are not of the judges, rubric and prompt of today; "
+                "ask them with `medhelm run ... jury=NAME`, answers are kept"
+            )
 
 
 def grade_run(
@@ -241,11 +230,11 @@ def stored_run(
         )
     jury = stored_jury(path) or OFFLINE
     terms = jury_terms(benchmark, jury)
-    _refuse_other_judges(path, terms)
     folder = dataset.data_folder(benchmark, plan.spec.data, root)
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
-    _refuse_other_graders(path, graders)
+    grading = grading_spec(metrics, scoring, benchmark.parts, terms, graders)
+    _refuse_other_judges(path, grading)
     spec = plan.spec
     return Run(
         benchmark=benchmark,
@@ -261,7 +250,7 @@ def stored_run(
         spec=spec,
         strategies={},
         metrics=metrics,
-        grading=grading_spec(metrics, scoring, benchmark.parts, terms, graders),
+        grading=grading,
         card=benchmark_card(benchmark, registry),
         path=path,
     )

@@ -38,8 +38,6 @@ class Aggregation:
     extremes: Callable[[Sums, float, float], tuple[Sums, Sums]] | None = None
     """Returns the sums of the lowest and of the highest cluster that there can be, of the sums
     (C,) of the clusters seen and of the metric's range. None: one instance has no bound."""
-    later: tuple[str, ...] = ()
-    """Sums that gradings by earlier versions of the metric lack."""
 
     @property
     def is_by_label(self) -> bool:

@@ -122,11 +122,14 @@ class GradingSpec(
     """The graders of the metrics, in order of name."""
 
     @property
+    def judged_by(self) -> tuple[JuryTerms | GraderTerms, ...]:
+        """Return what judges are asked for: the jury's ratings first, then what each grader asks."""
+        return (*([self.jury] if self.jury is not None else []), *self.graders)
+
+    @property
     def raters(self) -> JurySpec | None:
         """Return who judges, as a jury or for graders; None where nobody does."""
-        if self.jury is not None:
-            return self.jury.jury
-        return self.graders[0].jury if self.graders else None
+        return next((terms.jury for terms in self.judged_by), None)
 
     def is_graded(self, metric: str) -> bool:
         """Return whether a metric rests on the verdicts of a grader."""

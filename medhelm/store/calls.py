@@ -74,8 +74,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     response: Response
     ending: str = ""
     state: dict[str, Any] = {}
-    seal: str = ""
-    """Hash over the calls that the episode is made of; empty in logs from before there was one."""
+    seal: str
+    """Hash over the calls that the episode is made of."""
     stale: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     """Stored calls that were not asked any more when it ended."""
 
@@ -180,7 +180,7 @@ class OpenEpisode:
 
     def end(self, ended: Ended, line: bytes) -> bool:
         """Note a last line read from the log; False where a call that it seals is not there."""
-        if ended.seal and ended.seal != self._seal(ended.stale or ()):
+        if ended.seal != self._seal(ended.stale or ()):
             return False
         self.last = line
         return True

@@ -13,9 +13,8 @@ from medhelm.files.durable import lock_file, make_private, why
 from medhelm.schema.run import GradingSpec, RunRecord, RunSpec
 from medhelm.store.records import (
     folder_name,
-    grader_folder,
+    judge_folders,
     read_plan,
-    stored_judge,
     stored_records,
     write_struct,
 )
@@ -45,10 +44,10 @@ def other_names(run: Path, spec: RunSpec, grading: GradingSpec) -> dict[str, str
 
 def _judges(run: Path, grading: GradingSpec) -> Iterator[tuple[Path, str]]:
     """Yield where verdicts of judges are stored, and what a grading calls these judges."""
-    found = [(grader_folder(run, j, g), j.name) for g in grading.graders for j in g.jury.judges]
-    if (terms := grading.jury) is not None:
-        found += [(stored_judge(run, judge, terms), judge.name) for judge in terms.jury.judges]
-    yield from ((folder, name) for folder, name in found if folder.is_dir())
+    for terms in grading.judged_by:
+        for folder, judge in zip(judge_folders(run, terms), terms.jury.judges, strict=True):
+            if folder.is_dir():
+                yield folder, judge.name
 
 
 def renamed_path(run: Path, model: str) -> Path:

@@ -7,9 +7,9 @@
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
-    judges/<judge hash>/grades.jsonl    one line per judgement of a jury's judge; damaged ones go
-                        to quarantine.jsonl beside it and are asked for again
-    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the form of a run's log
+    judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
+                        (of an earlier version grades.jsonl, one line per judgement)
+    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ import msgspec
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import AtomicFile, make_private, why
 from medhelm.files.seals import is_broken, sealed, unsealed
-from medhelm.models.identity import as_spelt, identity, reads_prompt, without_unused
+from medhelm.models.identity import identity, reads_prompt, without_unused
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
@@ -40,12 +39,11 @@ from medhelm.schema.run import (
     RunRecord,
     RunSpec,
 )
-from medhelm.store.older_records import with_parties
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
 SCORES_HASH = "scores_sha256"
-"""Key of the hash of scores.parquet in the provenance; gradings made before it have none."""
+"""Key of the hash of scores.parquet in the provenance."""
 
 ANSWERS_AGAIN, VERDICTS_AGAIN = "answers_asked_again", "verdicts_asked_again"
 """Keys of the numbers of replies that count in place of earlier ones, which the user wanted asked again."""
@@ -54,8 +52,6 @@ VERDICT_BYTES = "verdict_bytes"
 
 _DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
 """Of a model's state: `gpt-4o-2024-08-06`."""
-
-_UNKNOWN_KEY = re.compile(r"Object contains unknown field `([^`]*)`")
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -106,7 +102,7 @@ def request_hash(spec: RunSpec) -> str:
     plain = one_spelling(spec)
     decides: dict[str, Any] = {f: getattr(plain, f) for f in _SPEC_FIELDS}
     decides["model"] = identity(spec.model)
-    # The rest only where it is not as it was before there was a choice: older runs keep their names.
+    # The rest only where it is chosen: a setting that is added later renames no run.
     decides["model"] |= _chosen(spec.model)
     if spec.protocol or spec.protocol_version != "1":
         decides["protocol"] = [spec.protocol, spec.protocol_version]
@@ -215,36 +211,9 @@ def stored_records(run: Path) -> list[RunRecord]:
 
 def judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
     """Return 16 hex digits over all that decides what one judge is asked: itself, rubric, prompt."""
-    return _judge_digest(identity(judge), judge, terms)
-
-
-def spelt_judge_hash(judge: ModelSpec, terms: JuryTerms) -> str:
-    """Return the hash that an earlier medhelm made of a judge's settings as they are spelt."""
-    return _judge_digest(as_spelt(judge), judge, terms)
-
-
-def stored_judge(run: Path, judge: ModelSpec, terms: JuryTerms) -> Path:
-    """Return the folder of a judge's verdicts in a run folder.
-
-    They may lie under the name of an earlier medhelm: of the judge as it is spelt now, or as it is
-    in a grading that is there.
-    """
-    folder = run / "judges" / judge_hash(judge, terms)
-    if folder.exists() or not folder.parent.exists():
-        return folder
-    spelt = [(judge, terms)]
-    for record in stored_records(run):
-        if (then := record.grading.jury) is not None:
-            alike = (j for j in then.jury.judges if judge_hash(j, then) == folder.name)
-            spelt += [(one, then) for one in alike]
-    older = (folder.with_name(spelt_judge_hash(one, then)) for one, then in spelt)
-    return next((path for path in older if path.exists()), folder)
-
-
-def _judge_digest(model: dict[str, Any], judge: ModelSpec, terms: JuryTerms) -> str:
     return _digest(
         {
-            "model": model,
+            "model": identity(judge),
             "rubric": terms.rubric,
             "version": terms.version,
             "instruction": terms.instruction,
@@ -265,6 +234,13 @@ def grader_hash(judge: ModelSpec, terms: GraderTerms) -> str:
 def grader_folder(run: Path, judge: ModelSpec, terms: GraderTerms) -> Path:
     """Return the folder of what a grader asked one judge, in a run folder."""
     return run / "graders" / grader_hash(judge, terms)
+
+
+def judge_folders(run: Path, terms: JuryTerms | GraderTerms) -> tuple[Path, ...]:
+    """Return the folder of the verdicts of each judge in a run folder."""
+    if isinstance(terms, JuryTerms):
+        return tuple(run / "judges" / judge_hash(judge, terms) for judge in terms.jury.judges)
+    return tuple(grader_folder(run, judge, terms) for judge in terms.jury.judges)
 
 
 def judge_budget(judge: ModelSpec, jury: JurySpec) -> int:
@@ -301,22 +277,14 @@ def cluster_key(instance_id: str, cluster: str | None) -> int:
 def run_path(results: Path, spec: RunSpec) -> Path:
     """Return the folder of a run: the one that holds its answers, else where it is to be begun.
 
-    A run is the same under another name of its model (`names`). It may lie under the name that an
-    earlier medhelm made of its settings as they were spelt; such a folder keeps its name.
+    A run is the same under another name of its model (`names`).
     """
     place = results / "runs" / spec.benchmark
     new = place / folder_name(spec.model.name) / request_hash(spec)
     if (new / "spec.json").is_file():
         return new
-    name = new.name
-    found = sorted(place.glob("*/*/spec.json"), key=lambda path: path.parent.name != name)
-    for path in found:
-        if path.parent.name == name:
-            return path.parent
-        with suppress(RecordError):
-            if request_hash(read_plan(path.parent).spec) == name:
-                return path.parent
-    return new
+    found = sorted(place.glob(f"*/{new.name}/spec.json"))
+    return found[0].parent if found else new
 
 
 def folder_name(model: str) -> str:
@@ -350,52 +318,42 @@ def read_served(run: Path) -> Served:
 
 def read_record(grading: Path) -> RunRecord:
     """Return `summary.json` of a grading folder; raises RecordError."""
-    return _read_struct(grading / "summary.json", RunRecord, with_parties)
+    return _read_struct(grading / "summary.json", RunRecord)
 
 
-def _read_struct(
-    path: Path, kind: type[_T], upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-) -> _T:
+def _read_struct(path: Path, kind: type[_T]) -> _T:
     try:
         raw = path.read_bytes()
-        head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
+        schema = msgspec.json.decode(raw, type=_Version).schema
         was_changed = is_broken(raw)
     except OSError as e:
         raise RecordError(f"cannot read {path}: {why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is not readable JSON; restore it or remove its folder") from None
+    if schema != SCHEMA:
+        raise OtherVersion(other_version(path, schema))
     if was_changed:
         fix = "`medhelm score`" if kind is RunRecord else "the same `medhelm run` command"
         raise RecordError(
             f"{path} is damaged: it was changed after it was written; {fix} writes it again"
         )
-    if head is not None and bytes(head) != b"%d" % SCHEMA:
-        fix = (
-            "grade it again with `medhelm score`"
-            if kind is RunRecord
-            else "use the medhelm version that wrote it, or another results_dir"
-        )
-        raise OtherVersion(
-            f"{path} has schema {bytes(head).decode(errors='replace')}, this medhelm reads "
-            f"{SCHEMA}; {fix}"
-        )
     try:
-        if upgrade is None:
-            return msgspec.json.decode(unsealed(raw), type=kind)
-        return msgspec.convert(upgrade(msgspec.json.decode(unsealed(raw))), kind)
+        return msgspec.json.decode(unsealed(raw), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise RecordError(f"{path} is not a record of medhelm: {unknown_key(e) or e}") from None
+        raise OtherVersion(other_version(path, schema, e)) from None
 
 
-def unknown_key(e: Exception) -> str:
-    """Return what to say of a key that a record may not have; empty for any other error."""
-    key = _UNKNOWN_KEY.match(str(e))
-    if key is None:
-        return ""
+def other_version(place: object, schema: int, e: Exception | None = None) -> str:
+    """Return the refusal of what another version wrote; `e`: why it cannot be read."""
+    said = f"{e}" if e is not None else f"schema {schema}, this version reads {SCHEMA}"
     return (
-        f"it holds {key[1]!r}, which this version does not know and would leave out; use the "
-        "version that wrote it"
+        f"{place} was written by another version of medhelm ({said}): run again in another "
+        "results_dir, or use that version"
     )
+
+
+class _Version(msgspec.Struct):
+    schema: int = 0
 
 
 def find_runs(results: Path) -> list[Path]:

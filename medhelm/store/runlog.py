@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.errors import RecordError
+from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
@@ -26,7 +26,7 @@ from medhelm.store.appendlog import (
     without_checksum,
 )
 from medhelm.store.calls import Begun, Called, Ended, OpenEpisode
-from medhelm.store.records import Plan, order_key, unknown_key
+from medhelm.store.records import Plan, order_key, other_version
 
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
 """Endings that are never asked again; 'error' and 'oversize' are, on the next start."""
@@ -152,10 +152,7 @@ class RunFolder(AppendLog):
                 continue
             with suppress(msgspec.DecodeError):  # what is damaged is moved aside when it is opened
                 if (schema := decode(last_line(log)).schema) != SCHEMA:
-                    raise RecordError(
-                        f"{log} has schema {schema}, this medhelm reads {SCHEMA}; "
-                        "use the medhelm version that wrote it, or another results_dir"
-                    )
+                    raise OtherVersion(other_version(log, schema))
 
     def set_aside(self, valid: Container[int]) -> int:
         """Move episodes of instances that are no longer in the data to `stale.jsonl`.
@@ -253,10 +250,7 @@ def _read_line(line: bytes, decode: Any) -> _Line | None:
     if not parsed.is_whole:
         return None
     if parsed.schema != SCHEMA:
-        raise RecordError(
-            f"a log line has schema {parsed.schema}, this medhelm reads {SCHEMA}; "
-            "use the medhelm version that wrote it, or another results_dir"
-        )
+        raise OtherVersion(other_version("a line of the log", parsed.schema))
     return parsed
 
 
@@ -353,9 +347,7 @@ def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
     try:
         return _EPISODES.decode(body)
     except msgspec.ValidationError as e:
-        raise RecordError(
-            f"{log} line {number} is not of this medhelm: {unknown_key(e) or e}"
-        ) from None
+        raise OtherVersion(other_version(f"{log} line {number}", SCHEMA, e)) from None
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA

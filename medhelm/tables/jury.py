@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.panel import MISSING
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.tables import notes

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.graders.panel import is_missing
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.panel import is_missing
 from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord

@@ -35,7 +35,6 @@ from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import (
-    BY_POSITION,
     CHOSEN_COLUMNS,
     COLUMNS,
     METADATA_COLUMNS,
@@ -422,7 +421,7 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
     """Yield some columns of `scores.parquet` of a graded run in batches.
 
     Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary. Gradings made before the summary held the hash of the scores are read without it.
+    summary.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -435,7 +434,9 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
             raise RecordError(
                 f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
             )
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(
+            path, page_checksum_verification=True, read_dictionary=["metric", "outcome"]
+        ) as file:
             own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
             if stamp and own != stamp:
                 raise RecordError(
@@ -443,7 +444,6 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
                     "`medhelm score` writes both again"
                 )
             there = file.schema_arrow.names
-            columns = [c if c in there else BY_POSITION.get(c, c) for c in columns]
             missing = [c for c in columns if c not in there]
             if missing:
                 raise RecordError(

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from medhelm.grading.graders.grader import GraderVerdict
+from medhelm.grading.graders.panel import Judging, StoredVerdicts
+from medhelm.grading.jury.grader import jury_grader
 from medhelm.grading.jury.metric import Jury, jury_metrics
-from medhelm.grading.jury.panel import StoredPanel
-from medhelm.grading.jury.verdicts import Verdict
+from medhelm.protocols.completion import COMPLETION
 from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JurySpec, JuryTerms
+from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms
 from tests.graded import grade
 
 RUBRIC = Rubric(
@@ -30,9 +32,11 @@ class Said:
         self.judges = tuple("abc"[: len(scores)])
         self._scores = scores
 
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         return tuple(
-            Verdict(judge=j, scores=s, reason="" if s else "refused")
+            GraderVerdict(
+                judge=j, state={"scores": [*s]} if s else None, reason="" if s else "refused"
+            )
             for j, s in zip(self.judges, self._scores, strict=True)
         )
 
@@ -67,14 +71,15 @@ def test_an_answer_of_thoughts_alone_counts_as_unread() -> None:
 
 def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) -> None:
     judges = tuple(ModelSpec(name=n, model=n) for n in "ab")
-    panel = StoredPanel(
-        tmp_path, JuryTerms(jury=JurySpec(name="j", judges=judges), rubric=RUBRIC, version="1")
-    )
+    terms = JuryTerms(jury=JurySpec(name="j", judges=judges), rubric=RUBRIC, version="1")
+    own = GraderTerms(grader="jury", version="1", jury=terms.jury)
+    judging = Judging(jury_grader(terms), own, (tmp_path / "a", tmp_path / "b"))
+    panel = StoredVerdicts(judging, COMPLETION)
     panel.verdicts(CASE, Episode(instance=CASE, response=ANSWER))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
     key = next(iter(panel._asked))
     for said in panel._said:
-        said[key] = (None, "refused")  # both gave a final answer: nobody is still to be asked
+        said[key] = (b"", "refused")  # both gave a final answer: nobody is still to be asked
     again = Response(instance_id="i", text="Flu.")
     panel.verdicts(CASE, Episode(instance=CASE, response=again))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)

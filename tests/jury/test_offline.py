@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
+from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import jury_metrics, offline_jury
 from medhelm.grading.jury.offline import longest_order, overlap, readability
-from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 from tests.graded import grade
@@ -38,9 +38,11 @@ class Told:
         self.judges = tuple(scores)
         self.scores = scores
 
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         return tuple(
-            Verdict(judge=j, scores=s, reason="" if s else "unreadable")
+            GraderVerdict(
+                judge=j, state={"scores": [*s]} if s else None, reason="" if s else "unreadable"
+            )
             for j, s in self.scores.items()
         )
 
@@ -128,10 +130,10 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
         "offline/readability",
     ]
     for verdict in judges:
-        assert verdict.scores is not None and set(verdict.scores) <= {1, 2, 3, 4, 5}
+        assert verdict.state is not None and {*verdict.state["scores"]} <= {1, 2, 3, 4, 5}
     if gold.isascii() and gold.isalpha():
         own = offline_jury(RUBRIC)[0].panel.verdicts(instance, episode(instance, gold))
-        assert all(v.scores == (5, 5) for v in own)
+        assert all(v.state == {"scores": [5, 5]} for v in own)
 
 
 @pytest.mark.parametrize(

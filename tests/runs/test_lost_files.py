@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from medhelm.errors import RecordError
-from medhelm.grading.jury.gradelog import GradeLog
 from medhelm.store import records
 from medhelm.store.appendlog import AppendLog
 from medhelm.store.runlog import RunFolder
@@ -67,16 +66,15 @@ FAULTS: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
-LOGS = (RunFolder, CallLog, GradeLog)
+LOGS = (RunFolder, CallLog)
 CASES = [
     pytest.param(log, fault, words, id=f"{log.__name__}-{fault.__name__}")
     for log in LOGS
     for fault, words in FAULTS
-    if (log, fault) != (GradeLog, delete_lock)  # the run's lock is its lock
 ]
 
 
-def open_log(kind: type[RunFolder | CallLog | GradeLog], folder: Path) -> AppendLog:
+def open_log(kind: type[RunFolder | CallLog], folder: Path) -> AppendLog:
     log = kind(folder)
     log.open()
     log._append_line(LINE * 10)
@@ -86,7 +84,7 @@ def open_log(kind: type[RunFolder | CallLog | GradeLog], folder: Path) -> Append
 @pytest.mark.parametrize(("kind", "fault", "words"), CASES)
 def test_a_sync_sees_what_others_did_to_the_log(
     tmp_path: Path,
-    kind: type[RunFolder | CallLog | GradeLog],
+    kind: type[RunFolder | CallLog],
     fault: Callable[[Path], None],
     words: str,
 ) -> None:

@@ -1,14 +1,8 @@
-"""One run however its settings are spelt: nothing is asked, and nothing is billed, a second time.
-
-`tests/stored_runs` holds finished runs of the quiz as medhelm 0.1.0 wrote them when it still
-hashed every setting letter by letter.
-"""
+"""One run however its settings are spelt: nothing is asked, and nothing is billed, a second time."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,17 +25,11 @@ from medhelm.store.records import (
     judge_hash,
     read_plan,
     request_hash,
-    stored_judge,
 )
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
-from tests.stored_versions import use_stored_versions
 
 pytestmark = pytest.mark.slow
-
-STORED = Path(__file__).parents[1] / "stored_runs"
-PORT = "18431"
-"""Of the server that the stored runs asked; nothing listens there now."""
 
 SAME = [
     ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/"),
@@ -64,37 +52,28 @@ OTHER = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def stored_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare with stored gradings under the version of the metric that they were made with."""
-    use_stored_versions(monkeypatch)
-
-
 def served(base_url: str | None, **more: Any) -> ModelSpec:
     given = {"name": "openai/test", "model": "test", "base_url": base_url} | more
     return ModelSpec(**given)
 
 
-def hash_of_0_1_0(spec: RunSpec) -> str:
-    """Return the name that medhelm 0.1.0 gave the folder of a run, from its `spec.json`."""
-    values = msgspec.to_builtins(spec)
-    settings = ("provider", "model", "base_url", "reasoning", "system_prompt", "sampling")
-    settings += ("token_limit_field", "send_seed", "extra_body", "context_window")
-    decides = {name: values[name] for name in ("benchmark", "benchmark_version", "data", "split")}
-    decides |= {name: values[name] for name in ("dataset_sha256", "prompt_sha256")}
-    decides |= {name: values[name] for name in ("max_output_tokens", "repeats", "seed")}
-    decides["model"] = {name: values["model"][name] for name in settings}
-    text = json.dumps(decides, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def stored_spec(name: str) -> RunSpec:
-    (run,) = find_runs(STORED / name)
-    return read_plan(run).spec
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def spec_of(model: ModelSpec) -> RunSpec:
+    return RunSpec(
+        benchmark="quiz",
+        benchmark_version="1",
+        data="full",
+        split="test",
+        dataset_sha256="0" * 64,
+        prompt_name="p",
+        prompt_version="1",
+        prompt_sha256="0" * 64,
+        model=model,
+        max_output_tokens=16,
+    )
 
 
 @pytest.fixture
@@ -119,22 +98,12 @@ def ask(here: Path, *models: ModelSpec, **more: Any) -> Any:
     return evaluate(list(models), "quiz", **{**where(here), "max_instances": 2, **more})
 
 
-def test_the_stored_runs_are_those_of_0_1_0() -> None:
-    for folder in STORED.iterdir():
-        (run,) = find_runs(folder)
-        assert run.name == hash_of_0_1_0(read_plan(run).spec)
-    assert len({hash_of_0_1_0(stored_spec(n)) for n in ("plain", "slash", "upper")}) == 3
-
-
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_spellings_of_one_address_are_one_run_and_are_asked_alike(
     one: str | None, two: str
 ) -> None:
     assert identity(served(one)) == identity(served(two))
-    spec = stored_spec("plain")
-    hashes = {request_hash(msgspec.structs.replace(spec, model=served(url))) for url in (one, two)}
-    # and today's plain spelling keeps the name that it had
-    assert hashes == {hash_of_0_1_0(msgspec.structs.replace(spec, model=served(one)))}
+    assert len({request_hash(spec_of(served(url))) for url in (one, two)}) == 1
     keys = {"OPENAI_API_KEY": "k"}
     assert resolve_access(served(one), keys).url == resolve_access(served(two), keys).url
 
@@ -142,57 +111,6 @@ def test_spellings_of_one_address_are_one_run_and_are_asked_alike(
 @pytest.mark.parametrize(("one", "two"), OTHER)
 def test_other_addresses_stay_other_runs(one: str | None, two: str) -> None:
     assert identity(served(one)) != identity(served(two))
-
-
-@pytest.mark.parametrize("stored", ["plain", "slash"])
-@pytest.mark.parametrize("given", ["http://127.0.0.1:{}/v1", "HTTP://127.0.0.1:{}//v1/"])
-def test_a_finished_run_of_0_1_0_is_read_and_not_touched(
-    stored: str, given: str, here: Path
-) -> None:
-    shutil.copytree(STORED / stored, here / "results")
-    before = files_of(here / "results")
-    results = ask(here, served(given.format(PORT)))
-    (row,) = results.table("benchmarks").to_dict("records")
-    assert (row["model"], row["n"]) == ("openai/test", 2)
-    assert files_of(here / "results") == before
-
-
-def test_a_run_of_an_upper_case_host_is_found_by_the_lower_case(here: Path) -> None:
-    shutil.copytree(STORED / "upper", here / "results")
-    before = files_of(here / "results")
-    ask(here, served(f"http://localhost:{PORT}/v1/"))
-    assert files_of(here / "results") == before
-
-
-@pytest.mark.parametrize(
-    ("old", "now"), [("{}/", "{}"), ("upper", "{}/"), ("{}", "upper"), ("{}/", "{}/")]
-)
-def test_an_unfinished_run_of_0_1_0_goes_on_in_its_folder(
-    old: str, now: str, here: Path, server: FaultServer
-) -> None:
-    def spell(form: str) -> str:
-        url = server.base_url.replace("127.0.0.1", "localhost")
-        return url.replace("localhost", "LOCALHOST") if form == "upper" else form.format(url)
-
-    ask(here, served(spell("{}")))
-    assert server.requests == 2
-    (new,) = find_runs(here / "results")
-    plan = read_plan(new)
-    spec = msgspec.structs.replace(plan.spec, model=served(spell(old)))
-    name = hash_of_0_1_0(spec)
-    then = new.rename(new.with_name(name)) if name != new.name else new
-    shutil.rmtree(then / "gradings")
-    first, _ = (then / "responses.jsonl").read_bytes().splitlines(keepends=True)
-    (then / "responses.jsonl").write_bytes(first)
-    stored = msgspec.structs.replace(plan, spec=spec, request_hash=name)
-    (then / "spec.json").write_bytes(msgspec.json.encode(stored))
-    ask(here, served(spell(now)))
-    assert server.requests == 3, "one of two answers was there"
-    assert find_runs(here / "results") == [then]
-    assert (then / "responses.jsonl").read_bytes().startswith(first)
-    assert read_plan(then) == stored, "the folder keeps its name and what it says of itself"
-    ask(here, served(spell("{}")))
-    assert server.requests == 3
 
 
 @pytest.mark.parametrize("more", [{}, {"max_instances": 4}])
@@ -260,26 +178,42 @@ def test_one_model_under_two_names_is_not_billed_twice(here: Path, server: Fault
     assert server.requests == 0
 
 
+STRAY = ModelSpec(
+    name="lead",
+    provider="baseline",
+    model="lead",
+    endpoint_class="local",
+    weights="none",
+    base_url="http://localhost:8000/v1",
+    system_prompt="Be brief.",
+    max_output_tokens=77,
+)
+"""A baseline with settings of another model of its sweep."""
+
+
 def test_a_baseline_is_the_same_whatever_another_model_of_the_sweep_is_given(here: Path) -> None:
-    shutil.copytree(STORED / "baseline", here / "results")
-    stored = stored_spec("baseline")
-    assert stored.model.base_url and stored.model.system_prompt and stored.max_output_tokens == 77
+    ask(here, STRAY)
     before = files_of(here / "results")
-    plain = {"provider": "baseline", "endpoint_class": "local", "weights": "none"}
-    ask(here, served(None, name="baseline/lead", model="lead", **plain))
+    ask(
+        here,
+        served(
+            None,
+            **{n: getattr(STRAY, n) for n in ("name", "model", "provider")},
+            endpoint_class="local",
+            weights="none",
+        ),
+    )
+    stray = msgspec.structs.replace(STRAY, sampling=Sampling(temperature=0.1), reasoning=True)
+    ask(here, msgspec.structs.replace(stray, base_url="http://localhost:1"))
     assert files_of(here / "results") == before
-    stray = msgspec.structs.replace(stored.model, sampling=Sampling(temperature=0.1))
-    ask(here, msgspec.structs.replace(stray, base_url="http://localhost:1", reasoning=True))
-    assert len(find_runs(here / "results")) == 1
 
 
-def test_what_a_new_baseline_run_records_is_what_it_used(here: Path) -> None:
-    stray = stored_spec("baseline").model
-    ask(here, msgspec.structs.replace(stray, name="lead"))
+def test_what_a_baseline_run_records_is_what_it_used(here: Path) -> None:
+    ask(here, STRAY)
     (run,) = find_runs(here / "results")
     plain = ModelSpec(name="lead", provider="baseline", model="lead", endpoint_class="local")
     found = read_plan(run).spec
-    assert found.model == msgspec.structs.replace(plain, weights="none", max_concurrency=32)
+    assert found.model == msgspec.structs.replace(plain, weights="none")
     assert found.max_output_tokens == 256
 
 
@@ -314,44 +248,6 @@ def terms(judge: ModelSpec) -> JuryTerms:
     return JuryTerms(jury=JurySpec(name="j", judges=(judge,)), rubric=rubric, version="1")
 
 
-def test_verdicts_of_0_1_0_are_found_however_their_judge_is_spelt(tmp_path: Path) -> None:
-    slash, plain = served("http://localhost:8000/v1/"), served("http://localhost:8000/v1")
-    assert judge_hash(slash, terms(slash)) == judge_hash(plain, terms(plain))
-    old = hashlib.sha256(
-        msgspec.json.encode(
-            {
-                "model": {name: getattr(slash, name) for name in DECIDING},
-                "rubric": terms(slash).rubric,
-                "version": "1",
-                "instruction": "",
-                "repairs": 2,
-                "reasons": True,
-                "max_output_tokens": 1024,
-            },
-            order="sorted",
-        )
-    ).hexdigest()[:16]
-    assert old != judge_hash(slash, terms(slash))
-    run = tmp_path / "run"
-    (run / "judges" / old).mkdir(parents=True)
-    assert stored_judge(run, slash, terms(slash)).name == old
-    assert stored_judge(run, plain, terms(plain)).name == judge_hash(plain, terms(plain))
-    (record,) = find_gradings_of(STORED / "slash")
-    graded = msgspec.structs.replace(
-        record, grading=msgspec.structs.replace(record.grading, jury=terms(slash))
-    )
-    (run / "gradings" / "g").mkdir(parents=True)
-    (run / "gradings" / "g" / "summary.json").write_bytes(msgspec.json.encode(graded))
-    assert stored_judge(run, plain, terms(plain)).name == old
-    other = replace_model(plain, "another")
-    assert stored_judge(run, other, terms(other)).name == judge_hash(other, terms(other))
-
-
-def find_gradings_of(results: Path) -> list[Any]:
-    from medhelm.store.records import find_gradings, read_record
-
-    return [read_record(path) for path in find_gradings(results)]
-
-
-def replace_model(spec: ModelSpec, model: str) -> ModelSpec:
-    return msgspec.structs.replace(spec, model=model)
+def test_a_judge_is_the_same_however_its_address_is_spelt() -> None:
+    one, two = (served(f"http://localhost:8000/v1{end}") for end in ("/", ""))
+    assert judge_hash(one, terms(one)) == judge_hash(two, terms(two))

@@ -24,7 +24,7 @@ from medhelm.store.records import (
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import load_results
 from tests.quiz import command, environment
-from tests.runs.test_same_run import STORED
+from tests.stored_folders.kinds import WHOLE
 
 NO_OVERRIDE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 """Start of a command for which permissions hold although root gives it."""
@@ -34,8 +34,9 @@ NO_OVERRIDE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 def results() -> Iterator[Path]:
     """Two runs in a folder that every user may read."""
     folder = Path(tempfile.mkdtemp())
-    for name in ("baseline", "plain"):
-        shutil.copytree(STORED / name, folder, dirs_exist_ok=True)
+    for name in ("baselines", "completion"):
+        shutil.copytree(WHOLE / name, folder, dirs_exist_ok=True)
+    shutil.rmtree(folder / "runs" / "quiz" / "baseline__random")
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     yield folder
@@ -59,7 +60,7 @@ def as_anybody(*argv: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hidden", ["runs/quiz/openai__test", "runs/quiz/openai__test/*"])
+@pytest.mark.parametrize("hidden", ["runs/quiz/openai__asked", "runs/quiz/openai__asked/*"])
 def test_a_folder_that_may_not_be_read_is_named_by_all_who_show_runs(
     hidden: str, results: Path
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_folder_that_may_not_be_read_is_named_by_all_who_show_runs(
     site = Path(tempfile.mkdtemp())
     site.chmod(0o777)
     tables = as_anybody("tables", "--results-dir", results)
-    assert tables.returncode == 0 and "openai/test" not in tables.stdout.partition("Left out")[0]
+    assert tables.returncode == 0 and "openai/asked" not in tables.stdout.partition("Left out")[0]
     said = " ".join(tables.stdout.split())
     assert f"Left out, damaged or unreadable: {place}: cannot be read (permission denied)" in said
     built = as_anybody("leaderboard", "build", "--results-dir", results, "--out", site / "site")
@@ -116,7 +117,7 @@ def test_folders_that_lost_what_makes_them_one_are_named(results: Path) -> None:
         ("spec.json", lambda v: v["spec"], read_plan),
         ("summary.json", lambda v: v, read_record),
         ("summary.json", lambda v: v["results"][0], read_record),
-        ("summary.json", lambda v: v["usage"], read_record),
+        ("summary.json", lambda v: v["parties"][0]["usage"], read_record),
         ("summary.json", lambda v: v["card"], read_record),
         ("summary.json", lambda v: v["grading"]["metrics"][0], read_record),
     ],
@@ -130,13 +131,14 @@ def test_a_key_that_this_version_does_not_know_is_named(
     (run,) = [run for run in find_runs(results) if "openai" in str(run)]
     (path,) = run.rglob(name)
     values = json.loads(path.read_bytes())
+    del values["sha256"]
     put(values)["weight"] = 2
     path.write_text(json.dumps(values))
-    with pytest.raises(RecordError, match=f"{name} .*holds 'weight', which this version does not"):
+    with pytest.raises(RecordError, match=f"{name} was written by another version.*`weight`"):
         read(path.parent)
     if name == "summary.json":
         (left_out,) = [n for n in load_results(results).notes if "Left out" in n]
-        assert "'weight'" in left_out and str(path) in left_out
+        assert "`weight`" in left_out and str(path) in left_out
 
 
 @pytest.mark.parametrize("part", ["", "instance", "response"])
@@ -145,11 +147,11 @@ def test_an_answer_of_another_version_is_neither_asked_again_nor_graded(
 ) -> None:
     (run,) = [run for run in find_runs(results) if "openai" in str(run)]
     log = run / "responses.jsonl"
-    first, second = log.read_bytes().splitlines()
+    first, second, *_ = log.read_bytes().splitlines()
     values = json.loads(second)
     del values["crc"]
     (values[part] if part else values)["weight"] = 2
     log.write_bytes(first + b"\n" + with_checksum(json.dumps(values).encode()))
-    with pytest.raises(RecordError, match="line 2 is not of this medhelm: it holds 'weight'"):
+    with pytest.raises(RecordError, match="line 2 was written by another version.*`weight`"):
         list(read_log(run))
     assert len(find_gradings(results)) == 2

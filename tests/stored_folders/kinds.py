@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,16 +18,15 @@ from typing import Any
 import medhelm
 from medhelm import ModelSpec, Price, Results
 from medhelm.schema.run import JurySpec
+from tests.protocols import interview
 from tests.server import Reply
 
 HERE = Path(__file__).parent
-WHOLE, HALF, TABLES, DATA = (HERE / name for name in ("whole", "half", "tables", "data"))
-PLUGINS = [HERE.parent / "plugins" / f"{name}.py" for name in ("quiz", "essay")]
+WHOLE, TABLES, DATA = (HERE / name for name in ("whole", "tables", "data"))
+OWN = HERE.parent / "plugins"
+PLUGINS = [*(OWN / f"{name}.py" for name in ("quiz", "essay", "checklist")), interview.PLUGIN]
 ADDRESS = "http://model.invalid/v1"
 PRICE = Price(input=2.5, output=10.0, cached=1.25, date="2026-01-01")
-
-_ACTION = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
-_QUESTION = re.compile(r'"question": "([^"]*)".*?"query": "([^"]*)"')
 
 
 def served(name: str, **more: Any) -> ModelSpec:
@@ -43,12 +41,10 @@ def served(name: str, **more: Any) -> ModelSpec:
     )
 
 
-JURY = JurySpec(
-    name="three",
-    judges=tuple(served(f"judges/judge-{letter}") for letter in "abc"),
-    quorum=2,
-    repairs=1,
-)
+def jury(*letters: str) -> JurySpec:
+    """Return a jury of judges of the server."""
+    judges = tuple(served(f"judges/judge-{letter}") for letter in letters)
+    return JurySpec(name="stored", judges=judges, quorum=(len(judges) + 1) // 2, repairs=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +54,6 @@ class Kind:
     models: tuple[str | ModelSpec, ...]
     benchmark: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    by: str
-    """A metadata key for the table of slices."""
     kept: Mapping[str, int] = field(default_factory=dict)
     """Lines that each log of a half-finished run still holds, by the model that wrote them; of
     the next line there is a part. A judge with 0 was not asked yet."""
@@ -72,46 +66,45 @@ class Kind:
         )
 
 
+ASKED = served("openai/asked")
 KINDS = {
     "completion": Kind(
-        models=(served("openai/asked"),),
+        models=(ASKED,),
         benchmark="quiz",
-        settings={"max_instances": 20},
-        by="ward",
-        kept={"openai/asked": 11},
+        settings={"max_instances": 12},
+        kept={"openai/asked": 7},
     ),
     "repeats": Kind(
         models=(served("openai/asked", sampling=medhelm.Sampling(temperature=0.7)),),
         benchmark="quiz",
-        settings={"max_instances": 7, "repeats": 3},
-        by="ward",
-        kept={"openai/asked": 10},
+        settings={"max_instances": 4, "repeats": 3},
+        kept={"openai/asked": 5},
     ),
     "baselines": Kind(
-        models=("baseline/lexical", "baseline/majority", "baseline/random"),
+        models=("baseline/lexical", "baseline/random"),
         benchmark="quiz",
-        by="ward",
-        kept={"baseline/lexical": 9, "baseline/majority": 3, "baseline/random": 23},
+        kept={"baseline/lexical": 9, "baseline/random": 3},
     ),
     "jury": Kind(
-        models=(served("openai/asked"),),
+        models=(ASKED,),
         benchmark="essay",
-        settings={"jury": JURY},
-        by="",
-        kept={"openai/asked": 5, "judge-a": 5, "judge-b": 2, "judge-c": 0},
+        settings={"jury": jury("a", "b", "c")},
+        kept={"openai/asked": 3, "judge-a": 2, "judge-b": 1, "judge-c": 0},
     ),
-    "labels": Kind(
-        models=(served("lab/free"), served("lab/schema", json_schema=True)),
-        benchmark="noharm",
-        by="",
-        kept={"lab/free": 2, "lab/schema": 1},
+    "criteria": Kind(
+        models=(ASKED,),
+        benchmark="checklist",
+        settings={"jury": jury("a")},
+        kept={"openai/asked": 2, "judge-a": 5},
     ),
-    "queries": Kind(
-        models=(served("openai/asked"),),
-        benchmark="ehrsql",
-        settings={"data": "sample"},
-        by="answerable",
-        kept={"openai/asked": 4},
+    "interview": Kind(
+        models=(ASKED,),
+        benchmark="interview",
+        settings={
+            "data": "sample",
+            "cast": {role: served(f"openai/{role}") for role in ("questioner", "referee")},
+        },
+        kept={"openai/asked": 11},
     ),
 }
 
@@ -119,12 +112,12 @@ KINDS = {
 def answer(body: Mapping[str, Any]) -> str | Reply:
     """Return what the server replies to the body of a request: by model, text and seed alone."""
     prompt = "\n".join(message["content"] for message in body["messages"])
+    if "criteria_met" in prompt:
+        return json.dumps({"explanation": "So.", "criteria_met": _draw(prompt) % 3 > 0})
     if body["model"].startswith("judge-"):
         return _verdict(body["model"], prompt)
-    if "Actions:\n" in prompt:
-        return _labels(f"{body['model']}|{prompt}", has_schema="response_format" in body)
-    if "<sql>" in prompt:
-        return _query(prompt)
+    if found := re.search(r"\[(questioner|answerer|referee)\]", prompt):
+        return interview.play(prompt[found.start() :])
     if "Choose the drug." in prompt:
         return _letter(f"{prompt}|{body.get('seed')}")
     return f"Give fluids and look for source number {_draw(prompt) % 9}; measure again."
@@ -156,37 +149,3 @@ def _verdict(judge: str, prompt: str) -> str | Reply:
     if judge == "judge-b":
         return json.dumps({name: {"score": n, "reason": "Plain."} for name, n in scores.items()})
     return json.dumps(scores)
-
-
-def _labels(prompt: str, *, has_schema: bool) -> str:
-    """Label one action in 29 against the ratings. Without a schema leave out some labels, and
-    all of some menus."""
-    menu = dict(_ACTION.findall(prompt.partition("Actions:\n")[2]))
-    lines = (DATA / "noharm" / "cases.jsonl").read_text().splitlines()
-    rated = {
-        (action["id"], action["text"]): statistics.median(action["ratings"]) >= 7
-        for case in map(json.loads, lines)
-        for action in case["actions"]
-    }
-    labels = {}
-    for name, text in menu.items():
-        is_right = rated[name, text] == (_draw(f"{name}|{prompt}") % 29 > 0)
-        labels[name] = "Appropriate" if is_right else "Inappropriate"
-    if not has_schema:
-        if _draw("unread" + prompt) % 3 == 0:
-            return "All of these steps seem appropriate."
-        labels = {n: label for n, label in labels.items() if _draw(f"out|{n}|{prompt}") % 60}
-    return json.dumps({"labels": labels})
-
-
-def _query(prompt: str) -> str:
-    sample = (HERE.parents[1] / "benchmarks/ehrsql/samples/ehrsql.jsonl").read_text()
-    golds = [gold for question, gold in _QUESTION.findall(sample) if question in prompt]
-    match _draw(prompt) % 4:
-        case 0:
-            return "UNANSWERABLE"
-        case 1:
-            return "<sql>select count(*) from patient</sql>"
-        case 2:
-            return "<sql>select nothing from nowhere</sql>"
-    return f"<sql>{golds[0] if golds else 'select 1'}</sql>"

@@ -8,18 +8,16 @@ from pathlib import Path
 
 from medhelm import load_results
 
-_NAMES = ("overall", "benchmarks", "jury", "categories", "mde", "cost", "pairs", "ranks", "harm")
+_NAMES = ("overall", "benchmarks", "jury", "cost", "pairs")
 _DRAWS = 200
 
 
-def write_tables(results: Path, into: Path, by: str = "") -> None:
-    """Write each table that the runs give as NAME.csv; `by` is a metadata key for slices."""
+def write_tables(results: Path, into: Path) -> None:
+    """Write each table that the runs give as NAME.csv."""
     found = load_results(results)
     into.mkdir(parents=True)
     frames = {name: found.table(name, draws=_DRAWS) for name in _NAMES}
     frames["benchmarks-all"] = found.table("benchmarks", metrics="all", draws=_DRAWS)
-    if by:
-        frames["slices"] = found.table("slices", by=by, draws=_DRAWS)
     for name, frame in frames.items():
         if len(frame):  # not every table is of every kind of run
             frame.to_csv(into / f"{name}.csv", index=False)

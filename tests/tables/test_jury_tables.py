@@ -279,12 +279,15 @@ def spoil(folder: Path) -> None:
     record = msgspec.structs.replace(record, grading=grading)
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
     scores = pq.read_table(folder / "scores.parquet")
-    stats = [
-        [0.0, 0.0, v, 1.0] if i == "i002" else [v, 1.0, 0.0, 0.0]
+    sums = [
+        [("sum/p", 0.0 if i == "i002" else v), ("count/p", float(i != "i002"))]
+        + [("sum/q", v if i == "i002" else 0.0), ("count/q", float(i == "i002"))]
         for i, v in zip(scores["instance_id"].to_pylist(), scores["value"].to_pylist(), strict=True)
     ]
-    by_position = scores.drop_columns(["sums"]).append_column("stats", pa.array(stats))
-    pq.write_table(by_position, folder / "scores.parquet")
+    place = scores.schema.get_field_index("sums")
+    field = scores.schema.field(place)
+    by_part = scores.set_column(place, field, pa.array(sums, type=field.type))
+    pq.write_table(by_part, folder / "scores.parquet")
 
 
 def test_one_judge_alone_has_no_agreement_and_cannot_be_left_out(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -147,19 +148,9 @@ def damage(folder: Path, how: str) -> None:
         pq.write_table(pa.concat_tables([table, table]), scores)
     elif how == "out of range":
         pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
-    elif how == "no statistics":
-        pq.write_table(_positional(table, [[]] * len(table)), scores)
-    elif how == "one statistic":
-        pq.write_table(_positional(table, [[1.0]] * len(table)), scores)
-    elif how == "infinite statistics":
-        pq.write_table(_positional(table, [[float("inf"), 1.0]] * len(table)), scores)
-
-
-def _positional(table: Any, lists: list[list[float]]) -> Any:
-    """Return scores as medhelm 0.1.0 wrote them, with sums by position."""
-    import pyarrow as pa
-
-    return table.drop_columns(["sums"]).append_column("stats", pa.array(lists))
+    elif how in SUMS:
+        own = [[*zip(("tp", "fp", "fn"), SUMS[how], strict=False)]] * len(table)
+        pq.write_table(_with(table, "sums", own), scores)
 
 
 def _with(table: Any, name: str, values: list[Any]) -> Any:
@@ -170,7 +161,9 @@ def _with(table: Any, name: str, values: list[Any]) -> Any:
     return table.set_column(place, field, pa.array(values, type=field.type))
 
 
+SUMS = {"no sums": (), "one sum": (1.0,), "infinite sums": (float("inf"), 1.0, 1.0)}
 DAMAGE = [
+    *SUMS,
     "torn summary",
     "binary summary",
     "another schema",
@@ -181,9 +174,6 @@ DAMAGE = [
     "a column less",
     "twice",
     "out of range",
-    "no statistics",
-    "infinite statistics",
-    "one statistic",
     "an empty range",
     "an unknown aggregation",
 ]
@@ -192,8 +182,12 @@ DAMAGE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_run_is_named_and_the_others_are_shown(tmp_path: Path, how: str) -> None:
-    write_run(tmp_path, "x", "a", items(rate(1, 2)))
-    bad = write_run(tmp_path, "x", "b", items(rate(1, 2)))
+    f1 = msgspec.structs.replace(EXACT, name="micro_f1", aggregation="micro_f1")
+    stats = (1.0, 0.0, 0.0) if how in SUMS else None
+    rows = [replace(item, stats=stats) for item in items(rate(1, 2))]
+    metrics = [f1 if how in SUMS else EXACT]  # of a mean no sums are stored
+    write_run(tmp_path, "x", "a", rows, metrics=metrics)
+    bad = write_run(tmp_path, "x", "b", rows, metrics=metrics)
     damage(bad, how)
     table = load_results(tmp_path).typed("overall", FEW)
     assert [r["model"] for r in table.rows] == ["a"]

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.own_runs import add_budget
 from medhelm.cli.tables import add_output, chosen_format, emit, settings
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
-
-if TYPE_CHECKING:
-    from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
 
 _ANSWERS = 20
 
@@ -51,15 +45,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results-dir", metavar="DIR", default=DEFAULT_RESULTS, help="(default: %(default)s)"
     )
-    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap of --judge")
-    parser.add_argument("--budget-tokens", type=int, metavar="N", help="cap of --judge in tokens")
+    add_budget(parser, "--judge")
     add_plugins(parser)
     add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
+    from medhelm.cli.sweep import ask_runs, capped_ledger
+    from medhelm.models.catalogue import find_model
+    from medhelm.runs.own_runs import has_instances
     from medhelm.tables.clinicians.sheet import check_privacy
+    from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import read_labels, write_sheet
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table
     from medhelm_benchmarks.clinconsensus.failures.unmet import drawn, read_unmet
@@ -84,52 +81,16 @@ def run(args: argparse.Namespace) -> int:
         count = write_sheet(Path(args.template), some)
         print(f"{args.template}: {count} unmet criteria of {len(some)} answers; fill `type`")
         return 0
-    stopped: Exception | None = None
-    labels: Mapping[Name, str]
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"
-    else:
-        labels, stopped = _judge(args, some)
-        by = f"{args.judge}, which nobody has compared with people"
-    emit([failures_table(answers, labels, by, chosen)], form, args.out)
-    if stopped is not None:
-        raise stopped
-    return 0
-
-
-def _judge(
-    args: argparse.Namespace, answers: Sequence[Answer]
-) -> tuple[Mapping[Name, str], Exception | None]:
-    """Return the labels of a model, and what stopped it."""
-    from medhelm.models import ModelPool, check_model, privacy
-    from medhelm.models.catalogue import find_model
-    from medhelm.models.costs import Ledger
-    from medhelm.models.identity import reads_prompt
-    from medhelm_benchmarks.clinconsensus.failures.labelling import Labelling, label
-
+        emit([failures_table(answers, labels, by, chosen)], form, args.out)
+        return 0
     model = find_model(args.judge, open_registry(args.plugin).models)
-    if not reads_prompt(model):
-        raise UsageError(f"{model.name} is a rule and labels nothing; name a language model")
-    for answer in answers:
-        card = answer.record.card
-        privacy.check(card.name, card.data_class, model.name, model.endpoint_class)
-    check_model(model, os.environ)
-    ledger = Ledger(args.budget_usd, args.budget_tokens)
-    ledger.check([model])
-
-    def say(text: str) -> None:
-        print(f"medhelm: {text}", file=sys.stderr, flush=True)
-
-    async def work() -> Labelling:
-        pool = ModelPool(os.environ)
-        labelling = Labelling(model, pool, ledger, say)
-        try:
-            await label(answers, labelling)
-        finally:
-            await pool.close()
-            for line in pool.said():
-                say(line)
-        return labelling
-
-    done = asyncio.run(work())
-    return done.found, done.stopped
+    run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
+    runs = [run] if has_instances(run) else []
+    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    labels = read_types(some, model, run.path)
+    by = f"{args.judge}, which nobody has compared with people"
+    emit([failures_table(answers, labels, by, chosen)], form, args.out)
+    asked.raise_worst()
+    return 0

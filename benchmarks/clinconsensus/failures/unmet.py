@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medhelm.errors import UsageError
+from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_gradings
-from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.rubric.explanations import Explained, explained
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, RunRecord

@@ -20,7 +20,7 @@ from medhelm.errors import MedhelmError, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
-from medhelm.models.identity import as_spelt, identity
+from medhelm.models.identity import identity
 from medhelm.runs import ask
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
@@ -164,8 +164,8 @@ class Caller:
         """
         messages = tuple(self._shortened(m) for m in request.messages)
         sent = msgspec.structs.replace(request, messages=messages)
-        key, older = call_key(identity(spec), sent), call_key(as_spelt(spec), sent)
-        stored = self._log.find(key) or self._log.find(older)
+        key = call_key(identity(spec), sent)
+        stored = self._log.find(key)
         if stored is not None:
             return stored
         if self.stopped or is_stored:

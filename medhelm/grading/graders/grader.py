@@ -7,6 +7,7 @@ twice. Several metrics share one grader, and so its calls.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
 from medhelm.schema.score import Metric
 from medhelm.store.records import judge_budget
+from medhelm.store.runlog import episode_key
 
 JUDGE = "judge"
 """The only role that a grader asks."""
@@ -43,6 +45,8 @@ class Shown:
     ending: str
     state: Mapping[str, Any]
     """The protocol's end state."""
+    text: str = ""
+    """An episode as one text: its transcript with who speaks, else the answer."""
 
 
 def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
@@ -52,7 +56,7 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
     answer = visible_text(episode.text)
     transcript: Iterable[tuple[str, str]] = [(protocol.roles[0], answer)]
     if protocol.transcript is not None:
-        transcript = protocol.transcript(episode)
+        transcript = tuple(protocol.transcript(episode))
     return Shown(
         instance=episode.instance,
         repeat=episode.repeat,
@@ -60,14 +64,23 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
         transcript=tuple(transcript),
         ending=episode.ending,
         state=episode.state,
+        text=_one_text(protocol, answer, transcript),
     )
 
 
-def shown_text(protocol: EpisodeProtocol, episode: Episode) -> str:
-    """Return an episode as one text: its transcript, else the visible text of its answer."""
+def judgement_key(episode: Episode) -> int:
+    """Return a 64-bit key of an instance with all its content, the repeat and the whole episode."""
+    answer = hashlib.sha256(episode.text.encode("utf-8", "replace"))
+    if episode.calls or episode.state:  # an answer of one call has the key that it always had
+        said = [(c.role, c.step, c.attempt, c.response.text) for c in episode.calls]
+        answer.update(msgspec.json.encode((said, episode.ending, episode.state), order="sorted"))
+    return episode_key(msgspec.json.encode(episode.instance) + answer.digest(), episode.repeat)
+
+
+def _one_text(protocol: EpisodeProtocol, answer: str, transcript: Iterable[tuple[str, str]]) -> str:
     if protocol.transcript is None:
-        return visible_text(episode.text)
-    return "\n\n".join(f"{who}: {text}" for who, text in protocol.transcript(episode))
+        return answer
+    return "\n\n".join(f"{who}: {text}" for who, text in transcript)
 
 
 def has_answer(shown: Shown) -> bool:
@@ -100,6 +113,8 @@ class Grader:
     """Settings with their defaults: `grader.NAME=VALUE` on the command line."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The values that a setting may have, where it is one of a few."""
+    is_brief: bool = False
+    """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from medhelm.grading.graders.grader import NOT_ASKED, Grader, GraderVerdict, shown_of
-from medhelm.grading.jury.gradelog import judgement_key
+from medhelm.grading.graders.grader import (
+    NOT_ASKED,
+    Grader,
+    GraderVerdict,
+    judgement_key,
+    shown_of,
+)
+from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, GraderTerms, Party
-from medhelm.store.records import grader_folder, judge_budget
+from medhelm.store.records import judge_budget
 from medhelm.store.replaced_tries import replaced_tries
 from medhelm.store.runlog import is_answered, read_keyed
 from medhelm.store.usage import UsageTally
 
 MISSING = frozenset({NOT_ASKED, "error"})
 """Ends of a grading that the next run asks for."""
+_INVALID = MISSING | {"unreadable", "refused", "truncated", "oversize"}
+"""Ends without any valid verdict."""
 SCORED = "scored"
+REASONS = "reasons"
+"""Key of a verdict's words, on which no score rests."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -32,9 +44,10 @@ def read_gradings(folder: Path) -> Iterator[tuple[int, Episode]]:
     """Yield what one judge was asked and said of each answer, with the answer's `judgement_key`.
 
     The verdicts are the episode's `state`, the judge's replies its `calls`. Of several tries of one
-    answer it is the last one, which has what the others brought.
+    answer it is the last one, which has what the others brought; what an earlier version stored comes first.
     """
-    return read_keyed(folder)
+    yield from read_older(folder)
+    yield from read_keyed(folder)
 
 
 def end_of(grading: Episode) -> str:
@@ -52,31 +65,60 @@ def read_states(folder: Path) -> dict[int, dict[str, Any]]:
     return {key: state for key, state in states.items() if state is not None}
 
 
+def has_no_verdict(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge was to judge answers, and has no valid verdict on any."""
+    return bool(ends) and set(ends) <= _INVALID
+
+
+def is_silent(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge has replied, and no reply has a valid verdict."""
+    return has_no_verdict(ends) and not set(ends) <= MISSING
+
+
+def is_missing(ends: Mapping[str, int]) -> bool:
+    """Return whether a judge lacks verdicts that it could still give, or has none at all."""
+    return any(ends.get(end) for end in (*MISSING, "oversize")) or is_silent(ends)
+
+
 def has_verdict(grading: Episode) -> bool:
     """Return whether a grading holds what its judge decided."""
     return bool(grading.state) and end_of(grading) not in MISSING
 
 
+@dataclass(frozen=True)
+class Judging:
+    """A grader of a run, who judges for it, and where their verdicts lie."""
+
+    grader: Grader
+    terms: GraderTerms
+    folders: tuple[Path, ...]
+    """One for each judge."""
+
+    @property
+    def judges(self) -> tuple[ModelSpec, ...]:
+        """Return the models that judge."""
+        return self.terms.jury.judges
+
+
 class StoredVerdicts:
     """Judges whose gradings are in the logs of a run. Holds some 300 bytes for each grading."""
 
-    def __init__(self, run: Path, terms: GraderTerms, grader: Grader, protocol: Protocol) -> None:
-        self.judges = tuple(judge.name for judge in terms.jury.judges)
-        self._folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
-        self._terms, self._grader, self._protocol = terms, grader, protocol
+    def __init__(self, judging: Judging, protocol: Protocol) -> None:
+        self.judges = tuple(judge.name for judge in judging.judges)
+        self._judging, self._protocol = judging, protocol
         self._said: list[dict[int, tuple[bytes, str]]] = []
         self._again: list[set[int]] = []
         self._asked: set[int] = set()
         self.replaced: set[int] = set()
         """Keys of answers that others have replaced. What judges used for them was paid for."""
-        for folder in self._folders:
+        for folder in judging.folders:
             said: dict[int, tuple[bytes, str]] = {}
             again: set[int] = set()
             for key, grading in read_gradings(folder):
-                if key in said:
+                if key in said and said[key][1] not in MISSING:
                     again.add(key)
-                state = _encode(grading.state) if has_verdict(grading) else b""
-                said[key] = (state, end_of(grading))
+                state = {k: v for k, v in grading.state.items() if k != REASONS}
+                said[key] = (_encode(state) if has_verdict(grading) else b"", end_of(grading))
             self._said.append(said)
             self._again.append(again)
         self.not_judged = 0
@@ -92,7 +134,7 @@ class StoredVerdicts:
         if self._last and self._last[0] is episode:
             return self._last[1]
         shown = shown_of(self._protocol, episode)
-        if shown is None or not self._grader.is_graded(shown):
+        if shown is None or not self._judging.grader.is_graded(shown):
             return tuple(
                 GraderVerdict(judge=j, state=None, reason="no answer") for j in self.judges
             )
@@ -107,21 +149,25 @@ class StoredVerdicts:
         missing = sum(v.reason in MISSING for v in found)
         given = sum(v.state is not None for v in found)
         self.not_judged += missing
-        self.below_quorum += bool(missing) and given < self._terms.jury.quorum
+        self.below_quorum += bool(missing) and given < self._judging.terms.jury.quorum
         self._last = (episode, tuple(found))
         return self._last[1]
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for."""
         found, paid = [], self._asked | self.replaced
-        for judge, folder, said in zip(
-            self._terms.jury.judges, self._folders, self._said, strict=True
-        ):
-            tally = UsageTally(judge_budget(judge, self._terms.jury))
+        judging = self._judging
+        for judge, folder, said in zip(judging.judges, judging.folders, self._said, strict=True):
+            tally = UsageTally(judge_budget(judge, judging.terms.jury))
+            # an earlier version stored no fingerprints: with those of now one model would seem two
+            has_older = (folder / OLDER_LOG).exists()
             for key, grading in read_gradings(folder):
-                if key in paid:
-                    for call in (*grading.calls, *grading.stale):
-                        tally.add(call.response)
+                for call in (*grading.calls, *grading.stale) if key in paid else ():
+                    tally.add(
+                        msgspec.structs.replace(call.response, fingerprint="")
+                        if has_older
+                        else call.response
+                    )
             for replaced in replaced_tries(folder / "responses.jsonl"):
                 if int(replaced.episode, 16) in paid:
                     tally.add_lost(replaced.lost)

@@ -6,10 +6,10 @@ import json
 from statistics import fmean
 
 from medhelm.extract.json_reply import BadReply
+from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.grading.jury.metric import jury_metrics
 from medhelm.grading.jury.prompt import judge_messages
 from medhelm.grading.jury.reply import read_reply
-from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 
@@ -23,8 +23,9 @@ class _Scripted:
         self.judges = tuple(scores)
         self._scores = scores
 
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
-        return tuple(Verdict(judge=j, scores=s) for j, s in self._scores.items())
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
+        said = ((j, {"scores": [*s]} if s else None) for j, s in self._scores.items())
+        return tuple(GraderVerdict(judge=j, state=state) for j, state in said)
 
 
 def jury_fault(rubric: Rubric) -> str:

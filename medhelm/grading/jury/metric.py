@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from statistics import fmean
 
 from medhelm.data.rubrics import criteria_of, read_rubric
 from medhelm.extract import visible_text
+from medhelm.grading.graders.grader import GraderVerdict, Panel
 from medhelm.grading.jury.offline import OfflinePanel
-from medhelm.grading.jury.verdicts import Panel, Verdict
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Outcome, Score
@@ -47,11 +48,11 @@ class Jury(Metric):
         verdicts = self.panel.verdicts(instance, episode)
         if self.judge:
             verdicts = tuple(v for v in verdicts if v.judge == self.judge)
-        given = [v for v in verdicts if v.scores is not None]
+        given = [v.state["scores"] for v in verdicts if v.state is not None]
         wanted = 1 if self.judge else self.quorum
         if len(given) < wanted:
             return Score(value=None, outcome="unscored", reason=_lacking(verdicts, wanted))
-        return Score(value=fmean(self._mean(instance, v.scores or ()) for v in given))
+        return Score(value=fmean(self._mean(instance, scores) for scores in given))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return the floor; what is not rated on an instance is `uninformative` there."""
@@ -62,16 +63,16 @@ class Jury(Metric):
     def _rates(self, instance: Instance) -> bool:
         return any(c.name == self.criterion for c in criteria_of(self.rubric, instance))
 
-    def _mean(self, instance: Instance, scores: tuple[int, ...]) -> float:
+    def _mean(self, instance: Instance, scores: Sequence[int]) -> float:
         if not self.criterion:
             return fmean(scores)
         names = [c.name for c in criteria_of(self.rubric, instance)]
         return float(scores[names.index(self.criterion)])
 
 
-def _lacking(verdicts: tuple[Verdict, ...], wanted: int) -> str:
-    given = sum(v.scores is not None for v in verdicts)
-    why = "; ".join(f"{v.judge}: {v.reason}" for v in verdicts if v.scores is None)
+def _lacking(verdicts: tuple[GraderVerdict, ...], wanted: int) -> str:
+    given = sum(v.state is not None for v in verdicts)
+    why = "; ".join(f"{v.judge}: {v.reason}" for v in verdicts if v.state is None)
     return f"{given} of {wanted} needed verdicts ({why or 'none asked'})"
 
 
@@ -100,9 +101,9 @@ def jury_metrics(
     return (view(NAME), *judges, *criteria)
 
 
-def bind_panel(metric: Metric, panel: Panel) -> Metric:
+def bind_panel(metric: Metric, panel: Panel | None) -> Metric:
     """Return a jury's metric with the verdicts of this panel; any other metric as it is."""
-    return replace(metric, panel=panel) if isinstance(metric, Jury) else metric
+    return replace(metric, panel=panel) if panel and isinstance(metric, Jury) else metric
 
 
 def offline_jury(rubric: Rubric, quorum: int = 2) -> tuple[Jury, ...]:

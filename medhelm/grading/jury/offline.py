@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract import visible_text
-from medhelm.grading.jury.verdicts import Verdict
+from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode
 from medhelm.similarity.rouge import rouge_scores
@@ -77,9 +77,9 @@ class OfflinePanel:
 
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
-        self._last: tuple[Instance, str, tuple[Verdict, ...]] | None = None
+        self._last: tuple[Instance, str, tuple[GraderVerdict, ...]] | None = None
 
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return one verdict of each grader."""
         # several metrics ask for the same answer, one after the other
         if self._last and self._last[0] is instance and self._last[1] == episode.text:
@@ -88,13 +88,16 @@ class OfflinePanel:
         self._last = (instance, episode.text, found)
         return found
 
-    def _grade(self, instance: Instance, answer: str) -> tuple[Verdict, ...]:
+    def _grade(self, instance: Instance, answer: str) -> tuple[GraderVerdict, ...]:
         low, high = self._rubric.minimum, self._rubric.maximum
         count = len(criteria_of(self._rubric, instance))
         return tuple(
-            Verdict(
+            GraderVerdict(
                 judge=name,
-                scores=(low + math.floor(share(instance, answer) * (high - low) + 0.5),) * count,
+                state={
+                    "scores": [low + math.floor(share(instance, answer) * (high - low) + 0.5)]
+                    * count
+                },
             )
             for name, share in GRADERS.items()
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medhelm.data.rubrics import load_rubric
+from medhelm.grading.graders.grader import NOT_ASKED, GraderVerdict
 from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
 from medhelm.grading.jury.offline import OFFLINE_VERSION
-from medhelm.grading.jury.panel import NOT_ASKED
 from medhelm.grading.jury.prompt import PROMPT_VERSION
-from medhelm.grading.jury.verdicts import Verdict
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec, JuryTerms
@@ -24,9 +23,9 @@ class NotAsked:
     def __init__(self, judges: Sequence[str]) -> None:
         self.judges = tuple(judges)
 
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[Verdict, ...]:
+    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return an abstention of each judge."""
-        return tuple(Verdict(judge=j, scores=None, reason=NOT_ASKED) for j in self.judges)
+        return tuple(GraderVerdict(judge=j, state=None, reason=NOT_ASKED) for j in self.judges)
 
 
 def jury_terms(benchmark: Benchmark, jury: JurySpec) -> JuryTerms | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from medhelm.errors import DataError
-from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
@@ -22,6 +22,7 @@ from medhelm.grading.rubric.verdicts import Verdicts
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
+from medhelm.protocols.repairs import ask_readable
 from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Message, Response
 
@@ -29,8 +30,6 @@ MODE, STRICT, BATCHED = "mode", "strict", "batched"
 STRICT_STEP, BATCHED_STEP = "criterion/", "criteria"
 _T = TypeVar("_T")
 
-_NOTHING = "(no text)"
-"""Stands for an empty reply, which some endpoints refuse as a turn."""
 _EXPLANATION = 50
 """Tokens of the object that decides on one criterion."""
 _FENCE = 22
@@ -114,30 +113,15 @@ class _Case:
         schema: dict[str, Any],
         read: Callable[[str], _T],
     ) -> tuple[_T | None, str]:
-        """Return what is read of a reply, else None and why.
+        """Return what is read of a reply, else None and why."""
 
-        A reply that cannot be read is asked for again as often as the terms allow.
-        """
-        for attempt in range(1 + self._terms.settings[REPAIRS]):
+        async def send(messages: tuple[Message, ...], attempt: int) -> Response:
             request = self._terms.request(self._instance, JUDGE, messages, schema)
-            response = await self._ask(JUDGE, request, step=step, attempt=attempt)
-            if ended := _without_text(response):
-                return None, ended
-            try:
-                return read(response.text), ""
-            except BadReply as e:
-                if response.finish == "length":
-                    return None, "truncated"
-                reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
-                messages = (*messages, reply, repair_message(self._instance, str(e)))
-        return None, "unreadable"
+            return await self._ask(JUDGE, request, step=step, attempt=attempt)
 
-
-def _without_text(response: Response) -> str:
-    """Return how a call ended that has nothing to read; empty where there is a reply."""
-    if response.finish in ("error", "oversize"):
-        return response.finish
-    return "refused" if response.finish == "refusal" else ""
+        repair = partial(repair_message, self._instance)
+        found = await ask_readable(send, messages, read, repair, self._terms.settings[REPAIRS])
+        return found.value, found.end
 
 
 def _forecast(

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
+from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_states
-from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.rubric.grader import BATCHED, MODE, STRICT
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.model import ModelSpec

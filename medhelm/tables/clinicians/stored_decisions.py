@@ -11,8 +11,8 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.extract import visible_text
+from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_states
-from medhelm.grading.jury.gradelog import judgement_key
 from medhelm.grading.rubric.grader import RUBRIC
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.data import Instance

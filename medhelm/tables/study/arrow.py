@@ -32,21 +32,12 @@ def numbers(column: pa.Array) -> NDArray[Any]:
     return np.where(_bits(validity, column), values.astype(np.float64), np.nan)
 
 
-def codes(column: pa.StringArray) -> tuple[NDArray[np.int64], list[str]]:
+def codes(column: pa.DictionaryArray | pa.StringArray) -> tuple[NDArray[np.int64], list[str]]:
     """Return a column of few different names as (n,) places in a list of names; -1 for null."""
-    encoded = column.dictionary_encode()
+    is_encoded = hasattr(column, "indices")  # encoding imports 6 MB of pyarrow
+    encoded = column if is_encoded else column.dictionary_encode()
     places = np.nan_to_num(numbers(encoded.indices), nan=-1)
     return places.astype(np.int64), encoded.dictionary.to_pylist()
-
-
-def lists(column: pa.ListArray, rows: NDArray[np.bool_]) -> Floats:
-    """Return the lists of floats of some rows (a mask) as (rows, k).
-
-    Raises ValueError where they are missing, of different length, or not finite.
-    """
-    if not rows.any():
-        return np.empty((0, 1))
-    return _finite(numbers(column.values)[_spread(column, rows)])
 
 
 def maps(column: pa.MapArray, rows: NDArray[np.bool_]) -> tuple[tuple[str, ...], Floats]:

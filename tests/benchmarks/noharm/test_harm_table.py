@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
@@ -18,12 +16,10 @@ from medhelm import Results, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.schema.model import ModelSpec
-from medhelm.store.records import find_gradings
 from medhelm.tables.format.formats import to_terminal
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, parse_case
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
-from tests.build_runs import forget_hash
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -317,24 +313,6 @@ def test_the_worst_case_stands_in_the_terminal_where_a_case_has_no_value(
         plugins=PLUGIN,
     )
     assert title not in to_terminal([load_results(tmp_path / "results").typed("harm")], 80)
-
-
-@pytest.mark.slow
-def test_gradings_from_before_labels_were_counted(results: Path, tmp_path: Path) -> None:
-    run(tmp_path)
-    for grading in find_gradings(tmp_path / "results"):
-        path = grading / "scores.parquet"
-        table = pq.read_table(path)
-        harmful = [name == "noharm_harm" for name in table["metric"].to_pylist()]
-        values, sums = table["value"].to_pylist(), table["sums"].to_pylist()
-        each = zip(values, sums, harmful, strict=True)
-        cut = [([n for _, n in s] or [v, 1.0])[: -4 if is_harm else None] for v, s, is_harm in each]
-        lists = pa.array([[] if v is None else c for v, c in zip(values, cut, strict=True)])
-        pq.write_table(table.drop_columns(["sums"]).append_column("stats", lists), path)
-        forget_hash(grading)
-    old, new = (rows(r, "model")["lab/one",] for r in (tmp_path / "results", results))
-    assert old["errors"] == new["errors"] == 4
-    assert old["labels_missing"] is None and new["labels_missing"] == 0
 
 
 def test_the_readings_are_notes_and_what_nobody_can_choose_is_no_setting(results: Path) -> None:

@@ -1,0 +1,114 @@
+"""The grader of a jury: one call to a judge rates an answer by all criteria of a rubric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from medhelm.data.rubrics import criteria_of
+from medhelm.extract.json_reply import BadReply
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.jury.metric import NAME
+from medhelm.grading.jury.prompt import judge_messages, repair_message
+from medhelm.grading.jury.reply import Reply, read_reply, reply_schema
+from medhelm.models.tokens import estimate_tokens
+from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
+from medhelm.protocols.repairs import ask_readable
+from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.episode import Message, Response
+from medhelm.schema.run import JuryTerms
+
+RATING = "rating"
+"""The step of a judge's call."""
+_REASON = 40
+"""Tokens of a judge's reason for one score."""
+_REPAIR = repair_message("there are other keys than those of the rubric, or a score is missing")
+
+
+def jury_grader(jury: JuryTerms) -> Grader:
+    """Return the grader by which the judges of a jury rate an answer."""
+    return Grader(
+        name=NAME,
+        version=jury.version,
+        grade=partial(_grade, jury),
+        forecast=partial(_forecast, jury),
+        stand_in=_by_no_rule,
+        is_brief=True,
+    )
+
+
+def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nothing: where no model judges, the offline graders do."""
+    return {}
+
+
+async def _grade(
+    jury: JuryTerms, benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask
+) -> FinalAnswer:
+    """Return one judge's scores of an answer, with its reasons; else why it abstains."""
+    rubric, instance = jury.rubric, shown.instance
+    criteria = criteria_of(rubric, instance)
+
+    async def send(messages: tuple[Message, ...], attempt: int) -> Response:
+        request = terms.request(instance, JUDGE, messages, _schema(jury, instance))
+        unseeded = msgspec.structs.replace(request, seed=None)
+        return await ask(JUDGE, unseeded, step=RATING, attempt=attempt)
+
+    def read(text: str) -> Reply:
+        if not text.strip():
+            raise BadReply("the reply is empty")
+        return read_reply(text, criteria, rubric.minimum, rubric.maximum, shown.text)
+
+    found = await ask_readable(
+        send,
+        _messages(jury, instance, shown.text),
+        read,
+        repair_message,
+        terms.settings[REPAIRS],
+    )
+    if found.end == "error":
+        return FinalAnswer(finish="error", error=found.fault)
+    if found.end == "oversize":
+        return FinalAnswer(finish="oversize", error=found.fault)
+    if found.value is None:
+        return FinalAnswer(ending=found.end, error=found.fault)
+    state: dict[str, Any] = {"scores": [*found.value.scores]}
+    if any(found.value.reasons):
+        state["reasons"] = [*found.value.reasons]
+    return FinalAnswer(state=state)
+
+
+def _messages(jury: JuryTerms, instance: Instance, answer: str) -> tuple[Message, ...]:
+    reasons = jury.jury.reasons
+    return judge_messages(jury.rubric, instance, answer, jury.instruction, reasons=reasons)
+
+
+def _schema(jury: JuryTerms, instance: Instance) -> dict[str, Any]:
+    rubric = jury.rubric
+    criteria = criteria_of(rubric, instance)
+    return reply_schema(criteria, rubric.minimum, rubric.maximum, reasons=jury.jury.reasons)
+
+
+def _forecast(
+    jury: JuryTerms, benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
+) -> Iterator[Forecast]:
+    """Yield the one call to a judge: at most it has to be repeated as often as the jury allows."""
+    role, repairs = terms.roles[JUDGE], terms.settings[REPAIRS]
+    prompt = estimate_tokens(_messages(jury, instance, "")) + answer
+    if role.json_schema:
+        prompt += estimate_tokens(json.dumps(_schema(jury, instance)))
+    scores = {c.name: 0 for c in criteria_of(jury.rubric, instance)}
+    again = role.max_output_tokens + estimate_tokens([_REPAIR])
+    yield Forecast(
+        role=JUDGE,
+        calls=1,
+        calls_limit=1 + repairs,
+        input_tokens=prompt,
+        input_tokens_limit=(1 + repairs) * prompt + repairs * (repairs + 1) // 2 * again,
+        output_tokens=estimate_tokens(json.dumps(scores))
+        + _REASON * len(scores) * jury.jury.reasons,
+    )
