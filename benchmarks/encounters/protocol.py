@@ -6,7 +6,7 @@ surroundings, and both answers come back in its next turn. `states` decides how 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -73,6 +73,8 @@ SCRIPT = "script/packet"
 """The rule that plays patient and surroundings from the structured part of their packets."""
 
 Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
+_read_patient = partial(read_form, form=PatientReply)
+_read_controller = partial(read_form, form=ControllerReply)
 
 
 class Ended(Exception):
@@ -224,7 +226,13 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
             form,
             gives_diagnosis=course.gives_diagnosis,
         )
-    return await _ask(course, CLINICIAN, now, ClinicianReply, step)
+
+    def read(text: str) -> tuple[ClinicianReply, str]:
+        reply = read_markers(text) if form == "markers" else read_form(text, ClinicianReply)
+        _limits(course.terms).check(reply[0])
+        return reply
+
+    return await _ask(course, CLINICIAN, now, read, step, form)
 
 
 async def _patient(course: Course, turn: Turn, step: str) -> Turn:
@@ -235,7 +243,7 @@ async def _patient(course: Course, turn: Turn, step: str) -> Turn:
         course.messages[PATIENT] = (patient_opening(packet),)
     facts = [fact for fact in packet.facts if fact.state in new]
     message = Message("user", said_text(turn.speak, facts))
-    reply = await _ask(course, PATIENT, message, PatientReply, step)
+    reply = await _ask(course, PATIENT, message, _read_patient, step)
     return msgspec.structs.replace(
         turn, heard=_lines(reply.speak), patient_side=tuple(reply.actors_present)
     )
@@ -249,7 +257,7 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
         course.messages[CONTROLLER] = (controller_opening(course.packets.controller),)
     order = order_text(course.talk, turn.actions, course.place, eos=turn.eos, next_state=begins)
     course.talk = []
-    reply = await _ask(course, CONTROLLER, Message("user", order), ControllerReply, step)
+    reply = await _ask(course, CONTROLLER, Message("user", order), _read_controller, step)
     claim = Place(reply.progress_index, reply.state_label.strip(), reply.should_end)
     place, overruled = follow(states, course.place, claim, eos=turn.eos)
     events = _lines(reply.events)
@@ -271,9 +279,16 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
     )
 
 
-async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step: str) -> Reply:
+async def _ask(
+    course: Course,
+    role: str,
+    now: Message,
+    read: Callable[[str], tuple[Reply, str]],
+    step: str,
+    form: Form = "json",
+) -> Reply:
     """Return a role's reply to a message, after corrections where it cannot be read; raises Ended."""
-    terms, form = course.terms, _form(course.terms) if role == CLINICIAN else "json"
+    terms = course.terms
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
     messages: tuple[Message, ...] = (*course.messages.get(role, ()), now)
 
@@ -282,15 +297,6 @@ async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step:
             course.repaired[role] = attempt
         request = terms.request(course.instance, role, sent, seed=seed)
         return await course.ask(role, request, step=step, attempt=attempt)
-
-    def read(text: str) -> tuple[Reply, str]:
-        if form == "markers" and kind is ClinicianReply:
-            reply, shown = read_markers(text)
-        else:
-            reply, shown = read_form(text, kind)
-        if isinstance(reply, ClinicianReply):
-            _limits(terms).check(reply)
-        return reply, shown
 
     def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
         return messages + correction(visible_text(text), fault, form)

@@ -15,7 +15,7 @@ from medhelm import Part, Table, make_table
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.format.table import Row
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, MEANING, ROLES
+from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, MEANING, ROLES, Played
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast_parts
@@ -92,7 +92,7 @@ def simulation_table(
 
 def _roles(runs: Sequence[CheckedRun]) -> Iterator[Row]:
     """Yield the rates of each kind of fault by who played the role."""
-    groups: dict[tuple[str, str, str], list[Checked]] = defaultdict(list)
+    groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
     for run in runs:
         for role in ROLES:
             groups[run.run.benchmark, role, run.model(role)] += run.encounters
